@@ -106,3 +106,9 @@ def how_to_resume(path: str | Path, **options: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number and its noun, in the plural unless there is one: ``1 core``, ``1,200 episodes``."""
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def percent(share: float) -> str:
+    """A share with two digits, or with all before the point: ``0.12 %``, ``12 %``, ``1,200 %``."""
+    value = 100.0 * share
+    return f"{value:,.0f} %" if abs(value) >= 99.5 else f"{value:.2g} %"

@@ -22,7 +22,7 @@ from gym_dr.evaluation.play import play_policy
 from gym_dr.experiments.launch import _call_in_worker, train_folder
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.config import A2CConfig, DistillConfig
-from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, short_warnings, spelled
+from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, percent, short_warnings, spelled
 from tests.cli.command import gymdr, refused
 from tests.evaluation.tiny_run import train_tiny_run
 from tests.experiments.study_sample import tiny
@@ -30,6 +30,14 @@ from tests.experiments.study_sample import tiny
 PACKAGE = Path(gym_dr.__file__).parent
 LANDER = "gym_dr/LunarLanderDR-v3"
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (0.00123, "0.12 %"), (0.994, "99 %"), (0.9951, "100 %"), (2.34, "234 %"), (24.0, "2,400 %")],
+)
+def test_a_percentage_has_plain_digits(share: float, text: str) -> None:
+    assert percent(share) == text
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ from gym_dr.experiments.record import FORMATS, RANDOM, record
 @click.option("--no-states", is_flag=True, help="leave out the environment's state at each step")
 @policy_options
 @physics_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of the first episode")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of the first episode and of actions"
+)
 def command(
     run: str | None,
     others: tuple[str, ...],

@@ -84,6 +84,8 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
             )
         return actions.astype(space.dtype)
 
+    if (reseed := getattr(policy, "reseed", None)) is not None:  # of one that samples actions
+        vars(act)["reseed"] = reseed
     return act
 
 

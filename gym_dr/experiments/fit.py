@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, LogError, check_known
+from gym_dr.errors import ConfigError, LogError, RandomizationError, check_known
 from gym_dr.experiments.fit_files import FitFiles, Unfinished
 from gym_dr.experiments.fit_problem import FitProblem, open_problem
+from gym_dr.experiments.logs import log_paths
 from gym_dr.experiments.progress import Progress
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import NOISE
@@ -111,7 +112,7 @@ def fit(
     check_loggers(loggers)
     if loggers and output is None:
         raise ConfigError(f"{spelled('loggers')}: expected with {spelled('output')}, beside which their files go.")
-    files = None if output is None else FitFiles(Path(output))
+    files = None if output is None else FitFiles(Path(output), set(log_paths(log)))
     began = time.monotonic()
     problem = open_problem(log, env=env, randomize=randomize, randomization=randomization, params=params)
     with (
@@ -128,7 +129,13 @@ def fit(
             rng=np.random.default_rng(seed),
             varies=varies,
         )
-        found = job.result(method=method, held_out=held_out, margin=margin, began=began)
+        try:
+            found = job.result(method=method, held_out=held_out, margin=margin, began=began)
+        except np.linalg.LinAlgError:
+            raise LogError(
+                f"Expected motion like that of {env}, got one that is too far from any simulation to be compared with "
+                "it. Log in the environment's units."
+            ) from None
     if files is not None:
         files.write(found, command)
     return found
@@ -176,7 +183,7 @@ class _Job:
         """All of it."""
         import pandas as pd
 
-        from gym_dr.fitting.findings import findings, replay_sentences
+        from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
         from gym_dr.fitting.misfit import find_misfit
         from gym_dr.fitting.summary import error_table, parameter_table, residual_table
 
@@ -184,6 +191,7 @@ class _Job:
         count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
         end = len(problem.episodes) - count
         used, kept = problem.episodes[:end], problem.episodes[end:]
+        truth, untrue = self._truth()
         delay, chances = self._delay(used)
         likelihood, estimate = self._estimate(used, delay)
         self.tell("sampling the posterior")
@@ -192,13 +200,20 @@ class _Job:
         values = prior.values(points)
         table = parameter_table(prior, values)
         self.tell("replaying held-out episodes")
-        replayed = self._replayed(
-            kept, estimate, delay, {str(k): float(v) for k, v in table["mean"].items()}, likelihood
-        )
+        unseen = self._unseen(kept, estimate, delay)
+        physics = {
+            "nominal": dict(prior.known),
+            "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
+            **({} if truth is None else {"true": truth}),
+        }
+        replayed = self._replayed(unseen or likelihood, physics, likelihood.motion.scale)
         said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
         if prior.delay:
             said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
-        said += replay_sentences(replayed, count)
+        if prior.noise is not None:
+            said += noise_sentences(_noise(likelihood, estimate), prior.noise)
+        said += untrue
+        said += replay_sentences(replayed, 0 if unseen is None else len(np.unique(unseen.motion.episode)), len(kept))
         self._show(values, table)
         seconds = time.monotonic() - began
         return Fit(
@@ -237,9 +252,7 @@ class _Job:
         if prior.delay:
             others[prior.delay] = delay_distribution(prior.delays, chances)
         if prior.noise is not None:
-            seen = likelihood.motion.seen
-            measured = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
-            others[NOISE] = noise_distribution(measured, margin)
+            others[NOISE] = noise_distribution(_noise(likelihood, estimate), margin, prior.noise)
         shrink = {str(name): float(value) for name, value in table["shrink"].items()}
         return randomization_of(prior, values, shrink, others, margin)
 
@@ -251,7 +264,10 @@ class _Job:
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
         from gym_dr.fitting.motion import read_motion
 
-        return read_motion(episodes, simulator, self.problem.prior.params(u)).delayed(delay)
+        motion = read_motion(episodes, simulator, self.problem.prior.params(u)).delayed(delay)
+        if not len(motion):
+            raise LogError(f"Expected episodes of more than {counted(delay, 'step')}, after which actions act.")
+        return motion
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible ones."""
@@ -347,6 +363,7 @@ class _Job:
         u, phases = np.full(len(prior.names), 0.5), None
         for turn in range(_STALE if blows or replay.size > len(replay.coordinates) else 1):
             likelihood, guessed = self._likelihood(episodes, u, delay, phases), u
+            _check_enough(likelihood)
             if blows and turn == 0:
                 likelihood.phases = np.zeros((len(likelihood.motion), len(courses)), np.int64)
                 likelihood.forced = {course.power: 0.0 for course in courses}
@@ -366,7 +383,7 @@ class _Job:
         from gym_dr.fitting.varying import drawn, episode_estimates, population
 
         size = len(estimate.u)
-        if self.varies:
+        if self.varies and size:
             *alone, innovations = episode_estimates(likelihood, estimate, self.tell)
             points = drawn(*population(*alone), _PARTICLES, self.rng)
             return points, "a distribution over episodes", dataclasses.replace(estimate, innovations=innovations)
@@ -407,33 +424,60 @@ class _Job:
         )
         return found, "particles", estimate
 
-    def _replayed(
-        self,
-        episodes: Sequence[LoggedEpisode],
-        estimate: Estimate,
-        delay: int,
-        fitted: Mapping[str, float],
-        likelihood: Likelihood,
-    ) -> Any:
-        """Replay errors of held-out episodes; of the fitted ones if none is held out."""
-        from gym_dr.fitting.courses import blowing, find_phases
-        from gym_dr.fitting.held_out import known_physics, replay_errors
+    def _truth(self) -> tuple[dict[str, float] | None, list[str]]:
+        """The log's own parameters, if it has them and they are possible; a sentence if they are not."""
+        from gym_dr.fitting.held_out import known_physics
 
-        prior, courses = self.problem.prior, list(self.problem.replay.courses)
-        shown = likelihood
-        if episodes:
-            try:
-                shown = self._likelihood(episodes, estimate.u, delay, None)
-            except LogError:  # none of their steps can be replayed
-                episodes = ()
-        if episodes and blowing(prior, courses):
-            shown.phases = find_phases(shown, estimate.u, courses)
-        physics = {"nominal": dict(prior.known), "fitted": {**prior.known, **fitted}}
-        truth = known_physics(self.problem.episodes, prior.names)
-        if truth is not None:
-            inside = {name: value for name, value in truth.items() if name in prior.space}
-            physics["true"] = inside
-        return replay_errors(shown.motion, shown.simulator, physics, shown.phases)
+        prior = self.problem.prior
+        found = known_physics(self.problem.episodes, prior.names)
+        if found is None:
+            return None, []
+        try:
+            return prior.space.check({name: value for name, value in found.items() if name in prior.space}), []
+        except RandomizationError as error:
+            return None, [f"The log's own parameters are not replayed: {error}"]
+
+    def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
+        """Of held-out episodes; None if there are none, or no step of them can be replayed."""
+        from gym_dr.fitting.courses import blowing, find_phases
+
+        courses = list(self.problem.replay.courses)
+        try:
+            likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None
+        except LogError:
+            return None
+        if likelihood is not None and blowing(self.problem.prior, courses):
+            likelihood.phases = find_phases(likelihood, estimate.u, courses)
+        return likelihood
+
+    def _replayed(
+        self, likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]], scale: Array
+    ) -> pd.DataFrame:
+        """Replay errors of some episodes."""
+        from gym_dr.fitting.held_out import replay_errors
+
+        return replay_errors(likelihood.motion, likelihood.simulator, physics, scale, likelihood.phases)
+
+
+def _check_enough(likelihood: Likelihood) -> None:
+    """Raises LogError for a log that any parameters explain, or none."""
+    motion, count = likelihood.motion, len(likelihood.prior.names)
+    measured = int(motion.seen.sum())
+    numbers, unknown = measured * len(motion), count + 2 * measured
+    if numbers <= unknown:
+        raise LogError(
+            f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot tell "
+            f"{unknown}: {counted(count, 'parameter')}, and two sizes of errors for each coordinate."
+        )
+    if not likelihood.replay.difference(motion.after, motion.before)[:, motion.seen].any():
+        raise LogError("Expected motion, got a log in which nothing that is measured changes.")
+
+
+def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:
+    """Deviations of the errors of an observation's numbers, ``(n,)``."""
+    seen = likelihood.motion.seen
+    found: Array = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
+    return found
 
 
 def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:

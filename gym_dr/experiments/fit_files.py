@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,24 +30,31 @@ _LARGEST = 2**30  # bytes of an unfinished fit that are read
 class FitFiles:
     """Paths next to each other: ``fitted.toml``, ``fitted.npz``, ``fitted.html``, and ``.fitted.unfinished.npz``."""
 
-    def __init__(self, path: Path) -> None:
-        """Checks that the randomization can be written.
+    def __init__(self, path: Path, logs: Collection[Path] = ()) -> None:
+        """Checks that everything can be written, before anything is fitted.
+
+        Args:
+            path: Of the randomization.
+            logs: Files and folders of the log, see ``log_paths``.
 
         Raises:
-            ConfigError: The path does not end in .toml or is a folder, or its own folder does not exist.
+            ConfigError: The path does not end in .toml, its folder does not exist, a folder is where a file would be
+                written, or a file would replace one of the log or lie between them.
         """
         if path.suffix != ".toml":
             raise ConfigError(f"{spelled('output')}: expected a file that ends in .toml, got {str(path)!r}.")
         if not path.parent.is_dir():
             raise ConfigError(f"{spelled('output')}: expected a file in an existing folder, got {str(path)!r}.")
-        if path.is_dir():  # which would show only once all is fitted, and particles and report are written
-            raise ConfigError(f"{spelled('output')}: expected a file, got the folder {str(path)!r}.")
         self.loggers = path.with_suffix(".loggers")
         self.randomization, self.particles, self.report = path, path.with_suffix(".npz"), path.with_suffix(".html")
+        for file in (self.randomization, self.particles, self.report):
+            if file.is_dir():
+                raise ConfigError(f"{spelled('output')}: expected to write a file, got the folder {str(file)!r}.")
+            _check_apart(file, logs)
         self._unfinished = path.with_name(f".{path.stem}.unfinished.npz")
 
     def write(self, found: Fit, command: str) -> None:
-        """Writes everything, the randomization last, and removes what was unfinished.
+        """Writes particles, randomization and report, and removes what was unfinished.
 
         Without the packages for reports there is none, and the randomization's comment says so.
 
@@ -53,18 +62,17 @@ class FitFiles:
             RunFolderError: A file cannot be written.
         """
         from gym_dr.evaluation.report.fitting import fit_report  # heavy
-        from gym_dr.evaluation.report.page import check_installed, write_report
+        from gym_dr.evaluation.report.page import write_report
 
         columns = {str(name): found.particles[name].to_numpy() for name in found.particles}
         write_atomically(self.particles, _packed(columns))
         comment = [f"Found by: {command}" if command else "Found by gym_dr.fit", *found.findings]
-        try:
-            check_installed()
-        except ConfigError as error:
-            comment.append(f"There is no report: {error}")
-        else:
-            write_report(fit_report(found, command, self._next(found)), self.report)
+        missing = _missing_packages()
+        if missing:
+            comment.append(f"There is no report: {missing}")
         write_atomically(self.randomization, randomization_text(found.randomization, "\n".join(comment)).encode())
+        if not missing:
+            write_report(fit_report(found, command, self._next(found)), self.report)
         with os_errors(self._unfinished, "removed"):
             self._unfinished.unlink(missing_ok=True)
 
@@ -75,8 +83,13 @@ class FitFiles:
     # ---- unfinished --------------------------------------------------------------------------------------------------
 
     def save_round(self, key: str, saved: Unfinished) -> None:
-        """Saves where an estimate stands; ``key`` is that of the log and of what is asked."""
+        """Saves where an estimate stands; ``key`` is that of the log and of what is asked.
+
+        The last round is not saved. A fit that goes on repeats it from the one before, with all that depends on it.
+        """
         done = saved.round
+        if done.ended:
+            return
         state = {
             "key": np.array(key),
             "number": np.array(done.number),
@@ -145,6 +158,32 @@ class Unfinished:
     moving: Mask  # see ``Likelihood.moving``
     phases: npt.NDArray[np.int64] | None  # see ``Likelihood.phases``
     rounds: Array  # (rounds, 2 + parameters) of all of them: number, way and u
+
+
+def _missing_packages() -> str:
+    """What a report lacks; empty if it can be written."""
+    from gym_dr.evaluation.report.page import check_installed  # heavy
+
+    try:
+        check_installed()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _check_apart(file: Path, logs: Collection[Path]) -> None:
+    """Raises ConfigError if a file would replace one of a log, or be read as part of it the next time."""
+    place = Path(os.path.realpath(file))
+    if place in logs:
+        raise ConfigError(
+            f"{spelled('output')}: expected a name of its own, got one with which {str(file)!r}, a file of the log, "
+            "would be replaced."
+        )
+    if place.parent in logs:
+        raise ConfigError(
+            f"{spelled('output')}: expected a file outside of the log's folder, got one with which {str(file)!r} would "
+            "lie among the episodes."
+        )
 
 
 def _packed(arrays: dict[str, Any]) -> bytes:

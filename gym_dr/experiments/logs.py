@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,31 @@ def open_log(source: Any) -> list[LoggedEpisode]:
         The episodes, at least one, checked.
 
     Raises:
-        LogError: There is no such log, it is damaged, or does not fit together.
+        LogError: There is no such log, it is damaged, does not fit together, or names a file twice.
         ConfigError: It is a data set of Minari, which is not installed.
     """
+    _check_once(list(log_paths(source)))
     return read_log(_read(source))
+
+
+def log_paths(source: Any) -> Iterator[Path]:
+    """The files and folders that a log names, without links; of a data set of Minari its folder."""
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        for one in source:
+            yield from log_paths(one)
+    elif isinstance(source, str | os.PathLike):
+        path = Path(os.fspath(source))
+        found = find_dataset(path) or path
+        if found.exists():
+            yield Path(os.path.realpath(found))
+
+
+def _check_once(paths: Sequence[Path]) -> None:
+    """Raises LogError if a file would be read twice, by its name or in its folder."""
+    for path, count in Counter(paths).items():
+        if count > 1 or path.parent in paths:
+            got = "it twice" if count > 1 else "the file and its folder"
+            raise LogError(f"{path}: expected each log once, got {got}.")
 
 
 def _read(source: Any) -> Any:

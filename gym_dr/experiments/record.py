@@ -27,7 +27,7 @@ from gym_dr.integrations import minari
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.context import INFO
 from gym_dr.runs.stopping import explain_interrupt, stop_signals
-from gym_dr.training.api import EpisodeStarts, PolicyWithMemory
+from gym_dr.training.api import EpisodeStarts, PolicyWithMemory, seed_for
 from gym_dr.wording import either, flag, spelled
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.past import ObservePast
@@ -88,7 +88,7 @@ def record(
         context_params: Which parameters it observes.
         stochastic: Whether a run or a policy of Stable-Baselines3 samples its actions instead of taking the most likely
             ones.
-        seed: Seed of the first episode.
+        seed: Seed of the first episode, and of actions that are sampled.
         states: Whether to keep the environment's whole state at each observation, if it offers it: arrays
             ``state/NAME`` (T + 1, ...), whose rows fit ``set_state`` of an environment like it.
         trust: Files and modules whose code may run; see ``gym_dr.evaluate``.
@@ -308,7 +308,11 @@ class _Player:
         if self._uniform:
             seeds = range(seed, seed + envs.num_envs)
             return _UniformActions(envs.single_action_space, seeds, policy.env)
-        return checked(policy.make(envs), envs, policy.source, policy.env)
+        made = policy.make(envs)
+        reseed = getattr(made, "reseed", None)  # policies of other algorithms and packages may have none
+        if reseed is not None:
+            reseed(seed_for(seed, stream=2, index=2))
+        return checked(made, envs, policy.source, policy.env)
 
     def _state(self) -> dict[str, npt.NDArray[Any]] | None:
         """The state of all sub-environments; None if it is not wanted or not offered."""

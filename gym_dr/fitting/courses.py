@@ -99,7 +99,7 @@ def _best(likelihood: Likelihood, course: Course, pulled: Array, weight: Array) 
     motion, prior = likelihood.motion, likelihood.prior
     starts = np.arange(course.low, course.high)
     if course.power in prior.names:
-        ends = prior.values(np.stack([np.full(len(prior.names), end) for end in (0.0, 1.0)]))[course.power]
+        ends = prior.alone(course.power, np.array([0.0, 1.0]))
         powers = np.linspace(float(ends.min()), float(ends.max()), _POWERS)
     else:
         powers = np.array([prior.known.get(course.power, prior.space[course.power].nominal)])

@@ -93,6 +93,7 @@ class Round:
     sizes: Sizes
     way: float  # that parameters moved, in deviations
     root: Array  # (parameters, parameters) of their covariance, where steps are random; zeros before it is known
+    ended: bool = False  # whether it was the last one
 
 
 class Likelihood:
@@ -288,8 +289,9 @@ def estimate(
             u = 0.5 * (u + start)
         found = likelihood.residuals(u, states, offsets)
         errors = links.errors(found, sizes, factor)[:, 0]
-        save(Round(number=done, u=u, errors=errors, sizes=sizes, way=way, root=root))
-        if done > 2 and (way < _CONVERGED or max(way, before) < _SETTLED):
+        ended = done == rounds or (done > 2 and (way < _CONVERGED or max(way, before) < _SETTLED))
+        save(Round(number=done, u=u, errors=errors, sizes=sizes, way=way, root=root, ended=ended))
+        if ended:
             break
     if sizes is None:
         raise ValueError("expected at least one round")

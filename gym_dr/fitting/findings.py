@@ -11,13 +11,19 @@ from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate, Likelihood
 from gym_dr.fitting.identifiability import combinations, silent
 from gym_dr.fitting.misfit import LEVEL, Misfit
+from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import DETERMINED, UNTOLD
-from gym_dr.wording import counted, either, flag
+from gym_dr.randomization.distributions import Distribution
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.wording import counted, either, flag, percent
 
 if TYPE_CHECKING:  # heavy
     import pandas as pd
 
 _SHOWN = 10  # steps of replay in a sentence, at most
+_END = 0.02  # share of a prior's range around its ends
+_PRESSED = 2.0  # deviations from an end up to which particles press against it
+_NEAR = 0.1  # relative difference at which noise is still within its prior
 
 
 def findings(
@@ -41,7 +47,8 @@ def findings(
         rng: Of the states in which silent parameters are tried.
         varies: Whether each episode had parameters of its own.
     """
-    found = [_verdict(misfit, varies)]
+    ended = _at_ends(table, values, likelihood.prior.space)
+    found = [_verdict(misfit, varies, bool(ended)), *ended.values()]
     if estimate.unsettled:
         found.append(
             f"The estimate has not settled after {counted(estimate.rounds, 'round')}: parameters still moved by "
@@ -50,7 +57,7 @@ def findings(
         )
     sure = {str(name) for name in table.index if table["told"][name] == DETERMINED}
     tied = combinations(values, sure)
-    alone = [str(name) for name in table.index if name in sure and not any(name in pair for pair in tied)]
+    alone = [name for name in table.index if name in sure - {*ended} and not any(name in pair for pair in tied)]
     if alone:
         found.append(f"Determined: {', '.join(alone)}.")
     found += tied.values()
@@ -61,13 +68,36 @@ def findings(
     return found
 
 
-def _verdict(misfit: Misfit, varies: bool) -> str:
+def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:
+    """Parameters that would go beyond their prior: name -> a sentence.
+
+    Args:
+        table: See ``Fit.parameters``.
+        values: name -> values of all particles.
+        space: Whose bounds no prior can go beyond.
+    """
+    found = {}
+    for name, drawn in values.items():
+        low, high = float(table["prior_low"][name]), float(table["prior_high"][name])
+        ends = [("lower", low, space[name].low), ("upper", high, space[name].high)]
+        for which, end, bound in ends if np.isfinite(high - low) else []:
+            away, spread = np.abs(drawn - end), max(float(drawn.std()), 1e-6 * (high - low))
+            if end != bound and np.median(away) < _END * (high - low) and away.mean() < _PRESSED * spread:
+                found[name] = (
+                    f"{name} lies at the {which} end of its prior, {end:.4g}; the best value may be beyond. Widen the "
+                    "prior."
+                )
+    return found
+
+
+def _verdict(misfit: Misfit, varies: bool, ended: bool) -> str:
     if misfit.p < LEVEL:
-        share = f"{100 * misfit.explained:.2g} % of their variance"
+        how = f"depend on {misfit.feature}" if misfit.feature else "are not 0 on average"
+        cause = "A prior is too narrow, or something" if ended else "Something"
         return (
-            f"The model is suspicious: residuals of {misfit.coordinate} depend on {misfit.feature} ({share}, p = "
-            f"{misfit.p:.1g}), which noise does not explain. Something that is not fitted differs: friction, a time "
-            "step, a delay."
+            f"The model is suspicious: residuals of {misfit.coordinate} {how} "
+            f"({percent(misfit.explained)} of their variance, p = {misfit.p:.1g}), which noise does not explain. "
+            f"{cause} that is not fitted differs: friction, a time step, a delay."
         )
     if misfit.episodes_differ(varies):
         return (
@@ -77,16 +107,38 @@ def _verdict(misfit: Misfit, varies: bool) -> str:
     return f"Noise explains the residuals (p = {misfit.p:.2g})."
 
 
-def replay_sentences(replayed: pd.DataFrame, held_out: int) -> list[str]:
-    """How much better than nominal parameters fitted ones replay."""
+def noise_sentences(measured: Array, prior: Distribution) -> list[str]:
+    """Whether the noise of sensors fits into the prior of ``obs_noise``.
+
+    Args:
+        measured: Deviations of the errors of an observation's numbers, ``(n,)``.
+        prior: What was possible before.
+    """
+    (low, high), (least, most) = prior.support, (float(measured.min()), float(measured.max()))
+    if low * (1.0 - _NEAR) <= least and most <= high * (1.0 + _NEAR):
+        return []
+    return [
+        f"{NOISE}: the log's is {least:.2g} to {most:.2g}, beyond its prior of {low:.4g} to {high:.4g}; the result "
+        "stays within. Widen the prior if the noise belongs in training."
+    ]
+
+
+def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list[str]:
+    """How much better than nominal parameters fitted ones replay.
+
+    Args:
+        replayed: See ``Fit.replay``.
+        unseen: Held-out episodes that were replayed; 0 if it was the fitted ones.
+        held_out: All that were held out.
+    """
     if replayed.empty:
         return []
     steps = max(s for s in replayed["steps"] if s <= _SHOWN)
     part = replayed[replayed["steps"] == steps].groupby("physics")["share"].mean()
-    where = f"{counted(held_out, 'held-out episode')}" if held_out else "the fitted episodes themselves"
-    texts = [
-        f"{100 * part[name]:.2g} % with {name} parameters" for name in ("nominal", "fitted", "true") if name in part
-    ]
+    where = counted(unseen, "held-out episode") if unseen else "the fitted episodes themselves"
+    if held_out and not unseen:
+        where += " (no step of those held out can be replayed)"
+    texts = [f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted", "true") if name in part]
     return [
         f"Replay of {where}, error after {counted(int(steps), 'step')} in units of the motion's deviation: "
         f"{', '.join(texts)}."

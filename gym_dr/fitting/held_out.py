@@ -24,6 +24,7 @@ def replay_errors(
     motion: LoggedMotion,
     simulator: Simulator,
     physics: Mapping[str, Mapping[str, float]],
+    scale: Array,
     phases: npt.NDArray[np.int64] | None = None,
 ) -> pd.DataFrame:
     """Replays from measured states under logged actions.
@@ -32,11 +33,12 @@ def replay_errors(
         motion: Of held-out episodes.
         simulator: Of the environment.
         physics: name -> parameters that are not nominal.
+        scale: How much each coordinate varies in fitted episodes, ``(n,)``; in a few held-out steps it may not at all.
         phases: See ``Likelihood.phases``.
 
     Returns:
         A row for each physics, number of steps and coordinate: ``error``, the root mean square in the coordinate's
-        unit, and ``share``, over the coordinate's deviation in the log.
+        unit, and ``share``, over ``scale``.
     """
     import pandas as pd
 
@@ -46,7 +48,7 @@ def replay_errors(
             for k, coordinate in enumerate(motion.coordinates):
                 if motion.seen[k]:
                     error = float(np.sqrt(np.mean(np.square(errors[:, k]))))
-                    share = error / float(motion.scale[k])
+                    share = error / float(scale[k])
                     rows.append((name, steps, coordinate.name, coordinate.unit, error, share))
     return pd.DataFrame(rows, columns=["physics", "steps", "coordinate", "unit", "error", "share"])
 
@@ -89,7 +91,7 @@ def known_physics(episodes: Any, names: Any) -> dict[str, float] | None:
     found: dict[str, set[float]] = {}
     for episode in episodes:
         for key, value in episode.others.items():
-            if key.startswith("params/") and np.size(value) == 1:
+            if key.startswith("params/") and np.size(value) == 1 and np.asarray(value).dtype.kind in "biuf":
                 found.setdefault(key.removeprefix("params/"), set()).add(float(np.ravel(value)[0]))
     if not found or not all(name in found for name in names) or any(len(values) > 1 for values in found.values()):
         return None

@@ -11,12 +11,14 @@ from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Likelihood
 from gym_dr.fitting.posterior import KEPT
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
+from gym_dr.wording import percent
 
 _DETERMINED = 0.3  # share of the prior's deviation up to which a parameter is determined
 _TOGETHER = 0.9  # correlation from which on only a combination is determined
 _SHARPER = 3.0  # how many times better a combination is determined than its parts
 _PROBES = 1024  # states in which a silent parameter is tried
 _WIDER = 4.0  # their deviation, in units of the logged coordinates'
+_EVEN = 1e-6  # of the largest effect, differences between states that count as none
 _EFFECT = 1e-9  # of a coordinate's deviation that counts as none
 
 
@@ -60,7 +62,7 @@ def _pair(first: str, second: str, a: Array, b: Array) -> tuple[float, str] | No
         sign = "-" if slope > 0 else "+"
         text = f"{first} {sign} {abs(slope):.3g} x {second} = {rest.mean():.4g}, give or take {spread:.2g}"
         return spread / float(x.std()), f"Only a combination of {first} and {second} is determined: {text}."
-    sure = f"to {100 * spread:.2g} %"
+    sure = f"to {percent(spread)}"
     if abs(abs(slope) - 1.0) < 0.15:
         whole = float((a / b if slope > 0 else a * b).mean())
         kind = f"ratio of {first} to {second}" if slope > 0 else f"product of {first} and {second}"
@@ -93,21 +95,20 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
         if name in replay.untold:
             sentences.append(f"{name} keeps its prior: {replay.untold[name]}.")
             continue
-        ends = []
-        for end in (0.05, 0.95):
-            moved = u.copy()
-            moved[prior.names.index(name)] = end
-            ends.append(likelihood.simulator.predict(states, actions, prior.params(moved)))
+        values = prior.alone(name, np.array([0.05, 0.95])).tolist()
+        ends = [likelihood.simulator.predict(states, actions, {**prior.params(u), name: value}) for value in values]
         effect = np.abs(replay.difference(*ends) / motion.scale).max(axis=1)
         if not np.isfinite(effect).all() or effect.max() < _EFFECT:
             sentences.append(f"{name} keeps its prior: no step that can be replayed depends on it.")
             continue
-        sentences.append(f"{name} keeps its prior: it shows when {_where(likelihood, states, actions, effect)}.")
+        sentences.append(f"{name} keeps its prior: it shows {_where(likelihood, states, actions, effect)}.")
     return sentences
 
 
 def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array) -> str:
     """In which of some steps an effect is largest."""
+    if np.ptp(effect) < _EVEN * effect.max():
+        return "in every motion alike, so more of it would tell, or less noise"
     motion = likelihood.motion
     middle = motion.before.mean(axis=0)
     columns: list[tuple[str, Array]] = []
@@ -117,10 +118,12 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
             (f"{coordinate.name} is far above its mean", values),
             (f"{coordinate.name} is far below its mean", -values),
         ]
-    flat = actions.reshape(len(actions), -1).astype(np.float64)
-    columns += [(f"action {k} is large", np.abs(flat[:, k])) for k in range(flat.shape[1])]
+    if actions.ndim == 1:
+        columns += [(f"the action is {choice}", (actions == choice) * 1.0) for choice in np.unique(actions).tolist()]
+    else:
+        columns += [(f"action {k} is large", np.abs(values)) for k, values in enumerate(actions.T)]
     columns = [(text, values) for text, values in columns if values.std() > 0]
     strengths = [float(scipy.stats.spearmanr(values, effect).statistic) for _, values in columns]
     best = int(np.nanargmax(strengths))
     seen = float(np.mean(effect > 0.1 * effect.max()))
-    return f"{columns[best][0]} (in {100 * seen:.2g} % of wider motions than those of the log)"
+    return f"when {columns[best][0]} (in {percent(seen)} of wider motions than those of the log)"

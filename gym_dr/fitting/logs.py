@@ -25,6 +25,7 @@ from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
 from gym_dr.fitting.tables import split_table
 
 TOLERANCE = 1e-6  # of actions: what rounding to float32 may add
+LARGEST = 1e8  # of observations, in the units of any environment
 
 EXPECTED = (
     f"an {SUFFIX} file, a folder of {SUFFIX} files, a pandas DataFrame, a mapping with observations and actions, or a "
@@ -273,7 +274,8 @@ def check_log(
         ``(T,)``. Actions ``(T,)`` for a single number, ``(T, 1)`` for choices and choices as floats are accepted.
 
     Raises:
-        LogError: The environment's episodes cannot be logged, or the log has other observations or actions.
+        LogError: The environment's episodes cannot be logged, or the log has other observations or actions, or
+            observations that are too large for any motion.
     """
     check_spaces(observation_space, action_space)
     width = (observation_space.shape or (0,))[0]
@@ -285,9 +287,21 @@ def check_log(
                     f"{_OBSERVATIONS}: expected {width} numbers in each, as the environment observes, got "
                     f"{episode.observations.shape[1]}. Bring the log into the environment's form."
                 )
+            _check_sizes(episode.observations)
             fit = _check_choices if isinstance(action_space, Discrete) else _check_bounds
             checked.append(replace(episode, actions=fit(episode.actions, action_space)))
     return checked
+
+
+def _check_sizes(observations: Array) -> None:
+    """Raises LogError for numbers with which no simulation can be compared."""
+    large = np.argwhere(np.abs(observations) > LARGEST)
+    if large.size:
+        row, column = large[0].tolist()
+        raise LogError(
+            f"{_OBSERVATIONS}: expected numbers up to {LARGEST:g}, got {observations[row, column]:g} in row {row}, "
+            f"column {column}. Log in the environment's units, and leave out what a sensor shows when it fails."
+        )
 
 
 def _check_choices(actions: npt.NDArray[Any], space: Any) -> npt.NDArray[np.int64]:

@@ -35,7 +35,7 @@ class Misfit:
     """Evidence against a model."""
 
     coordinate: str  # whose residuals depend on it most
-    feature: str  # of what they depend on
+    feature: str  # of what they depend on; empty if they are off on average
     p: float  # probability of as much by chance, over all coordinates
     episodes_p: float  # that parameters differ as much between episodes by chance; nan for one episode
     explained: float  # share of that coordinate's variance, as estimated
@@ -69,10 +69,10 @@ def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
         return Misfit(coordinate="", feature="", p=1.0, episodes_p=float("nan"), explained=0.0)
     p, name, k = min(found)
     z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
-    pulls = np.abs(features[:, 1:].T @ z) / np.sqrt(np.square(features[:, 1:] * z[:, None]).sum(axis=0) + 1e-300)
+    pulls = np.abs(features.T @ z) / np.sqrt(np.square(features * z[:, None]).sum(axis=0) + 1e-300)
     return Misfit(
         coordinate=name,
-        feature=names[1:][int(np.argmax(pulls))] if len(names) > 1 else "its mean",
+        feature=names[int(np.argmax(pulls))],
         p=min(1.0, p * len(found)),
         episodes_p=_between_episodes(motion, estimate),
         explained=_predicted(z, features),
@@ -99,7 +99,7 @@ def _chance(z: Array, features: Array) -> float:
 
 
 def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Array]:
-    """What is known before each step, standardized: names and ``(T, k)``; the first one is constant.
+    """What is known before each step, standardized: names and ``(T, k)``; the first one is constant, without a name.
 
     States that are mostly noise are left out: where episodes begin alike, measured states tell more of the errors than
     of the states.
@@ -112,13 +112,13 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Arra
     actions, labels = _as_numbers(motion.actions)
     earlier = np.where(follows[:, None], np.roll(actions, 1, axis=0), 0.0)
     residuals = np.where(follows[:, None], np.roll(np.clip(innovations, -_LARGEST, _LARGEST), 1, axis=0), 0.0)
-    every = [c.name for c in motion.coordinates]
+    every, measured = [c.name for c in motion.coordinates], np.flatnonzero(motion.seen).tolist()
     named = [every[k] for k in clear]
     columns = [
         (labels, actions),
         (named, states),
         ([f"{label} one step before" for label in labels], earlier),
-        ([f"the residual of {name} one step before" for name in every], residuals),
+        ([f"the residual of {every[k]} one step before" for k in measured], residuals[:, measured]),
         ([f"the direction of {name}" for name in named], np.sign(states)),
     ]
     names = [name for group, _ in columns for name in group]
@@ -127,7 +127,7 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Arra
     varying = spread > 1e-9
     table = (table[:, varying] - table[:, varying].mean(axis=0)) / spread[varying]
     kept = [name for name, keep in zip(names, varying, strict=True) if keep]
-    return ["its mean", *kept], np.concatenate([np.ones((len(table), 1)), table], axis=1)
+    return ["", *kept], np.concatenate([np.ones((len(table), 1)), table], axis=1)
 
 
 def _coordinate(motion: LoggedMotion, k: int) -> Array:

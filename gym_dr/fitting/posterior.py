@@ -83,14 +83,16 @@ def delay_distribution(delays: tuple[int, ...], probabilities: Array) -> Distrib
     return Choice(tuple(chosen), tuple(weights.tolist()))
 
 
-def noise_distribution(measured: Array, margin: float) -> Distribution:
-    """``obs_noise`` as the errors of measurement have it.
+def noise_distribution(measured: Array, margin: float, prior: Distribution) -> Distribution:
+    """``obs_noise`` as the errors of measurement have it, within the bounds of its prior.
 
     Args:
         measured: Deviations of the errors of an observation's numbers, ``(n,)``.
         margin: How many times wider than these the range is.
+        prior: What was possible before.
     """
-    low, high = float(measured.min()) / margin, float(measured.max()) * margin
+    ends = np.array([measured.min() / margin, measured.max() * margin])
+    low, high = np.clip(ends, *prior.support).tolist()
     return Constant(high) if high - low < 1e-3 * high else Uniform(low, high)
 
 

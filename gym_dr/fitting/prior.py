@@ -49,6 +49,11 @@ class Prior:
         found = values_at(self.randomization, self.space, dict(zip(self.names, inside.T, strict=True)))
         return {name: found[name] for name in self.names}
 
+    def alone(self, name: str, u: Array) -> Array:
+        """Values of one parameter at probabilities ``(count,)``, whatever the correlated others are."""
+        single = Randomization({name: self.randomization[name]})
+        return values_at(single, self.space, {name: np.clip(u, _EDGE, 1.0 - _EDGE)})[name]
+
     def params(self, u: Array) -> dict[str, float]:
         """All parameters that are not nominal, at a point ``(parameters,)``."""
         return {**self.known, **{name: float(values[0]) for name, values in self.values(u[None]).items()}}
@@ -75,6 +80,14 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     if both := [name for name in randomize or () if name in known]:
         places = f"expected in {either(RANDOMIZE, 'randomize')} or in {either(SET, 'params')}"
         raise RandomizationError(f"{', '.join(both)}: {places}, got both: a value that is known is not to be found.")
+    if given := [name for name in known if name in DISTURBANCES]:
+        value = known[given[0]]
+        typed = f"{given[0]}={value:g}" if isinstance(value, int | float) else f"{given[0]}={value!r}"
+        how = either(f"{RANDOMIZE} {typed}", f"randomize=dict({typed})")
+        raise RandomizationError(
+            f"{given[0]}: expected parameters of the environment in {either(SET, 'params')}. Give a delay or noise "
+            f"that you know as {how}."
+        )
     checked = space.check(known)
     constants = {name: rule for name, rule in own.rules if isinstance(rule.distribution, Constant)}
     for name, rule in constants.items():
@@ -93,6 +106,8 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         if switch and switch not in checked:
             checked[switch] = 1.0
     delay, delays, weights = _delays(disturbances)
+    with nominal_may_be_outside():
+        resolve(Randomization(disturbances), DISTURBANCES)  # refuses negative ones
     noise = disturbances[NOISE].distribution if NOISE in disturbances else None
     if not wanted and not delay and noise is None:
         raise RandomizationError(

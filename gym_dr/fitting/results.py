@@ -33,7 +33,7 @@ class Fit:
     # a row for each coordinate of the state, by name: unit, measured and process (deviations of errors)
     errors: pd.DataFrame
     # replay of held-out episodes: physics (nominal, fitted or true), steps, coordinate, error (root mean square), share
-    # (of the coordinate's own deviation)
+    # (of the coordinate's deviation in fitted episodes)
     replay: pd.DataFrame
     # residuals in units of their deviation: episode, step, coordinate, residual
     residuals: pd.DataFrame

@@ -23,10 +23,10 @@ def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
     """``Fit.parameters``."""
     import pandas as pd
 
-    grid = prior.values(np.repeat(((np.arange(_GRID) + 0.5) / _GRID)[:, None], len(prior.names), axis=1))
+    grid = (np.arange(_GRID) + 0.5) / _GRID
     rows = {}
     for name, drawn in values.items():
-        param, spread = prior.space[name], float(grid[name].std())
+        param, spread = prior.space[name], float(prior.alone(name, grid).std())
         low, high = prior.randomization[name].support(param.nominal)
         shrink = float(drawn.std()) / spread
         rows[name] = {

@@ -159,8 +159,6 @@ class _Acting:
     """A policy in one vector environment, with all that it remembers: frames, an LSTM's state, random numbers."""
 
     def __init__(self, loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> None:
-        import torch
-
         frames, self._loaded = loaded.frames(envs), loaded
         self._stack = FrameStack(frames, envs) if frames > 1 else None
         statistics = loaded.statistics
@@ -169,11 +167,18 @@ class _Acting:
             statistics is not None and statistics.observation_space.shape == envs.single_observation_space.shape
         )
         self._state: Any = None
+        self._num_envs = envs.num_envs
+        self.reseed(0)
+
+    def reseed(self, seed: int) -> None:
+        """Restarts the random numbers of sampled actions, which are independent of others."""
+        import torch
+
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            if loaded.saved.use_sde and loaded.stochastic:
-                loaded.policy.reset_noise(envs.num_envs)
-            self._random = torch.get_rng_state()  # independent of other random numbers
+            torch.manual_seed(seed)
+            if self._loaded.saved.use_sde and self._loaded.stochastic:
+                self._loaded.policy.reset_noise(self._num_envs)
+            self._random = torch.get_rng_state()
 
     def __call__(self, observations: npt.NDArray[Any], episode_starts: Mask) -> npt.NDArray[Any]:
         """Acts; see ``gym_dr.training.api.PolicyWithMemory``."""

@@ -210,6 +210,10 @@ class MemorylessActorPolicy:
         """Actions for the environment, for observations ``(N, obs)``."""
         return self._acting.act(observations, np.zeros(len(observations), np.bool_))
 
+    def reseed(self, seed: int) -> None:
+        """Restarts the random numbers of sampled actions."""
+        self._acting.reseed(seed)
+
 
 class RememberingPolicy:
     """The policy of a trained actor with memory, called as ``policy(observations, episode_starts)``.
@@ -261,6 +265,10 @@ class RememberingPolicy:
         self._num_envs = num_envs
         return self._acting.act(observations, starts)
 
+    def reseed(self, seed: int) -> None:
+        """Restarts the random numbers of sampled actions."""
+        self._acting.reseed(seed)
+
     @property
     def state(self) -> Floats:
         """What it remembers of each sub-environment, and its last action, ``(N, size)`` float32; may be set.
@@ -294,6 +302,11 @@ class _Acting:
         self._generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
         self._behaviors: dict[int, Behavior] = {}  # by the number of observations
         self._ahead: list[Floats] = []
+
+    def reseed(self, seed: int) -> None:
+        """Restarts the random numbers."""
+        self._generator.manual_seed(seed)
+        self._ahead.clear()
 
     def behavior(self, num_envs: int) -> Behavior:
         """The behavior for a number of observations."""

@@ -37,6 +37,24 @@ def test_lists_and_booleans_become_actions_of_the_environments_type(pole: Any) -
         assert (actions.tolist(), actions.dtype) == ([1, 0, 1], pole.action_space.dtype)
 
 
+def test_a_checked_policy_can_be_reseeded_as_before(pole: Any) -> None:
+    class Coin:
+        def __init__(self) -> None:
+            self.reseed(0)
+
+        def reseed(self, seed: int) -> None:
+            self._generator = np.random.default_rng(seed)
+
+        def __call__(self, observations: Any) -> Any:
+            return self._generator.integers(2, size=len(observations))
+
+    policy: Any = checked(checked(Coin(), pole, "mine", "Some-v0"), pole, "mine", "Some-v0")
+    first = [policy(OBSERVATIONS, STARTS).tolist() for _ in range(8)]
+    policy.reseed(0)
+    assert [policy(OBSERVATIONS, STARTS).tolist() for _ in range(8)] == first
+    assert not hasattr(checked(len, pole, "mine", "Some-v0"), "reseed")
+
+
 def test_actions_beyond_a_box_are_clipped(pendulum: Any) -> None:
     actions = act(pendulum, [[-3.0], [0.5], [9]])
     assert (actions.tolist(), actions.dtype) == ([[-2.0], [0.5], [2.0]], np.float32)

@@ -19,6 +19,7 @@ from gym_dr.fitting.results import Fit
 from gym_dr.randomization.distributions import Constant, Integer, Uniform
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.runs.loggers import LOGGERS
 from tests.fitting.logged import CART, logged
 from tests.plugins.parts.recording import RECORDING, calls
@@ -153,6 +154,20 @@ def test_a_wrong_model_is_suspected() -> None:
     assert found.findings[0].startswith("The model is suspicious: residuals of ")
 
 
+def test_a_value_beyond_its_prior_is_not_said_to_be_determined() -> None:
+    found = fit(logged(params={"length": 0.4}, noise=0.003, episodes=6), randomize={"length": (0.5, 1.0)})
+    told = "length lies at the lower end of its prior, 0.5; the best value may be beyond. Widen the prior."
+    assert found.findings[1] == told
+    assert not any(text.startswith("Determined") for text in found.findings)
+    assert "A prior is too narrow, or something that is not fitted differs" in found.findings[0]
+
+
+def test_a_value_just_inside_of_its_prior_is_determined() -> None:
+    found = fit(logged(params={"length": 0.4}, noise=0.003), randomize={"length": (0.39, 1.0)})
+    assert "Determined: length." in found.findings
+    assert not any("end of its prior" in text for text in found.findings)
+
+
 # ---- options ----
 
 
@@ -193,6 +208,16 @@ def test_a_whole_prior_keeps_its_correlation(found: Fit, output: Path, short: An
     assert again.prior.correlation is not None
 
 
+def test_with_a_correlated_prior_each_parameter_is_compared_with_its_own(short: Any) -> None:
+    tied = Correlation(("length", "x_threshold"), ((1.0, -0.7), (-0.7, 1.0)))
+    prior = Randomization({"length": Uniform(0.25, 1.0), "x_threshold": Uniform(2.0, 3.0)}, correlation=tied)
+    found = fit(short, randomization=prior, randomize=None)
+    known = fit(short, randomization=Randomization({"length": Uniform(0.25, 1.0)}), randomize=None)
+    assert number(found, "length", "shrink") == pytest.approx(number(known, "length", "shrink"), rel=0.1)
+    # given the length, the correlation leaves sqrt(1 - 0.7^2) of the threshold's normal score
+    assert number(found, "x_threshold", "shrink") == pytest.approx(0.8, abs=0.05)
+
+
 def test_a_preset_is_a_prior(short: Any) -> None:
     envs: Any = gym.make_vec(CART, 1)
     default = resolve("default", envs.unwrapped.param_space)
@@ -216,6 +241,14 @@ def test_noise_becomes_a_rule_where_it_is_asked_for(log: Any) -> None:
     assert wider.randomization["obs_noise"].distribution.support == pytest.approx((low / 2.0, 2.0 * high))
 
 
+def test_noise_beyond_its_prior_is_told_and_stays_within(log: Any) -> None:
+    found = fit(log, randomize={"obs_noise": (0.0, 0.001)}, params=TRUTH)
+    assert found.randomization["obs_noise"].distribution == Constant(0.001)
+    assert [text for text in found.findings if text.startswith("obs_noise: the log's is 0.0")]
+    within = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH)
+    assert not [text for text in within.findings if "obs_noise" in text]
+
+
 @pytest.fixture(scope="module")
 def various() -> list[dict[str, Any]]:
     """Lengths between 0.5 and 0.7, with a deviation of 0.061."""
@@ -227,6 +260,13 @@ def test_a_system_that_varies_is_found_with_its_variation(various: Any) -> None:
     assert number(found, "length", "mean") == pytest.approx(0.6, abs=0.03)
     assert number(found, "length", "deviation") == pytest.approx(0.061, rel=0.35)
     assert found.facts["method"] == "a distribution over episodes"
+
+
+def test_a_delay_alone_does_not_vary(short: Any) -> None:
+    prior = {"action_delay": Integer(0, 1)}
+    varies, constant = fit(short, randomize=prior, varies=True), fit(short, randomize=prior)
+    assert varies.randomization == constant.randomization
+    assert varies.facts["method"] == "least squares"
 
 
 def test_a_system_that_varies_is_suspected_unless_it_is_said_to(various: Any) -> None:
@@ -261,6 +301,31 @@ def test_true_parameters_of_a_log_are_replayed_too(short: Any) -> None:
 def test_without_true_parameters_in_a_log_none_are_replayed(short: Any) -> None:
     found = fit(short, randomize={"obs_noise": (0.0, 1.0)})
     assert set(found.replay["physics"]) == {"nominal", "fitted"}
+
+
+@pytest.mark.parametrize("length", [-3.0, np.inf])
+def test_impossible_true_parameters_of_a_log_are_left_out_with_a_sentence(length: float, short: Any) -> None:
+    found = fit([{**episode, "params/length": length} for episode in short])
+    assert set(found.replay["physics"]) == {"nominal", "fitted"}
+    (said,) = [text for text in found.findings if text.startswith("The log's own parameters are not replayed: ")]
+    assert "'length'" in said
+
+
+def test_if_held_out_episodes_cannot_be_replayed_it_is_said_that_the_fitted_ones_are() -> None:
+    late = logged(params=TRUTH, episodes=6, steps=12, late=2)
+    late[-2:] = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in late[-2:]]
+    found = fit(late, randomize={**LENGTH, "action_delay": 2})
+    told = "Replay of the fitted episodes themselves (no step of those held out can be replayed), error after"
+    assert found.findings[-1].startswith(told)
+    late[-1] = late[0]
+    assert fit(late, randomize={**LENGTH, "action_delay": 2}).findings[-1].startswith("Replay of 1 held-out episode, ")
+
+
+def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_others(short: Any) -> None:
+    one = {"observations": short[2]["observations"][:2], "actions": short[2]["actions"][:1]}
+    found = fit([*short[:2], one])
+    assert found.facts["episodes"] == "2 fitted, 1 held out"
+    assert (found.replay["share"] < 2.0).all()  # the deviation of one step is 0
 
 
 def test_few_episodes_are_all_fitted(short: Any) -> None:
@@ -307,6 +372,11 @@ REFUSED: dict[str, tuple[dict[str, Any], type[GymDrError], str]] = {
         "expected 6 numbers in each, as the environment observes, got 4",
     ),
     "nan": ({"log": spoiled("observations", np.nan)}, LogError, "expected finite numbers, got nan in row 2"),
+    "too large": (
+        {"log": spoiled("observations", 1e30)},
+        LogError,
+        "episode 1: observations: expected numbers up to 1e+08, got 1e+30 in row 2, column 0.",
+    ),
     "actions beyond the bounds": (
         {"log": spoiled("actions", 2)},
         LogError,
@@ -370,19 +440,77 @@ def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
         fit(tiny, randomize={**LENGTH, "action_delay": Integer(0, 3)})
 
 
+def test_episodes_shorter_than_a_constant_delay_are_refused(short: Any) -> None:
+    with pytest.raises(LogError, match=r"Expected episodes of more than 40 steps, after which actions act\."):
+        fit(short, randomize={**LENGTH, "action_delay": 40})
+
+
+def test_a_log_of_fewer_numbers_than_there_are_to_find_is_refused(short: Any) -> None:
+    first = {"observations": short[0]["observations"][:3], "actions": short[0]["actions"][:2]}
+    with pytest.raises(LogError, match="Expected more steps: 8 numbers of 2 steps cannot tell 9: 1 parameter, and"):
+        fit(first)
+    three = {"observations": short[0]["observations"][:4], "actions": short[0]["actions"][:3]}
+    assert fit(three).facts["steps"] == "3 fitted"
+
+
+def test_a_log_without_motion_is_refused() -> None:
+    still = {"observations": np.zeros((21, 4)), "actions": np.zeros(20, np.int64)}
+    with pytest.raises(LogError, match="Expected motion, got a log in which nothing that is measured changes"):
+        fit([still] * 3)
+
+
+def test_motion_that_is_no_simulations_is_refused() -> None:
+    huge = logged(params=TRUTH, episodes=6, steps=12)
+    huge = [{**episode, "observations": 1e7 * episode["observations"] + 1e7} for episode in huge]
+    with pytest.raises(LogError, match=r"CartPoleDR-v1, got one that is too far from any simulation"):
+        fit(huge)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("fitted.json", "expected a file that ends in .toml"),
         ("no/fitted.toml", "existing folder"),
-        ("folder.toml", "expected a file, got the folder"),
+        ("folder.toml", r"expected to write a file, got the folder '.*folder\.toml'"),
+        ("particles.toml", r"expected to write a file, got the folder '.*particles\.npz'"),
+        ("report.toml", r"expected to write a file, got the folder '.*report\.html'"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused(name: str, message: str, short: Any, tmp_path: Path) -> None:
-    (tmp_path / "folder.toml").mkdir()
+    folders = ["folder.toml", "particles.npz", "report.html"]
+    for folder in folders:
+        (tmp_path / folder).mkdir()
     with pytest.raises(ConfigError, match=message):
         fit(short, output=tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == folders
+
+
+def test_an_output_neither_replaces_the_log_nor_lies_among_its_episodes(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ride = tmp_path / "rides" / "ride.npz"
+    ride.parent.mkdir()
+    np.savez(ride, **short[0])
+    content = ride.read_bytes()
+    monkeypatch.chdir(ride.parent)
+    with pytest.raises(ConfigError, match=r"output: .* 'ride\.npz', a file of the log, would be replaced"):
+        fit("ride.npz", output="ride.toml")
+    with pytest.raises(ConfigError, match=r"output: .* 'cart\.toml' would lie among the episodes"):
+        fit([tmp_path / "rides"], output="cart.toml")
+    assert [path.name for path in ride.parent.iterdir()] == ["ride.npz"]
+    assert ride.read_bytes() == content
+
+
+def test_the_randomization_is_written_even_if_the_report_is_not(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr("gym_dr.evaluation.report.page.write_report", fail)
+    with pytest.raises(OSError):  # noqa: PT011
+        fit(short, output=tmp_path / "fitted.toml")
+    assert list(load_randomization(tmp_path / "fitted.toml")) == ["length"]
 
 
 # ---- files ----
@@ -457,6 +585,23 @@ def test_a_fit_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(
     np.testing.assert_array_equal(gone_on.particles, whole.particles)
     assert gone_on.randomization == whole.randomization
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
+
+
+def test_a_fit_that_was_stopped_after_its_last_round_makes_no_more(
+    short: Any, tmp_path: Path, rounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gym_dr.fitting.misfit.find_misfit", interrupt)
+        with pytest.raises(Interrupted):
+            fit(short, output=tmp_path / "fitted.toml", randomize=PRIOR)
+    last = rounds[-1]
+    rounds.clear()
+    gone_on = fit(short, output=tmp_path / "fitted.toml", randomize=PRIOR)
+    assert rounds == [last]
+    np.testing.assert_array_equal(gone_on.particles, fit(short, randomize=PRIOR).particles)
 
 
 def test_an_unfinished_fit_of_another_log_is_ignored(

@@ -97,6 +97,23 @@ def test_a_run_is_deterministic_unless_it_is_to_be_stochastic(run: Path, tmp_pat
     assert any(len(np.unique(episode.actions)) == 4 for episode in sampled)
 
 
+def test_sampled_actions_are_new_in_each_batch_and_for_each_seed(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TOGETHER", 2)
+    options = {"stochastic": True, "episodes": 4}
+    log = recorded(run, tmp_path / "a", **options)
+    other = recorded(run, tmp_path / "b", seed=1000, **options)
+    again = recorded(run, tmp_path / "c", **options)
+    steps = min(map(len, [*log, *other]))
+    assert steps > 40
+    # a hardly trained policy has about the same probabilities everywhere, so the same noise would give the same actions
+    for one, two in [(log[0], log[2]), (log[1], log[3]), *zip(log, other, strict=True)]:
+        assert (one.actions[:steps] == two.actions[:steps]).mean() < 0.6
+    for one, two in zip(log, again, strict=True):
+        np.testing.assert_array_equal(one.actions, two.actions)
+
+
 def test_chosen_physics_replace_the_draws(tmp_path: Path) -> None:
     nominal = recorded(brake, tmp_path / "a", env=LANDER, params={"gravity": -3.0})
     assert {float(episode.others["params/gravity"]) for episode in nominal} == {-3.0}
@@ -184,3 +201,11 @@ def test_logs_of_all_forms_are_opened_and_what_is_none_is_refused(
         open_log("lander/random-v0")
     with pytest.raises(LogError, match="Expected a log of at least one episode"):
         open_log([])
+
+
+def test_a_log_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    log = record("random", env=CART, output=tmp_path / "log", episodes=2, format="npz", progress=False)
+    for twice, got in (([log, str(log)], "it twice"), ([[log / "001.npz"], log], "the file and its folder")):
+        with pytest.raises(LogError, match=f"expected each log once, got {got}"):
+            open_log(twice)
+    assert len(open_log([log / "000.npz", log / "001.npz"])) == 2

@@ -11,10 +11,12 @@ import pytest
 
 from gym_dr.experiments.fit_problem import FitProblem, open_problem
 from gym_dr.fitting.estimate import Likelihood
-from gym_dr.fitting.identifiability import combinations, silent, told
+from gym_dr.fitting.identifiability import _where, combinations, silent, told
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
 from gym_dr.fitting.simulator import Simulator
+from gym_dr.randomization.distributions import Uniform
+from gym_dr.randomization.spec import Correlation, Randomization
 from tests.fitting.logged import CART, logged
 
 RNG = np.random.default_rng(0)
@@ -110,6 +112,19 @@ def test_a_parameter_without_effect_on_motion_is_told_so(cart: tuple[FitProblem,
     assert sentence_of(cart, "x_threshold") == expected
 
 
+def test_a_correlated_parameter_is_tried_alone() -> None:
+    tied = Correlation(("length", "x_threshold"), ((1.0, 0.8), (0.8, 1.0)))
+    prior = Randomization({"length": Uniform(0.4, 0.6), "x_threshold": Uniform(2.0, 3.0)}, correlation=tied)
+    reverse = Randomization(dict(prior.rules), correlation=Correlation(("x_threshold", "length"), tied.matrix))
+    for asked in (prior, reverse):  # a copula moves the later names with the earlier ones
+        problem = open_problem(logged(episodes=2, steps=8), env=CART, randomization=asked)
+        simulator = Simulator(problem.replay)
+        likelihood = Likelihood(read_motion(problem.episodes, simulator, {}), simulator, problem.prior)
+        (found,) = silent(likelihood, np.full(2, 0.5), ["x_threshold"], np.random.default_rng(0))
+        problem.close()
+        assert found == "x_threshold keeps its prior: no step that can be replayed depends on it."
+
+
 def test_for_a_parameter_with_an_effect_the_motion_that_shows_it_is_told(cart: tuple[FitProblem, Likelihood]) -> None:
     sentence = sentence_of(cart, "masspole")
     assert sentence.startswith("masspole keeps its prior: it shows when ")
@@ -125,3 +140,16 @@ def test_the_reason_of_the_environment_is_told() -> None:
     found = silent(Likelihood(motion, simulator, problem.prior), np.full(2, 0.5), ["ground_friction"], RNG)
     problem.close()
     assert found == [f"ground_friction keeps its prior: {problem.replay.untold['ground_friction']}."]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_the_choice_that_shows_a_parameter_is_named(cart: tuple[FitProblem, Likelihood], taken: int) -> None:
+    rng = np.random.default_rng(0)
+    actions, states = rng.integers(4, size=500), rng.standard_normal((500, 4))
+    effect = (actions == taken) + 1e-3 * rng.uniform(size=500)
+    assert _where(cart[1], states, actions, effect).startswith(f"when the action is {taken} (in 2")
+
+
+def test_what_shows_in_all_states_alike_is_told_so(cart: tuple[FitProblem, Likelihood]) -> None:
+    found = _where(cart[1], RNG.standard_normal((50, 4)), np.arange(50) % 2, np.ones(50))
+    assert found == "in every motion alike, so more of it would tell, or less noise"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from gym_dr.experiments.fit_problem import open_problem
 from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
-from gym_dr.fitting.misfit import LEVEL, Misfit, find_misfit
+from gym_dr.fitting.misfit import LEVEL, Misfit, _features, find_misfit
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.simulator import Simulator
 from tests.fitting.logged import CART, logged
@@ -76,3 +77,26 @@ def test_without_parameters_residuals_are_looked_at_all_the_same() -> None:
     only_noise = {"obs_noise": (0.0, 1.0)}
     assert not misfit_of(logged(), only_noise).suspicious(varies=False)
     assert misfit_of(logged(late=1), only_noise).suspicious(varies=False)
+
+
+def test_an_offset_is_told_as_one() -> None:
+    log = logged(params=TRUTH, noise=0.002)
+    for episode in log:
+        episode["observations"][:, 1] += 0.05  # m/s; so x moves less than x_dot says
+    found = misfit_of(log)
+    assert found.suspicious(varies=False)
+    assert (found.coordinate, found.feature) == ("x", "")
+
+
+def test_residuals_of_what_is_not_measured_are_no_features() -> None:
+    problem = open_problem(logged(params=TRUTH), env=CART, randomize=PRIOR)
+    simulator = Simulator(problem.replay, problem.hold)
+    motion = read_motion(problem.episodes, simulator, {})
+    likelihood = Likelihood(motion, simulator, problem.prior)
+    found = estimate(likelihood, np.full(2, 0.5), rounds=1)
+    hidden = replace(motion, seen=np.array([True, False, True, True]))
+    names, features = _features(hidden, found)
+    problem.close()
+    assert "the residual of x one step before" in names
+    assert "the residual of x_dot one step before" not in names
+    assert len(names) == features.shape[1]

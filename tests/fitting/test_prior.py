@@ -57,6 +57,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a delay that is no number of steps": ({"action_delay": (0.0, 3.0)}, "action_delay"),
     "a factor of a delay": ({"action_delay": Scale(Integer(0, 3))}, "action_delay: expected whole numbers, such as"),
     "too many delays": ({"obs_delay": Integer(0, 60)}, "obs_delay: expected at most 50 whole numbers"),
+    "actions from the future": ({"action_delay": Integer(-2, -1)}, "'action_delay': expected a whole number"),
+    "negative noise": ({"obs_noise": (-3.0, -1.0)}, "'obs_noise': expected a finite value from 0"),
     "beyond the bounds": ({"length": (0.0, 1.0)}, "length"),
 }
 
@@ -72,6 +74,12 @@ def test_what_a_log_cannot_answer_is_refused_with_the_reason(asked: Any, message
 def test_unknown_parameters_are_refused_with_a_proposal(asked: Any, known: Any) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean"):
         make_prior(SPACE, None, asked, known)
+
+
+def test_a_delay_that_is_known_is_a_constant_prior() -> None:
+    with pytest.raises(RandomizationError, match=r"that you know as randomize=dict\(action_delay=1\)\."):
+        prior({"action_delay": 1}, length=(0.4, 0.6))
+    assert prior(action_delay=1).delays == (1,)
 
 
 def test_known_values_beyond_the_bounds_are_refused() -> None:
@@ -161,3 +169,11 @@ def test_values_are_in_the_order_of_points_and_have_the_priors_correlation() -> 
     assert tuple(values) == given.names == ("gravity", "length")
     # of uniforms with a Gaussian copula, 6 / pi asin(rho / 2) = 0.891
     assert np.corrcoef(values["gravity"], values["length"])[0, 1] == pytest.approx(0.891, abs=0.02)
+
+
+def test_a_parameter_alone_has_its_whole_range_whatever_the_correlation() -> None:
+    rules = {"length": (0.4, 0.6), "gravity": (-12.0, -6.0)}
+    tied = Randomization(rules, correlation=Correlation(("gravity", "length"), ((1.0, -0.7071), (-0.7071, 1.0))))
+    given = make_prior(SPACE, None, tied, {})
+    for name, (low, high) in rules.items():
+        np.testing.assert_allclose(given.alone(name, np.array([0.0, 0.25, 1.0])), [low, 0.75 * low + 0.25 * high, high])

@@ -15,6 +15,7 @@ import pytest
 import gym_dr
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.experiments.record import record
 
 pytest.importorskip("stable_baselines3")
 
@@ -94,6 +95,18 @@ def test_every_algorithm_acts_the_same_each_time(
     assert first.document["policies"][0]["algorithm"] == algorithm
     assert first.document["policies"][0]["actions"] == ("stochastic" if stochastic else "deterministic")
     assert first.episodes["return"].tolist() == again.episodes["return"].tolist()
+
+
+@pytest.mark.parametrize(("name", "env"), [("sde", CONTINUOUS), ("ppo", LANDER)])
+def test_another_seed_samples_other_actions_of_a_recording(saved: Path, name: str, env: str) -> None:
+    path = saved / f"{name}.zip"
+    options: Any = {"env": env, "episodes": 1, "format": "npz", "stochastic": True, "trust": [str(path)]}
+    actions = []
+    for folder, seed in (("a", 0), ("b", 0), ("c", 1)):
+        log = record(f"sb3:{path}", output=folder, seed=seed, progress=False, **options)
+        actions.append(np.load(log / "000.npz")["actions"][:40])
+    np.testing.assert_array_equal(actions[0], actions[1])
+    assert (actions[0] != actions[2]).any()
 
 
 @pytest.mark.parametrize("name", ["ppo", "normal"])

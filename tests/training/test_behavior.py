@@ -179,6 +179,17 @@ def test_a_policy_acts_for_any_number_of_observations_and_the_same_each_time_it_
     assert one(observations[0, :3]).shape == (3,)
 
 
+@pytest.mark.parametrize("memory_size", [0, 3])
+def test_a_seed_decides_on_sampled_actions(memory_size: int) -> None:
+    policy: Any = trained_policy(actor_of(DISCRETE, GaussianActor, "tanh", memory_size=memory_size))
+    starts = [np.ones(NUM_ENVS, np.bool_)] * (memory_size > 0)
+    found = []
+    for seed in (1, 2, 1):
+        policy.reseed(seed)
+        found.append(policy(np.zeros((NUM_ENVS, 5), np.float32), *starts).tolist())
+    assert found[0] == found[2] != found[1]
+
+
 def test_a_continuous_policy_acts_by_its_mean() -> None:
     torch.manual_seed(0)
     actor = actor_of(BOX, GaussianActor, "relu")
