@@ -207,6 +207,17 @@ def test_a_delay_is_found() -> None:
     assert number(found, "length", "mean") == pytest.approx(0.7, abs=0.02)
 
 
+def test_a_delay_is_in_steps_of_the_environment_however_slow_the_log() -> None:
+    slow = logged("gym_dr/PendulumDR-v1", {"m": 1.2}, episodes=3, noise=0.003, late=1, hold=2)  # late by 2 steps
+    timed = [{**episode, "time": 0.1 * np.arange(len(episode["observations"]))} for episode in slow]
+    mass: dict[str, Any] = {"m": (0.5, 2.0)}
+    found = fit(timed, env="gym_dr/PendulumDR-v1", randomize={**mass, "action_delay": Integer(0, 3)})
+    assert found.randomization["action_delay"].distribution == Constant(2.0)
+    said = "action_delay: 2 steps (100 %). Only multiples of 2 were tried, since each logged action acts for 2 steps."
+    assert said in found.findings
+    assert number(found, "m", "mean") == pytest.approx(1.2, abs=0.005)
+
+
 def test_noise_becomes_a_rule_where_it_is_asked_for(log: Any) -> None:
     found = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH)
     low, high = found.randomization["obs_noise"].distribution.support
@@ -366,7 +377,7 @@ def test_a_log_of_which_nothing_can_be_replayed_is_refused_with_the_reason() -> 
 
 def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
     tiny = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in short]
-    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, to find the delay"):
+    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, for a delay as long as that"):
         fit(tiny, randomize={**LENGTH, "action_delay": Integer(0, 3)})
 
 
