@@ -263,6 +263,7 @@ class _Job:
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible ones."""
         from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
+        from gym_dr.fitting.motion import stretches
 
         prior = self.problem.prior
         if len(prior.delays) == 1:
@@ -273,7 +274,8 @@ class _Job:
         for delay in prior.delays:
             motion = self._motion(episodes, middle, delay, simulator)
             rows = np.flatnonzero(motion.time >= max(prior.delays) // self.problem.hold)  # the same for every delay
-            part = dataclasses.replace(motion.rows(rows[:_DELAY_ROWS]), scale=latest.scale)
+            part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
+            part = dataclasses.replace(part, scale=latest.scale)
             likelihood = Likelihood(part, simulator, prior)
             tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
             found.append(tried.log_likelihood)

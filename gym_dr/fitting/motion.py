@@ -16,6 +16,8 @@ from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.simulator import Simulator
 from gym_dr.wording import counted
 
+_STRETCH = 25  # steps
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedMotion:
@@ -46,6 +48,19 @@ class LoggedMotion:
         """Some of the steps, in order."""
         picked = {name: getattr(self, name)[chosen] for name in ("before", "after", "actions", "episode", "time")}
         return replace(self, **picked)
+
+
+def stretches(steps: int, most: int) -> Indices:
+    """Rows of a part of a log of so many steps: stretches that are spread over all of it, so that no episode decides.
+
+    Args:
+        steps: Of the log.
+        most: Rows, at most.
+    """
+    if steps <= most:
+        return np.arange(steps)
+    starts = np.linspace(0, steps - _STRETCH, most // _STRETCH).astype(np.int64)
+    return np.concatenate([start + np.arange(_STRETCH) for start in starts])
 
 
 def read_motion(

@@ -218,6 +218,15 @@ def test_a_delay_is_in_steps_of_the_environment_however_slow_the_log() -> None:
     assert number(found, "m", "mean") == pytest.approx(1.2, abs=0.005)
 
 
+def test_a_delay_is_found_if_the_log_begins_at_rest() -> None:
+    pendulum = "gym_dr/PendulumDR-v1"
+    hanging = np.array([-1.0, 0.0, 0.0]) + 0.003 * np.random.default_rng(0).standard_normal((701, 3))
+    rest = {"observations": hanging, "actions": np.zeros((700, 1))}
+    moving = logged(pendulum, {"m": 1.2}, episodes=4, noise=0.003, late=1)
+    found = fit([rest, *moving], env=pendulum, randomize={"m": (0.5, 2.0), "action_delay": Integer(0, 1)})
+    assert found.randomization["action_delay"].distribution == Constant(1.0)
+
+
 def test_noise_becomes_a_rule_where_it_is_asked_for(log: Any) -> None:
     found = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH)
     low, high = found.randomization["obs_noise"].distribution.support

@@ -12,7 +12,7 @@ import pytest
 from gym_dr.envs.replay import Coordinate
 from gym_dr.errors import LogError
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.motion import read_motion
+from gym_dr.fitting.motion import read_motion, stretches
 
 Numbers = npt.NDArray[np.float64]
 LOST = 6  # a step that cannot be replayed
@@ -77,3 +77,17 @@ def test_episodes_shorter_than_a_delay_are_left_out() -> None:
     assert motion.episode.tolist() == [1, 1, 1]
     with pytest.raises(LogError, match="Expected episodes of more than 2 steps, for a delay as long as that"):
         read_motion([ridden(1)[0], ridden(2)[0]], SIMULATOR, {}, LATE)
+
+
+@pytest.mark.parametrize("steps", [601, 623, 625, 700, 1201, 40_000])
+def test_a_part_of_a_log_comes_from_all_of_it(steps: int) -> None:
+    rows = stretches(steps, 600)
+    assert len(rows) == len(set(rows.tolist())) == 600
+    assert (rows[0], rows[-1]) == (0, steps - 1)
+    ends = np.flatnonzero(np.diff(rows) != 1)
+    assert np.diff(rows)[ends].max() <= steps // 20  # nothing longer is left out
+    assert np.diff(ends, prepend=-1).min() >= 25  # steps in a row, whose states hang together
+
+
+def test_of_a_short_log_all_steps_are_taken() -> None:
+    np.testing.assert_array_equal(stretches(600, 600), np.arange(600))
