@@ -18,6 +18,7 @@ from gym_dr.fitting.estimate import Estimate, Likelihood, estimate, find_sizes
 _ROUNDS = 3  # of each episode's estimate
 _ITERATIONS = 500
 _PRIOR_EPISODES = 1.0  # that the prior's spread counts as
+_WIDEST = 2.0 / 12.0  # variance, at most; cut off at the ends of the prior, it is about as wide as the prior
 
 
 def episode_estimates(
@@ -65,7 +66,7 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
     """
     episodes, size = points.shape
     prior = np.eye(size) / 12.0
-    mean, covariance = np.full(size, 0.5), prior.copy()
+    mean, covariance = np.full(size, 0.5), _WIDEST * np.eye(size)
     for _ in range(_ITERATIONS):
         inverse = np.linalg.inv(covariance)
         spreads = np.linalg.inv(information + inverse)
@@ -73,12 +74,20 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
         centers = np.einsum("eij,ej->ei", spreads, pulled)
         before, mean = mean, centers.mean(axis=0)
         moved = centers - mean
-        total = spreads.sum(axis=0) + moved.T @ moved + _PRIOR_EPISODES * 0.01 * prior
-        covariance = total / max(episodes - 1, 1)
+        # the mean comes from the same episodes: one degree of freedom less, but what none of them tells stays as it is
+        between = (moved.T @ moved + _PRIOR_EPISODES * 0.01 * prior) / max(episodes - 1, 1)
+        covariance = _limited(spreads.mean(axis=0) + between)
         if np.abs(mean - before).max() < 1e-8:
             break
     precision = np.linalg.inv(np.linalg.inv(information + 1e-9 * np.eye(size)) + covariance).sum(axis=0)
     return mean, covariance, np.linalg.inv(precision + 12.0 * np.eye(size))
+
+
+def _limited(covariance: Array) -> Array:
+    """A covariance that is not too large in any direction, not even in those that no episode tells."""
+    values, vectors = np.linalg.eigh(covariance)
+    limited: Array = (vectors * np.minimum(values, _WIDEST)) @ vectors.T
+    return limited
 
 
 def drawn(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:
