@@ -374,9 +374,9 @@ class _Job:
 
         size = len(estimate.u)
         if self.varies:
-            *alone, innovations = episode_estimates(likelihood, estimate, self.tell)
-            points = drawn(*population(*alone), _PARTICLES, self.rng)
-            return points, "a distribution over episodes", dataclasses.replace(estimate, innovations=innovations)
+            points, information, left = episode_estimates(likelihood, estimate, self.tell)
+            points = drawn(*population(points, information), _PARTICLES, self.rng)
+            return points, "a distribution over episodes", left
         straight = straightened(self.problem.prior)
 
         def quadratic(u: Array) -> Array:

@@ -256,6 +256,19 @@ def test_a_system_that_varies_is_suspected_unless_it_is_said_to(various: Any) ->
     assert (constant.suspicious, varies.suspicious) == (True, False)
 
 
+def test_the_errors_of_a_system_that_varies_are_those_that_its_variation_leaves() -> None:
+    pendulum, count = "gym_dr/PendulumDR-v1", 8
+    masses, lengths = np.linspace(0.8, 1.6, count), np.linspace(0.6, 1.4, count)[::-1]
+    log = logged(pendulum, {"m": masses, "l": lengths}, episodes=count, steps=60, noise=0.002)
+    asked: dict[str, Any] = {"m": (0.5, 2.0), "l": (0.4, 1.6), "obs_noise": (0.0, 1.0)}
+    found = fit(log, env=pendulum, randomize=asked, varies=True, held_out=0.0)
+    assert not found.suspicious
+    np.testing.assert_allclose(found.errors["measured"], 0.002, rtol=0.2)
+    assert (found.errors["process"] < 0.001).all()
+    low, high = found.randomization["obs_noise"].distribution.support
+    assert 0.8 * 0.002 < low <= high < 1.2 * 0.002
+
+
 def test_the_particle_method_finds_the_same(short: Any) -> None:
     quick, exact = (fit(short, method=method) for method in ("least-squares", "particles"))
     assert exact.facts["method"] == "particles"
