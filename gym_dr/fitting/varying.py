@@ -36,7 +36,7 @@ def episode_estimates(
 
     Returns:
         Points ``(episodes, parameters)``, their information ``(episodes, parameters, parameters)``, and the common
-        estimate with the errors and innovations of the episodes' own.
+        estimate with the errors, innovations and information of the episodes' own.
     """
     motion, sizes = likelihood.motion, common.at.sizes
     episodes = [np.flatnonzero(motion.episode == e) for e in np.unique(motion.episode)]
@@ -60,8 +60,15 @@ def episode_estimates(
         factor=factor,
         sizes=sizes,
     )
-    whole = replace(common, at=at, residuals=residuals, innovations=factor.whiten(residuals))
-    return np.stack([each.u for each in found]), np.stack([each.information for each in found]), whole
+    information = np.stack([each.information for each in found])
+    whole = replace(
+        common,
+        at=at,
+        residuals=residuals,
+        innovations=factor.whiten(residuals),
+        information=information.sum(axis=0),
+    )
+    return np.stack([each.u for each in found]), information, whole
 
 
 def _balanced(sizes: Sizes, seen: Mask) -> Sizes:

@@ -256,6 +256,24 @@ def test_a_system_that_varies_is_suspected_unless_it_is_said_to(various: Any) ->
     assert (constant.suspicious, varies.suspicious) == (True, False)
 
 
+def test_a_parameter_that_varies_as_its_prior_does_is_not_said_to_be_hidden() -> None:
+    log = logged(params={"length": np.tile([0.5, 0.7], 6)}, episodes=12, steps=20, noise=0.003)
+    found = fit(log, randomize={"length": (0.5, 0.7), "x_threshold": (2.0, 3.0)}, varies=True)
+    assert found.randomization == found.prior
+    assert "length varies as widely as its prior." in found.findings
+    assert "x_threshold keeps its prior: no step that can be replayed depends on it." in found.findings
+
+
+def test_parameters_of_a_population_that_vary_together_are_not_said_to_be_open() -> None:
+    # each episode tells both
+    masses = np.linspace(0.6, 1.4, 8)
+    log = logged("gym_dr/PendulumDR-v1", {"m": masses, "l": masses}, episodes=8, steps=60, noise=0.002)
+    asked: dict[str, Any] = {"m": (0.4, 1.6), "l": (0.4, 1.6)}
+    said = " ".join(fit(log, env="gym_dr/PendulumDR-v1", randomize=asked, varies=True).findings)
+    assert "l and m vary together: the ratio of l to m is " in said
+    assert "is determined" not in said
+
+
 def test_the_errors_of_a_system_that_varies_are_those_that_its_variation_leaves() -> None:
     pendulum, count = "gym_dr/PendulumDR-v1", 8
     masses, lengths = np.linspace(0.8, 1.6, count), np.linspace(0.6, 1.4, count)[::-1]
