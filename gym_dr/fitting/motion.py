@@ -94,7 +94,7 @@ def read_motion(
         raise LogError(f"No logged step can be replayed. {why}")
     usable = [np.flatnonzero(reading.usable[late:]) for reading in readings]
     if sum(map(len, usable)) == 0:
-        raise LogError(f"Expected episodes of more than {counted(late, 'step')}, for a delay as long as that.")
+        raise LogError(f"Expected episodes of more than {counted(late, 'step')}, after which actions act.")
     states = [reading.states[late:] for reading in readings]
     actions = [episode.actions[: max(len(episode) - late, 0)] for episode in episodes]
     open_numbers: Mask = np.asarray(np.isnan(np.concatenate(states)).any(axis=0))  # of the raw state

@@ -417,7 +417,7 @@ def test_a_log_of_which_nothing_can_be_replayed_is_refused_with_the_reason() -> 
 
 def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
     tiny = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in short]
-    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, for a delay as long as that"):
+    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, after which actions act"):
         fit(tiny, randomize={**LENGTH, "action_delay": Integer(0, 3)})
 
 

@@ -75,7 +75,7 @@ def test_a_step_that_cannot_be_replayed_takes_no_others_with_it() -> None:
 def test_episodes_shorter_than_a_delay_are_left_out() -> None:
     motion = read_motion([ridden(1)[0], ridden(5)[0]], SIMULATOR, {}, LATE)
     assert motion.episode.tolist() == [1, 1, 1]
-    with pytest.raises(LogError, match="Expected episodes of more than 2 steps, for a delay as long as that"):
+    with pytest.raises(LogError, match="Expected episodes of more than 2 steps, after which actions act"):
         read_motion([ridden(1)[0], ridden(2)[0]], SIMULATOR, {}, LATE)
 
 
