@@ -209,7 +209,7 @@ class _Job:
         replayed = self._replayed(unseen or likelihood, physics, likelihood.motion.scale)
         said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
         if prior.delay:
-            said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
+            said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).{self._told_delays()}")
         if prior.noise is not None:
             said += noise_sentences(_noise(likelihood, estimate), prior.noise)
         said += untrue
@@ -264,27 +264,31 @@ class _Job:
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
         from gym_dr.fitting.motion import read_motion
 
-        motion = read_motion(episodes, simulator, self.problem.prior.params(u)).delayed(delay)
-        if not len(motion):
-            raise LogError(f"Expected episodes of more than {counted(delay, 'step')}, after which actions act.")
-        return motion
+        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
+
+    def _told_delays(self) -> str:
+        """A sentence on delays that were not tried."""
+        hold, tried = self.problem.hold, self.problem.prior.delays
+        if hold == 1 or len(tried) == 1:
+            return ""
+        return f" Only multiples of {hold} were tried, since each logged action acts for {hold} steps."
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible ones."""
         from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
+        from gym_dr.fitting.motion import stretches
 
         prior = self.problem.prior
         if len(prior.delays) == 1:
             return prior.delays[0], np.ones(1)
         simulator, found = self._simulator(), []
         middle = np.full(len(prior.names), 0.5)
-        whole = self._motion(episodes, middle, 0, simulator)
+        latest = self._motion(episodes, middle, max(prior.delays), simulator)
         for delay in prior.delays:
-            motion = whole.delayed(delay)
-            late = motion.time >= whole.time.min() + max(prior.delays)  # the same steps for every delay
-            if not late.any():
-                raise LogError(f"Expected episodes of more than {max(prior.delays)} steps, to find the delay.")
-            part = motion.rows(np.flatnonzero(late)[:_DELAY_ROWS])
+            motion = self._motion(episodes, middle, delay, simulator)
+            rows = np.flatnonzero(motion.time >= max(prior.delays) // self.problem.hold)  # the same for every delay
+            part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
+            part = dataclasses.replace(part, scale=latest.scale)
             likelihood = Likelihood(part, simulator, prior)
             tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
             found.append(tried.log_likelihood)
@@ -384,9 +388,9 @@ class _Job:
 
         size = len(estimate.u)
         if self.varies and size:
-            *alone, innovations = episode_estimates(likelihood, estimate, self.tell)
-            points = drawn(*population(*alone), _PARTICLES, self.rng)
-            return points, "a distribution over episodes", dataclasses.replace(estimate, innovations=innovations)
+            points, information, left = episode_estimates(likelihood, estimate, self.tell)
+            points = drawn(*population(points, information), _PARTICLES, self.rng)
+            return points, "a distribution over episodes", left
         straight = straightened(self.problem.prior)
 
         def quadratic(u: Array) -> Array:

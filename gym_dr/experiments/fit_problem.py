@@ -12,7 +12,7 @@ import numpy as np
 from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.experiments.logs import open_log
 from gym_dr.fitting.logs import LoggedEpisode, check_log, resample
-from gym_dr.fitting.prior import Prior, make_prior
+from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.environments import check_env_id
 from gym_dr.wording import either
@@ -73,6 +73,7 @@ def open_problem(
         replay: LogReplay = _replay(envs, env)
         prior = make_prior(envs.unwrapped.param_space, randomize, randomization, params or {})
         episodes, hold = resample(episodes, _time_step(replay, prior))
+        prior = with_whole_delays(prior, hold)
     except BaseException:
         envs.close()
         raise

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from gym_dr.arrays import Array, Mask
+from gym_dr.arrays import Array, Indices, Mask
 
 _JITTER = 1e-12  # of the variances, on the diagonal
 
@@ -46,12 +46,11 @@ class Links:
     def __len__(self) -> int:
         return len(self.jacobians)
 
-    def head(self, rows: int) -> Links:
-        """The first rows."""
-        joined = self.joined[:rows].copy()
-        joined[-1:] = False
-        spread = None if self.spread is None else self.spread[:rows]
-        return Links(jacobians=self.jacobians[:rows], bent=self.bent[:rows], spread=spread, joined=joined)
+    def rows(self, chosen: Indices) -> Links:
+        """Some of the rows, in order."""
+        joined = self.joined[chosen] & (np.diff(chosen, append=-1) == 1)
+        spread = None if self.spread is None else self.spread[chosen]
+        return Links(jacobians=self.jacobians[chosen], bent=self.bent[chosen], spread=spread, joined=joined)
 
     def factor(self, sizes: Sizes) -> Factor:
         """Factors the covariance of the residuals.

@@ -17,7 +17,7 @@ import scipy.optimize
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.chain import Factor, Links, Sizes
-from gym_dr.fitting.motion import LoggedMotion
+from gym_dr.fitting.motion import LoggedMotion, stretches
 from gym_dr.fitting.prior import Prior
 from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.straight import Straight
@@ -435,7 +435,8 @@ def find_sizes(links: Links, residuals: Array, start: Sizes, motion: LoggedMotio
         motion: Of these residuals. The errors of coordinates that are not measured stay as they are.
     """
     seen, scale = motion.seen, motion.scale
-    part, found, count = links.head(_SIZE_ROWS), residuals[:_SIZE_ROWS], int(seen.sum())
+    rows, count = stretches(len(links), _SIZE_ROWS), int(seen.sum())
+    part, found = links.rows(rows), residuals[rows]
     random = links.spread is not None and bool(np.any(links.spread))
 
     def unpacked(x: Array) -> Sizes:

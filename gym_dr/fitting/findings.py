@@ -56,16 +56,25 @@ def findings(
             "with fewer contacts."
         )
     sure = {str(name) for name in table.index if table["told"][name] == DETERMINED}
-    tied = combinations(values, sure)
-    alone = [name for name in table.index if name in sure - {*ended} and not any(name in pair for pair in tied)]
+    tied = combinations(values, sure, varies)
+    paired = set() if varies else {name for pair in tied for name in pair}
+    alone = [str(name) for name in table.index if name in sure - {*ended} - paired]
     if alone:
         found.append(f"Determined: {', '.join(alone)}.")
     found += tied.values()
     unsure = [n for n in table.index if table["told"][n] == UNTOLD and not any(n in pair for pair in tied)]
-    found += silent(likelihood, estimate.u, unsure, rng)
+    wide = [name for name in unsure if varies and _shown(likelihood, estimate, name)]
+    found += [f"{name} varies as widely as its prior." for name in wide]
+    found += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
     for reason, count in likelihood.motion.skipped:
         found.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
     return found
+
+
+def _shown(likelihood: Likelihood, estimate: Estimate, name: str) -> bool:
+    """Whether the log tells more of a parameter than its prior, whose variance is 1/12."""
+    place = likelihood.prior.names.index(name)
+    return bool(estimate.information[place, place] > 12.0)
 
 
 def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:

@@ -27,12 +27,15 @@ def told(shrink: float) -> str:
     return DETERMINED if shrink < _DETERMINED else NARROWED if shrink < KEPT else UNTOLD
 
 
-def combinations(values: Mapping[str, Array], sure: Collection[str] = ()) -> dict[tuple[str, str], str]:
+def combinations(
+    values: Mapping[str, Array], sure: Collection[str] = (), varies: bool = False
+) -> dict[tuple[str, str], str]:
     """Pairs of parameters of which a ratio, a product or another combination is better determined than each.
 
     Args:
         values: name -> values of all particles.
         sure: Parameters that are determined; pairs of these need no sentence.
+        varies: Whether the particles are systems of a population. Each of its episodes may determine both parameters.
 
     Returns:
         A sentence for each of these pairs, the best determined one first, and at most four.
@@ -42,13 +45,13 @@ def combinations(values: Mapping[str, Array], sure: Collection[str] = ()) -> dic
     for i, first in enumerate(names):
         for second in names[i + 1 :]:
             known = first in sure and second in sure
-            sentence = None if known else _pair(first, second, values[first], values[second])
+            sentence = None if known else _pair(first, second, values[first], values[second], varies)
             if sentence:
                 found.append((*sentence, (first, second)))
     return {pair: text for _, text, pair in sorted(found)[:4]}
 
 
-def _pair(first: str, second: str, a: Array, b: Array) -> tuple[float, str] | None:
+def _pair(first: str, second: str, a: Array, b: Array, varies: bool) -> tuple[float, str] | None:
     straight = all((v > 0).all() or (v < 0).all() for v in (a, b))
     x, y = (np.log(np.abs(a)), np.log(np.abs(b))) if straight else (a, b)
     if min(x.std(), y.std()) < 1e-9 or abs(rho := float(np.corrcoef(x, y)[0, 1])) < _TOGETHER:
@@ -58,17 +61,23 @@ def _pair(first: str, second: str, a: Array, b: Array) -> tuple[float, str] | No
     spread = float(rest.std())
     if spread * _SHARPER > x.std():
         return None
+    share, together = spread / float(x.std()), f"{first} and {second} vary together"
     if not straight:
         sign = "-" if slope > 0 else "+"
         text = f"{first} {sign} {abs(slope):.3g} x {second} = {rest.mean():.4g}, give or take {spread:.2g}"
-        return spread / float(x.std()), f"Only a combination of {first} and {second} is determined: {text}."
+        lead = together if varies else f"Only a combination of {first} and {second} is determined"
+        return share, f"{lead}: {text}."
     sure = f"to {percent(spread)}"
     if abs(abs(slope) - 1.0) < 0.15:
         whole = float((a / b if slope > 0 else a * b).mean())
         kind = f"ratio of {first} to {second}" if slope > 0 else f"product of {first} and {second}"
-        return spread / float(x.std()), f"Of {first} and {second} only the {kind} is determined: {whole:.4g}, {sure}."
+        if varies:
+            return share, f"{together}: the {kind} is {whole:.4g}, {sure}."
+        return share, f"Of {first} and {second} only the {kind} is determined: {whole:.4g}, {sure}."
     power = f"{first} x {second}^{-slope:.2g}"
-    return spread / float(x.std()), f"Of {first} and {second} only {power} is determined, {sure}."
+    if varies:
+        return share, f"{together}: {power} is the same, {sure}."
+    return share, f"Of {first} and {second} only {power} is determined, {sure}."
 
 
 def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.random.Generator) -> list[str]:

@@ -14,6 +14,9 @@ from gym_dr.envs.replay import Coordinate
 from gym_dr.errors import LogError, located
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.simulator import Simulator
+from gym_dr.wording import counted
+
+_STRETCH = 25  # steps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,24 +49,31 @@ class LoggedMotion:
         picked = {name: getattr(self, name)[chosen] for name in ("before", "after", "actions", "episode", "time")}
         return replace(self, **picked)
 
-    def delayed(self, steps: int) -> LoggedMotion:
-        """The same motion if each action acts ``steps`` steps after it was logged; the first ones have none."""
-        if steps == 0:
-            return self
-        place = {key: row for row, key in enumerate(zip(self.episode.tolist(), self.time.tolist(), strict=True))}
-        wanted = zip(self.episode.tolist(), (self.time - steps).tolist(), strict=True)
-        sources = np.array([place.get(key, -1) for key in wanted])
-        kept = sources >= 0
-        return replace(self.rows(kept), actions=self.actions[sources[kept]])
+
+def stretches(steps: int, most: int) -> Indices:
+    """Rows of a part of a log of so many steps: stretches that are spread over all of it, so that no episode decides.
+
+    Args:
+        steps: Of the log.
+        most: Rows, at most.
+    """
+    if steps <= most:
+        return np.arange(steps)
+    starts = np.linspace(0, steps - _STRETCH, most // _STRETCH).astype(np.int64)
+    return np.concatenate([start + np.arange(_STRETCH) for start in starts])
 
 
-def read_motion(episodes: Sequence[LoggedEpisode], simulator: Simulator, params: Mapping[str, float]) -> LoggedMotion:
+def read_motion(
+    episodes: Sequence[LoggedEpisode], simulator: Simulator, params: Mapping[str, float], late: int = 0
+) -> LoggedMotion:
     """Reads states from observations; what they leave open is simulated from the start of each episode.
 
     Args:
         episodes: The log.
         simulator: Of the environment.
         params: Of that simulation: name -> value.
+        late: Logged steps after which an action acts. What acts before the first one does is unknown, so the motion
+            begins there.
 
     Raises:
         LogError: No step can be replayed.
@@ -79,14 +89,17 @@ def read_motion(episodes: Sequence[LoggedEpisode], simulator: Simulator, params:
         for reason, mask in reading.reasons.items():
             lost[reason] = lost.get(reason, 0) + int(mask.sum())
     skipped = tuple((reason, count) for reason, count in lost.items() if count)
-    usable = [np.flatnonzero(reading.usable) for reading in readings]
-    if sum(map(len, usable)) == 0:
+    if not any(reading.usable.any() for reading in readings):
         why = "; ".join(f"{count} steps: {reason}" for reason, count in skipped)
         raise LogError(f"No logged step can be replayed. {why}")
-    states = [reading.states for reading in readings]
+    usable = [np.flatnonzero(reading.usable[late:]) for reading in readings]
+    if sum(map(len, usable)) == 0:
+        raise LogError(f"Expected episodes of more than {counted(late, 'step')}, after which actions act.")
+    states = [reading.states[late:] for reading in readings]
+    actions = [episode.actions[: max(len(episode) - late, 0)] for episode in episodes]
     open_numbers: Mask = np.asarray(np.isnan(np.concatenate(states)).any(axis=0))  # of the raw state
     if open_numbers.any():
-        states = _guessed(states, open_numbers, [episode.actions for episode in episodes], simulator, params)
+        states = _guessed(states, actions, simulator, params)
     before = np.concatenate([s[:-1][rows] for s, rows in zip(states, usable, strict=True)])
     middle = np.repeat(before.mean(axis=0)[None], len(before), axis=0)
     spread = replay.difference(before, middle).std(axis=0)
@@ -94,9 +107,9 @@ def read_motion(episodes: Sequence[LoggedEpisode], simulator: Simulator, params:
         coordinates=replay.coordinates,
         before=before,
         after=np.concatenate([s[1:][rows] for s, rows in zip(states, usable, strict=True)]),
-        actions=np.concatenate([e.actions[rows] for e, rows in zip(episodes, usable, strict=True)]),
+        actions=np.concatenate([a[rows] for a, rows in zip(actions, usable, strict=True)]),
         episode=np.repeat(np.arange(len(episodes)), list(map(len, usable))),
-        time=np.concatenate(usable),
+        time=np.concatenate(usable) + late,
         seen=replay.seen(~open_numbers),
         places=replay.places,
         inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),
@@ -105,14 +118,12 @@ def read_motion(episodes: Sequence[LoggedEpisode], simulator: Simulator, params:
     )
 
 
-def _guessed(
-    states: list[Array], open_numbers: Mask, actions: list[Any], simulator: Simulator, params: Mapping[str, float]
-) -> list[Array]:
+def _guessed(states: list[Array], actions: list[Any], simulator: Simulator, params: Mapping[str, float]) -> list[Array]:
     """States whose open numbers come from a simulation that follows the measured ones."""
     filled = [s.copy() for s in states]
     start = np.nan_to_num(simulator.start(params))  # what is only drawn may be nothing at first
     for s in filled:
-        s[0] = np.where(np.isnan(s[0]), start, s[0])
+        s[:1] = np.where(np.isnan(s[:1]), start, s[:1])  # none if the episode is shorter than a delay
     for t in range(max(map(len, actions))):
         alive = [k for k, a in enumerate(actions) if t < len(a)]
         rows = np.stack([filled[k][t] for k in alive])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,30 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         delays=delays,
         delay_weights=weights,
         noise=noise,
+    )
+
+
+def with_whole_delays(prior: Prior, hold: int) -> Prior:
+    """The same prior with those delays only that a log can tell, in steps of the environment.
+
+    Args:
+        prior: What is asked for.
+        hold: Steps of the environment that a logged action acts.
+
+    Raises:
+        RandomizationError: There is none.
+    """
+    kept = [k for k, delay in enumerate(prior.delays) if delay % hold == 0]
+    if not kept:
+        raise RandomizationError(
+            f"{prior.delay}: expected multiples of {hold}, such as {hold}, got {', '.join(map(str, prior.delays))}. "
+            f"Each logged action acts for {hold} steps of the environment, and delays are in such steps."
+        )
+    weights = np.array(prior.delay_weights)[kept]
+    return replace(
+        prior,
+        delays=tuple(prior.delays[k] for k in kept),
+        delay_weights=tuple((weights / weights.sum()).tolist()),
     )
 
 

@@ -8,41 +8,80 @@ Rubin 1977); what an episode cannot tell comes from the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gym_dr.arrays import Array
-from gym_dr.fitting.chain import Links
-from gym_dr.fitting.estimate import Estimate, Likelihood, estimate, find_sizes
+from gym_dr.arrays import Array, Mask
+from gym_dr.fitting.chain import Links, Sizes
+from gym_dr.fitting.estimate import Estimate, Likelihood, Linearized, estimate, find_sizes
 
 _ROUNDS = 3  # of each episode's estimate
+_TURNS = 8  # of the episodes' estimates and the sizes of their errors, at most
+_SETTLED = 0.05  # of a deviation that sizes still move
 _ITERATIONS = 500
 _PRIOR_EPISODES = 1.0  # that the prior's spread counts as
+_WIDEST = 2.0 / 12.0  # variance, at most; cut off at the ends of the prior, it is about as wide as the prior
 
 
 def episode_estimates(
     likelihood: Likelihood, common: Estimate, progress: Callable[[str], None]
-) -> tuple[Array, Array, Array]:
-    """Each episode alone: from common parameters and sizes of errors, and once more with the sizes that are then left.
+) -> tuple[Array, Array, Estimate]:
+    """Each episode alone, and the sizes of errors that are left then, in turn until these settle.
+
+    Args:
+        likelihood: Of all steps.
+        common: The estimate for a single system, in whose errors the variation is.
+        progress: Gets what is done.
 
     Returns:
-        Points ``(episodes, parameters)``, their information ``(episodes, parameters, parameters)``, and the innovations
-        ``(T, n)`` of all steps.
+        Points ``(episodes, parameters)``, their information ``(episodes, parameters, parameters)``, and the common
+        estimate with the errors, innovations and information of the episodes' own.
     """
-    sizes = common.at.sizes
-    found: list[Estimate] = []
-    episodes = [np.flatnonzero(likelihood.motion.episode == e) for e in np.unique(likelihood.motion.episode)]
-    for turn in range(2):
-        if turn:
-            residuals = np.concatenate([each.residuals for each in found])
-            sizes = find_sizes(_joined([each.at.links for each in found]), residuals, sizes, likelihood.motion)
-        starts = [each.u for each in found] or [common.u] * len(episodes)
-        found = []
+    motion, sizes = likelihood.motion, common.at.sizes
+    episodes = [np.flatnonzero(motion.episode == e) for e in np.unique(motion.episode)]
+    starts, settled, turn = [common.u] * len(episodes), False, 0
+    while not settled and turn < _TURNS:
+        found: list[Estimate] = []
         for rows, start in zip(episodes, starts, strict=True):
             found.append(estimate(likelihood.part(rows), start, sizes=sizes, rounds=_ROUNDS))
             progress(f"episode {len(found)} of {len(episodes)}")
-    innovations = np.concatenate([each.innovations for each in found])
-    return np.stack([each.u for each in found]), np.stack([each.information for each in found]), innovations
+        links, residuals = (
+            _joined([each.at.links for each in found]),
+            np.concatenate([each.residuals for each in found]),
+        )
+        before, sizes = sizes, find_sizes(links, residuals, _balanced(sizes, motion.seen), motion)
+        starts, settled, turn = [each.u for each in found], _settled(before, sizes), turn + 1
+    factor = links.factor(sizes)
+    at = Linearized(
+        states=np.concatenate([each.at.states for each in found]),
+        offsets=np.concatenate([each.at.offsets for each in found]),
+        links=links,
+        factor=factor,
+        sizes=sizes,
+    )
+    information = np.stack([each.information for each in found])
+    whole = replace(
+        common,
+        at=at,
+        residuals=residuals,
+        innovations=factor.whiten(residuals),
+        information=information.sum(axis=0),
+    )
+    return np.stack([each.u for each in found]), information, whole
+
+
+def _balanced(sizes: Sizes, seen: Mask) -> Sizes:
+    """Where to begin to look for sizes: those of a single system may be near 0, where their logarithms do not move."""
+    half = 0.5 * (sizes.measured + sizes.process)
+    return replace(sizes, measured=np.where(seen, half, sizes.measured), process=np.where(seen, half, sizes.process))
+
+
+def _settled(before: Sizes, after: Sizes) -> bool:
+    """Whether sizes moved hardly, for what they are together."""
+    whole = np.sqrt(before.measured + before.process)
+    moved = [np.sqrt(after.measured) - np.sqrt(before.measured), np.sqrt(after.process) - np.sqrt(before.process)]
+    return bool((np.abs(moved) < _SETTLED * whole).all())
 
 
 def _joined(parts: Sequence[Links]) -> Links:
@@ -65,7 +104,7 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
     """
     episodes, size = points.shape
     prior = np.eye(size) / 12.0
-    mean, covariance = np.full(size, 0.5), prior.copy()
+    mean, covariance = np.full(size, 0.5), _WIDEST * np.eye(size)
     for _ in range(_ITERATIONS):
         inverse = np.linalg.inv(covariance)
         spreads = np.linalg.inv(information + inverse)
@@ -73,12 +112,20 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
         centers = np.einsum("eij,ej->ei", spreads, pulled)
         before, mean = mean, centers.mean(axis=0)
         moved = centers - mean
-        total = spreads.sum(axis=0) + moved.T @ moved + _PRIOR_EPISODES * 0.01 * prior
-        covariance = total / max(episodes - 1, 1)
+        # the mean comes from the same episodes: one degree of freedom less, but what none of them tells stays as it is
+        between = (moved.T @ moved + _PRIOR_EPISODES * 0.01 * prior) / max(episodes - 1, 1)
+        covariance = _limited(spreads.mean(axis=0) + between)
         if np.abs(mean - before).max() < 1e-8:
             break
     precision = np.linalg.inv(np.linalg.inv(information + 1e-9 * np.eye(size)) + covariance).sum(axis=0)
     return mean, covariance, np.linalg.inv(precision + 12.0 * np.eye(size))
+
+
+def _limited(covariance: Array) -> Array:
+    """A covariance that is not too large in any direction, not even in those that no episode tells."""
+    values, vectors = np.linalg.eigh(covariance)
+    limited: Array = (vectors * np.minimum(values, _WIDEST)) @ vectors.T
+    return limited
 
 
 def drawn(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:

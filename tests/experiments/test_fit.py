@@ -232,6 +232,26 @@ def test_a_delay_is_found() -> None:
     assert number(found, "length", "mean") == pytest.approx(0.7, abs=0.02)
 
 
+def test_a_delay_is_in_steps_of_the_environment_however_slow_the_log() -> None:
+    slow = logged("gym_dr/PendulumDR-v1", {"m": 1.2}, episodes=3, noise=0.003, late=1, hold=2)  # late by 2 steps
+    timed = [{**episode, "time": 0.1 * np.arange(len(episode["observations"]))} for episode in slow]
+    mass: dict[str, Any] = {"m": (0.5, 2.0)}
+    found = fit(timed, env="gym_dr/PendulumDR-v1", randomize={**mass, "action_delay": Integer(0, 3)})
+    assert found.randomization["action_delay"].distribution == Constant(2.0)
+    said = "action_delay: 2 steps (100 %). Only multiples of 2 were tried, since each logged action acts for 2 steps."
+    assert said in found.findings
+    assert number(found, "m", "mean") == pytest.approx(1.2, abs=0.005)
+
+
+def test_a_delay_is_found_if_the_log_begins_at_rest() -> None:
+    pendulum = "gym_dr/PendulumDR-v1"
+    hanging = np.array([-1.0, 0.0, 0.0]) + 0.003 * np.random.default_rng(0).standard_normal((701, 3))
+    rest = {"observations": hanging, "actions": np.zeros((700, 1))}
+    moving = logged(pendulum, {"m": 1.2}, episodes=4, noise=0.003, late=1)
+    found = fit([rest, *moving], env=pendulum, randomize={"m": (0.5, 2.0), "action_delay": Integer(0, 1)})
+    assert found.randomization["action_delay"].distribution == Constant(1.0)
+
+
 def test_noise_becomes_a_rule_where_it_is_asked_for(log: Any) -> None:
     found = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH)
     low, high = found.randomization["obs_noise"].distribution.support
@@ -274,6 +294,37 @@ def test_a_system_that_varies_is_suspected_unless_it_is_said_to(various: Any) ->
     assert "fit with varies=True" in constant.findings[0]
     assert "varies" not in varies.findings[0]
     assert (constant.suspicious, varies.suspicious) == (True, False)
+
+
+def test_a_parameter_that_varies_as_its_prior_does_is_not_said_to_be_hidden() -> None:
+    log = logged(params={"length": np.tile([0.5, 0.7], 6)}, episodes=12, steps=20, noise=0.003)
+    found = fit(log, randomize={"length": (0.5, 0.7), "x_threshold": (2.0, 3.0)}, varies=True)
+    assert found.randomization == found.prior
+    assert "length varies as widely as its prior." in found.findings
+    assert "x_threshold keeps its prior: no step that can be replayed depends on it." in found.findings
+
+
+def test_parameters_of_a_population_that_vary_together_are_not_said_to_be_open() -> None:
+    # each episode tells both
+    masses = np.linspace(0.6, 1.4, 8)
+    log = logged("gym_dr/PendulumDR-v1", {"m": masses, "l": masses}, episodes=8, steps=60, noise=0.002)
+    asked: dict[str, Any] = {"m": (0.4, 1.6), "l": (0.4, 1.6)}
+    said = " ".join(fit(log, env="gym_dr/PendulumDR-v1", randomize=asked, varies=True).findings)
+    assert "l and m vary together: the ratio of l to m is " in said
+    assert "is determined" not in said
+
+
+def test_the_errors_of_a_system_that_varies_are_those_that_its_variation_leaves() -> None:
+    pendulum, count = "gym_dr/PendulumDR-v1", 8
+    masses, lengths = np.linspace(0.8, 1.6, count), np.linspace(0.6, 1.4, count)[::-1]
+    log = logged(pendulum, {"m": masses, "l": lengths}, episodes=count, steps=60, noise=0.002)
+    asked: dict[str, Any] = {"m": (0.5, 2.0), "l": (0.4, 1.6), "obs_noise": (0.0, 1.0)}
+    found = fit(log, env=pendulum, randomize=asked, varies=True, held_out=0.0)
+    assert not found.suspicious
+    np.testing.assert_allclose(found.errors["measured"], 0.002, rtol=0.2)
+    assert (found.errors["process"] < 0.001).all()
+    low, high = found.randomization["obs_noise"].distribution.support
+    assert 0.8 * 0.002 < low <= high < 1.2 * 0.002
 
 
 def test_the_particle_method_finds_the_same(short: Any) -> None:
@@ -436,7 +487,7 @@ def test_a_log_of_which_nothing_can_be_replayed_is_refused_with_the_reason() -> 
 
 def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
     tiny = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in short]
-    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, to find the delay"):
+    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, after which actions act"):
         fit(tiny, randomize={**LENGTH, "action_delay": Integer(0, 3)})
 
 

@@ -18,6 +18,7 @@ def logged(
     steps: int = 40,
     noise: float = 0.01,
     late: int = 0,
+    hold: int = 1,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
     """Episodes with random actions.
@@ -28,7 +29,8 @@ def logged(
         episodes: How many, less those that end at once.
         steps: Of each, at most.
         noise: Deviation of the errors of measurement.
-        late: Steps after which an action acts.
+        late: Logged steps after which an action acts.
+        hold: Steps of the environment that an action acts.
         seed: Of states, actions and errors.
     """
     envs = gym.make_vec(env, num_envs=episodes, randomization="none", autoreset_mode="NextStep")
@@ -39,11 +41,12 @@ def logged(
     over, alive = np.zeros(episodes, np.int64), np.ones(episodes, np.bool_)
     sent = [envs.action_space.sample() for _ in range(steps + late)]
     for t in range(steps):
-        observations, _, terminated, truncated, _ = envs.step(sent[t])  # chosen ``late`` steps ago
+        over += alive
+        for _ in range(hold):
+            observations, _, terminated, truncated, _ = envs.step(sent[t])  # chosen ``late`` steps ago
+            alive &= ~(terminated | truncated)
         rows.append(observations)
         actions.append(sent[t + late])
-        over += alive
-        alive &= ~(terminated | truncated)
     envs.close()
     seen, done = np.stack(rows, axis=1).astype(np.float64), np.stack(actions, axis=1)
     seen += noise * rng.standard_normal(seen.shape)

@@ -151,14 +151,15 @@ def test_a_break_makes_two_chains() -> None:
     whole = chain(breaks=(2,))
     r = residuals(whole)
     rest = Links(jacobians=whole.jacobians[3:], bent=whole.bent[3:], spread=whole.spread[3:], joined=whole.joined[3:])  # type: ignore[index]
-    parts = [whole.head(3).factor(SIZES).log_likelihood(r[:3]), rest.factor(SIZES).log_likelihood(r[3:])]
+    parts = [whole.rows(np.arange(3)).factor(SIZES).log_likelihood(r[:3]), rest.factor(SIZES).log_likelihood(r[3:])]
     assert whole.factor(SIZES).log_likelihood(r) == pytest.approx(sum(parts), rel=1e-12)
 
 
-def test_the_head_of_a_chain_ends_there() -> None:
-    head = chain(breaks=()).head(4)
-    assert len(head) == 4
-    assert head.joined.tolist() == [True, True, True, False]
+def test_rows_of_a_chain_share_states_only_with_their_neighbors() -> None:
+    part = chain(breaks=(2,)).rows(np.array([1, 2, 3, 5, 6]))
+    assert len(part) == 5
+    assert part.joined.tolist() == [True, False, False, True, False]
+    assert chain(breaks=()).rows(np.arange(4)).joined.tolist() == [True, True, True, False]
 
 
 def test_what_is_not_positive_definite_is_told() -> None:

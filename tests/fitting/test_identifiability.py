@@ -66,6 +66,21 @@ def test_values_of_both_signs_are_combined_as_a_sum(slope: float, sign: str) -> 
     assert f"drift {sign} 2 x lean = 0.3, give or take 0.0001" in sentence
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"force": 12.0 * MASS * NOISE, "mass": MASS}, "the ratio of force to mass is 12"),
+        ({"force": 6.0 / MASS * NOISE, "mass": MASS}, "the product of force and mass is 6"),
+        ({"force": MASS**2 * NOISE, "mass": MASS}, "force x mass^-2 is the same, to "),
+        ({"force": FIRST - 0.5 + 0.001 * NOISE, "mass": FIRST - 0.5}, "force - 1 x mass = 0.001, give or take"),
+    ],
+)
+def test_of_a_population_a_combination_says_nothing_of_what_is_determined(values: Any, words: str) -> None:
+    (sentence,) = combinations(values, varies=True).values()
+    assert sentence.startswith(f"force and mass vary together: {words}")
+    assert "determined" not in sentence
+
+
 def test_independent_values_are_not_combined() -> None:
     assert combinations({"force": 1.0 + SECOND, "mass": MASS}) == {}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.fitting.prior import Prior, make_prior
+from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
 from gym_dr.randomization.distributions import Bernoulli, Choice, Integer, Uniform
 from gym_dr.randomization.rules import Scale
 from gym_dr.randomization.space import Param, ParamSpace
@@ -144,6 +144,14 @@ def test_a_choice_of_delays_keeps_its_probabilities() -> None:
     found = prior(obs_delay=Choice((0.0, 4.0), (0.25, 0.75)))
     assert (found.delay, found.delays) == ("obs_delay", (0, 4))
     np.testing.assert_allclose(found.delay_weights, [0.25, 0.75], atol=1e-3)
+
+
+def test_of_a_slower_log_only_delays_of_whole_logged_steps_are_possible() -> None:
+    found = with_whole_delays(prior(action_delay=Choice((0.0, 1.0, 2.0), (0.2, 0.2, 0.6))), 2)
+    assert found.delays == (0, 2)
+    np.testing.assert_allclose(found.delay_weights, [0.25, 0.75], atol=1e-3)
+    with pytest.raises(RandomizationError, match=r"action_delay: expected multiples of 2, such as 2, got 1, 3\. Each"):
+        with_whole_delays(prior(action_delay=Choice((1.0, 3.0))), 2)
 
 
 def test_noise_is_asked_for_and_no_parameter_of_the_environment() -> None:

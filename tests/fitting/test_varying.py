@@ -58,6 +58,24 @@ def test_directions_that_an_episode_cannot_tell_come_from_the_others() -> None:
     np.testing.assert_allclose(np.diag(covariance), np.diag(COVARIANCE), rtol=0.25)
 
 
+@pytest.mark.parametrize("count", [2, 3, 6, 40])
+def test_a_parameter_that_no_episode_tells_keeps_its_prior(count: int) -> None:
+    points, _ = episodes(count, SURE)
+    points[:, 1] = np.linspace(0.1, 0.9, count)  # which says nothing
+    found = population(points, np.broadcast_to(np.diag([1e4, 0.0]), (count, 2, 2)))
+    silent = drawn(*found, 4000, np.random.default_rng(0))[:, 1]
+    assert silent.mean() == pytest.approx(0.5, abs=0.02)
+    assert 0.92 < silent.std() / np.sqrt(1.0 / 12.0) < 1.0
+    assert np.mean((silent < 0.05) | (silent > 0.95)) < 0.12  # a uniform has 0.1
+
+
+def test_errors_of_a_few_estimates_are_no_variation_either() -> None:
+    # six episodes with errors of 0.1, whose variance is 0.01, and no variation: on average over 300 such systems
+    points, information = np.full((300, 6, 1), 0.5), np.full((6, 1, 1), 100.0)
+    points += 0.1 * np.random.default_rng(0).standard_normal(points.shape)
+    assert np.mean([population(each, information)[1][0, 0] for each in points]) < 0.5 * 0.01
+
+
 def test_the_mean_is_as_uncertain_as_episodes_are_few() -> None:
     _, _, few = population(*episodes(5, SURE))
     _, _, many = population(*episodes(500, SURE))
