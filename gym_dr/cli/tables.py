@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gym_dr.evaluation.knowledge import summarized
-from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.evaluation.worst_cells import FIRST_MEAN
@@ -68,6 +68,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
         _show_statistics(rows)
         if (entry := best_entry(evaluation.document, cells.name)) is not None:
             _show_regret(rows, entry)
+        elif evaluation.document.get("references"):
+            click.echo(f"  no regret: {why_no_regret(cells)}")
         for row in rows:
             for line in _about_cells(row):
                 click.echo(f"  {row['policy']}: {line}")

@@ -72,6 +72,21 @@ def best_known(returns: Array) -> BestKnown | None:
     return BestKnown(returns=best, regret=regret, worst=np.where(among, regret * cells / largest, 0.0))
 
 
+def best_on(cells: CellSet, returns: Array) -> BestKnown | None:
+    """Finds the best known policy of each cell of a set; None if its episodes do not tell, see ``why_no_regret``."""
+    return None if why_no_regret(cells) else best_known(returns)
+
+
+def why_no_regret(cells: CellSet) -> str:
+    """Why no regret is known on a set; empty if it is."""
+    if cells.num_episodes == 1:
+        return "a single episode does not tell which policy is best"
+    if cells.kind in ("grid", "corners") and cells.episodes == 1:
+        # both halves would have different cells, not other episodes of the same ones
+        return "play at least two episodes per cell: one does not tell which policy is best there"
+    return ""
+
+
 def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interval]]:
     """For each policy, mean regret and, where cells have several episodes, that of the worst tenth of the cells.
 

@@ -47,6 +47,9 @@ def test_references_show_what_is_possible_and_their_draws_are_not_played() -> No
     assert result.out.count("regret (best known: ") == 3
     assert result.out.count("worst tenth of cells") == 1
     assert result.out.count("The best known policy solves 100% of the episodes.") == 3
+    result = gymdr("evaluate", "run", *references, "--corners", "--episodes", "1", "--output", "once")
+    assert result.out.count("no regret: ") == 3
+    assert "no regret: play at least two episodes per cell" in result.out
 
 
 def test_a_policy_is_not_its_own_reference() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from gym_dr.arrays import Array
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import UNKNOWN, FrozenPolicy, TrainedRun
-from gym_dr.evaluation.regret import BestKnown, best_known
+from gym_dr.evaluation.regret import BestKnown, best_on
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.other_runs import folders_of_seeds
@@ -247,7 +247,7 @@ class Comparison:
     @cached_property
     def _best(self) -> dict[str, BestKnown | None]:
         names = self.sets if self.document.get("references") else ()
-        return {name: best_known(self._returns[name]) for name in names}
+        return {name: best_on(self.cells(name), self._returns[name]) for name in names}
 
     @cached_property
     def _returns(self) -> dict[str, Array]:

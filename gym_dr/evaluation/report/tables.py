@@ -13,7 +13,7 @@ import numpy as np
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.policies import FrozenPolicy
-from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
@@ -172,10 +172,10 @@ def regret_tables(comparison: Comparison) -> list[Table]:
     """A table with the regret of each policy on each set; none without references."""
     entries = {name: best_entry(comparison.document, name) for name in comparison.sets}
     known = {name: entry for name, entry in entries.items() if entry is not None}
-    if not known:
+    if not comparison.document.get("references"):
         return []
     columns, best = ["Policy"], []
-    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, next(iter(known)))}
+    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, comparison.sets[0])}
     for name, entry in known.items():
         results = _results(comparison, name)
         for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
@@ -193,7 +193,9 @@ def regret_tables(comparison: Comparison) -> list[Table]:
     table = [("Return of the best known", best), *rows.items()]
     told = {name: impossible(entry) for name, entry in known.items()}
     hard = [f"{comparison.place(name)}: {' '.join(sentences)}" for name, sentences in told.items() if sentences]
-    return [Table(caption="Regret", columns=columns, rows=table, notes=[note, *hard])]
+    why = {name: why_no_regret(comparison.cells(name)) for name in comparison.sets if name not in known}
+    none = [f"{comparison.place(name)}, there is no regret: {reason}." for name, reason in why.items()]
+    return [Table(caption="Regret", columns=columns, rows=table if known else [], notes=[note, *hard, *none])]
 
 
 def failure_tables(comparison: Comparison) -> list[Table]:

@@ -165,6 +165,7 @@ def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Com
     assert regret is not None
     assert regret.mean() == pytest.approx(expected)
     assert any(note.startswith("Over the training distribution: The best known policy solves") for note in table.notes)
+    assert table.notes[-1].startswith("In the corners of the randomized box, there is no regret: play at least two")
 
 
 def test_the_line_that_plays_a_policy_says_what_it_observes() -> None:
