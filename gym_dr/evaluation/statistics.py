@@ -197,7 +197,7 @@ def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: in
 def _widen_certain_rates(
     own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
 ) -> None:
-    """Uses exact binomial intervals if all or no episodes succeed, since then all resamples are equal.
+    """Uses exact binomial intervals if all resamples are equal, since in each cell all or no episodes succeed.
 
     The interval of Clopper and Pearson (1934) assumes equal chances in all episodes; otherwise it is too wide, never
     too narrow.
@@ -206,7 +206,7 @@ def _widen_certain_rates(
 
     for row in own:
         rate = row["success_rate"]
-        if rate["value"] in (0.0, 1.0):
+        if rate["low"] == rate["high"]:
             exact = stats.binomtest(round(rate["value"] * episodes), episodes).proportion_ci(CONFIDENCE)
             rate["low"], rate["high"] = float(exact.low), float(exact.high)
     for (i, j), row in differences.items():

@@ -104,6 +104,13 @@ def test_the_rate_of_no_success_is_not_known_exactly() -> None:
     assert differences[0, 1]["success_rate"]["high"] == pytest.approx(0.0711, abs=1e-4)
 
 
+def test_a_rate_is_not_known_exactly_if_each_cell_is_always_solved_or_never() -> None:
+    (row,), _ = policy_statistics(np.repeat([1.0, 0.0], 5)[None], grid(2, 5), 1.0)
+    # Clopper and Pearson for 5 of 10
+    expected = {"value": 0.5, "low": pytest.approx(0.1871, abs=1e-4), "high": pytest.approx(0.8129, abs=1e-4)}
+    assert row["success_rate"] == expected
+
+
 def test_summing_up_again_gives_the_same() -> None:
     returns = np.random.default_rng(1).normal(0, 1, (2, 50))
     assert policy_statistics(returns, DRAWS, 0.0) == policy_statistics(returns, DRAWS, 0.0)
