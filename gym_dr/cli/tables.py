@@ -156,7 +156,7 @@ def _show_sensitivity(row: Mapping[str, Any]) -> None:
     shares = zip(found["parameters"], found["first_order"], found["total"], strict=True)
     table += [[f"  {name}", _share(first), _share(total)] for name, first, total in shares]
     if found["noise"] is not None:
-        table.append(["  no parameter (noise)", f"{found['noise']:.0%}", ""])
+        table.append(["  no parameter (noise)", f"{min(found['noise'], 1.0):.0%}", ""])
     show_table(table)
     if found["noise"] is not None and found["noise"] > 0.5:
         click.echo("  most of the variance is noise: use more --episodes or more points")

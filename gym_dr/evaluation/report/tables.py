@@ -143,11 +143,21 @@ def _level(comparison: Comparison, group: int) -> str:
     if "success_rate" in results[0]["statistics"]:
         solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
         text += f" and succeeds in {solved:.0%} of episodes"
-    sensitive = [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]
-    if sensitive:
-        totals = np.mean([[item["value"] or 0.0 for item in one["total"]] for one in sensitive], axis=0)
-        text += f"; its return depends most on {sensitive[0]['parameters'][int(np.argmax(totals))]}"
+    if sensitive := [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]:
+        text += f"; {_most_important(sensitive)}"
     return f"{text}."
+
+
+def _most_important(found: Sequence[Mapping[str, Any]]) -> str:
+    """Says on which parameter the return depends most, if the lower ends of its indices are above 0 on average."""
+    # without the noise of cells, total indices include it
+    order = "first_order" if any(one["noise"] is None for one in found) else "total"
+    numbers = [[(item["value"] or 0.0, item["low"] or 0.0) for item in one[order]] for one in found]
+    values, lows = np.mean(numbers, axis=0).T
+    most = int(np.argmax(values))
+    if lows[most] <= 0.0:
+        return "no parameter shows an effect beyond chance"
+    return f"its return depends most on {found[0]['parameters'][most]}"
 
 
 def difference_tables(comparison: Comparison) -> list[Table]:

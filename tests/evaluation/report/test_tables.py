@@ -125,6 +125,29 @@ def test_an_answer_claims_no_more_than_the_interval(
     assert answer in tables.findings(comparison)[0]
 
 
+def index(value: float | None, low: float | None) -> dict[str, float | None]:
+    return {"value": value, "low": low, "high": None if value is None else 1.0}
+
+
+@pytest.mark.parametrize(
+    ("gravity", "wind", "answer"),
+    [
+        ((0.2, 0.1), (0.6, 0.3), "its return depends most on wind"),
+        ((0.1, -0.1), (0.4, -0.2), "no parameter shows an effect beyond chance"),
+        ((None, None), (None, None), "no parameter shows an effect beyond chance"),  # all returns are the same
+    ],
+)
+def test_a_parameter_matters_only_if_its_interval_excludes_0(gravity: Any, wind: Any, answer: str) -> None:
+    indices = [index(*gravity), index(*wind)]
+    found = {"parameters": ["gravity", "wind"], "total": indices, "first_order": indices, "noise": 0.5}
+    assert tables._most_important([found]) == answer
+
+
+def test_total_indices_that_include_noise_prove_no_effect() -> None:
+    noise = {"total": [index(0.9, 0.8)], "first_order": [index(0.1, -0.1)], "noise": None}
+    assert tables._most_important([{"parameters": ["gravity"], **noise}]).startswith("no parameter")
+
+
 def test_what_breaks_a_policy_names_the_worst_cell(comparison: Comparison) -> None:
     table = tables.failure_tables(comparison)[0]
     worst = comparison.results(0, "sobol")[0]["worst_cell"]
