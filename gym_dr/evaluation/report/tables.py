@@ -242,9 +242,11 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
 
 def _watch_commands(comparison: Comparison, set_name: str) -> list[tuple[str, str]]:
     """Commands that play each policy in its worst cell; none for a callable, which has no name there."""
-    policies = {policy.digest: policy for group in comparison.groups for policy in group.policies}
-    entries = [entry for group in range(len(comparison.groups)) for entry in comparison.entries(group)]
-    named = {entry["name"]: policies[entry["digest"]] for entry in entries}
+    named = {
+        entry["name"]: policy
+        for index, group in enumerate(comparison.groups)
+        for entry, policy in zip(comparison.entries(index), group.policies, strict=True)
+    }
     found = []
     for result in _results(comparison, set_name):
         if (words := _as_typed(named[result["policy"]])) is not None:
