@@ -34,13 +34,14 @@ _MOST_KNOWN = 20  # parameters of a table
 def show_training(trained: Run | Runs) -> None:
     """Prints a line for each set of a run's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
-        table = [["", "seeds", "mean", "std", "IQM", "95 % over seeds"]]
+        table = [["", "seeds", "mean", "95 % over seeds", "std", "IQM"]]
         for name, row in trained.summary.to_dict("index").items():
-            mean, std, iqm, low, high = (f"{row[k]:.1f}" for k in ("mean", "std", "iqm", "iqm_low", "iqm_high"))
-            one = row["seeds"] < 2
-            table.append(
-                [str(name), f"{row['seeds']:.0f}", mean, "-" if one else std, iqm, "-" if one else f"{low} to {high}"]
+            mean, low, high, std, iqm = (
+                "-" if math.isnan(row[key]) else f"{row[key]:.1f}"
+                for key in ("mean", "mean_low", "mean_high", "std", "iqm")
             )
+            interval = "-" if low == "-" else f"{low} to {high}"
+            table.append([str(name), f"{row['seeds']:.0f}", mean, interval, std, iqm])
         show_table(table)
         click.echo(f"Run folders: {trained.path}/seed-*")
         return

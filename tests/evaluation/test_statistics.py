@@ -121,10 +121,11 @@ def test_the_mean_of_a_cell_has_its_own_interval(values: list[float], ends: Any)
     assert mean_with_interval(np.array(values)) == {"value": 3.0, "low": ends[0], "high": ends[1]}
 
 
-def test_a_single_seed_has_no_interval_over_seeds() -> None:
+def test_few_seeds_have_no_bootstrap_interval() -> None:
     assert iqm_with_interval([3.0]) == (3.0, None, None)
-    center, low, high = iqm_with_interval([1.0, 2.0, 3.0, 10.0])
-    assert center == 2.5  # of 2 and 3, the middle half
+    assert iqm_with_interval([1.0, 2.0, 3.0, 10.0]) == (2.5, None, None)  # of 2 and 3, the middle half
+    center, low, high = iqm_with_interval([1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 10.0])
+    assert center == 3.0
     assert low is not None
     assert high is not None
     assert low < center < high

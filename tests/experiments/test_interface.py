@@ -332,6 +332,9 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert "<td>seed-2</td>" in runs._repr_html_()
     aggregate_runs([one.folder for one in runs], runs.path)
     assert "<th>IQM</th>" in runs._repr_html_()
+    saved = {"evaluation on nominal": {"seeds": {"1": 1.0, "2": 3.0}, "mean": 2.0, "iqm": 2.0}}  # as 0.2.0 wrote it
+    (runs.path / "summary.json").write_text(json.dumps(saved))
+    assert "<td>2.0<br><small>-10.7 to 14.7</small></td>" in runs._repr_html_()  # t is 12.7 with two seeds
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
