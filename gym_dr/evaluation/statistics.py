@@ -10,7 +10,7 @@ them paired: what is hard or easy in an episode for every policy cancels out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +25,7 @@ EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes
 CONFIDENCE = 0.95
 MIN_RUNS = 10  # of a bootstrap over runs
 
-_BATCH = 4_000_000  # numbers in memory during a bootstrap
+_BATCH = 4_000_000  # numbers of one policy in memory during a bootstrap
 
 Interval = dict[str, Any]  # value, low and high; low and high are None if there is no interval
 
@@ -89,19 +89,20 @@ def policy_statistics(
     pairs = list(combinations(range(len(returns)), 2))
     names = statistic_names(success)
 
-    def with_differences(sample: Array) -> Array:
-        """(policies, ..., episodes) -> (statistics, policies and pairs, ...)."""
-        own = point_statistics(sample, success)
+    def with_differences(samples: Iterable[Array]) -> Array:
+        """Samples (..., episodes) of each policy -> (statistics, policies and pairs, ...)."""
+        own = np.stack([point_statistics(sample, success) for sample in samples], axis=1)
         return np.concatenate([own, *(own[:, [i]] - own[:, [j]] for i, j in pairs)], axis=1)
 
     strata, members = _strata(cells)
 
     def resampled(*picked: Array, axis: int) -> Array:
         units = np.concatenate(picked, axis=-1).astype(np.intp)
-        return with_differences(returns[:, members[units].reshape(*units.shape[:-1], -1)])
+        episodes = members[units].reshape(*units.shape[:-1], -1)
+        return with_differences(own[episodes] for own in returns)
 
     values = with_differences(returns)
-    batch = max(1, _BATCH // returns.size)
+    batch = max(1, _BATCH // returns.shape[1])  # the same for any number of policies: resamples depend on it
     intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, batch) if min(map(len, strata)) > 1 else None
     rows = [
         _row(names, values[:, k], None if intervals is None else intervals[:, :, k]) for k in range(values.shape[1])
@@ -126,12 +127,12 @@ def means_with_intervals(values: Array, cells: CellSet) -> list[Interval]:
 
     def resampled(*picked: Array, axis: int) -> Array:
         units = np.concatenate(picked, axis=-1).astype(np.intp)
-        mean: Array = values[:, members[units].reshape(*units.shape[:-1], -1)].mean(-1)
-        return mean
+        episodes = members[units].reshape(*units.shape[:-1], -1)
+        return np.stack([row[episodes].mean(-1) for row in values])
 
     intervals: Array | None = None
     if min(map(len, strata)) > 1:
-        intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, max(1, _BATCH // values.size))
+        intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, max(1, _BATCH // values.shape[1]))
     ends = np.full((2, len(values)), None) if intervals is None else intervals
     means = values.mean(-1).tolist()
     return [{"value": m, "low": low, "high": high} for m, low, high in zip(means, *ends.tolist(), strict=True)]

@@ -10,10 +10,11 @@ from scipy import stats
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import cells
+from gym_dr.evaluation import cells, statistics
 from gym_dr.evaluation.statistics import (
     iqm_with_interval,
     mean_with_interval,
+    means_with_intervals,
     point_statistics,
     policy_statistics,
     statistic_names,
@@ -114,6 +115,14 @@ def test_a_rate_is_not_known_exactly_if_each_cell_is_always_solved_or_never() ->
 def test_summing_up_again_gives_the_same() -> None:
     returns = np.random.default_rng(1).normal(0, 1, (2, 50))
     assert policy_statistics(returns, DRAWS, 0.0) == policy_statistics(returns, DRAWS, 0.0)
+
+
+def test_an_interval_does_not_depend_on_other_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "_BATCH", 20_000)
+    returns, some = np.random.default_rng(2).normal(0, 1, (3, 40)), grid(4, 10)
+    alone, together = policy_statistics(returns[:1], some, 0.0)[0], policy_statistics(returns, some, 0.0)[0]
+    assert alone[0] == together[0]
+    assert means_with_intervals(returns[:1], some)[0] == means_with_intervals(returns, some)[0]
 
 
 @pytest.mark.parametrize(("values", "ends"), [([3.0], (None, None)), ([3.0, 3.0], (3.0, 3.0))])
