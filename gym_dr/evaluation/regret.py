@@ -20,6 +20,7 @@ TAIL = 0.1  # of the cells, whose regret is the largest
 
 _MIN_SHARE = 0.1  # of the draws, on each side of a threshold
 _PERMUTATIONS = 499
+_MANY = 0.9  # share of solved episodes from which a range is not called impossible
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,9 +195,10 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
         sentences.append(f"It fails in {entry['failing']:,} of {entry['cells']:,} cells.")
     for row in entry["ranges"]:
         beyond = "above" if row["harder"] == "below" else "below"
+        begin = "Even the best known policy solves only" if row["solved"] < _MANY else "The best known policy solves"
         sentences.append(
-            f"Even the best known policy solves only {row['solved']:.0%} where {row['parameter']} is {row['harder']} "
-            f"{row['threshold']:.3g}, and {row['otherwise']:.0%} {beyond}."
+            f"{begin} {row['solved']:.0%} where {row['parameter']} is {row['harder']} {row['threshold']:.3g}, and "
+            f"{row['otherwise']:.0%} {beyond}."
         )
     return sentences
 

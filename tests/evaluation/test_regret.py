@@ -211,6 +211,12 @@ def test_a_set_says_what_the_best_known_policy_does_not_solve_either() -> None:
     assert impossible(unknown) == []
 
 
+def test_a_range_that_is_nearly_always_solved_is_not_called_impossible() -> None:
+    row = {"parameter": "gravity", "threshold": -5.0, "harder": "above", "solved": 0.98, "otherwise": 1.0}
+    sentences = impossible({"success_rate": 0.99, "failing": None, "ranges": [row]})
+    assert sentences[1] == "The best known policy solves 98% where gravity is above -5, and 100% below."
+
+
 def test_draws_have_ranges_but_no_cells_that_fail() -> None:
     gravity = np.linspace(-12, -2, 100)
     known = best_known(np.where(gravity < -9, 0.0, 300.0).reshape(1, 1, 100))

@@ -87,7 +87,7 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
             if entry["policy"] == names[0]:
                 return found
             mirror = {"value": "value", "low": "high", "high": "low"}
-            return {end: None if found[other] is None else -found[other] for end, other in mirror.items()}
+            return {end: None if found[other] is None else 0.0 - found[other] for end, other in mirror.items()}
     a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
     value = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:

@@ -66,6 +66,14 @@ def test_a_difference_turned_round_has_the_other_sign_and_its_interval_too(compa
     assert back == {"value": -there["value"], "low": -there["high"], "high": -there["low"]}
 
 
+def test_no_difference_turned_round_has_no_sign(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for row in document["differences"]:
+        row["statistics"]["mean"] = dict.fromkeys(("value", "low", "high"), 0.0)
+    found = dataclasses.replace(comparison, evaluation=dataclasses.replace(comparison.evaluation, document=document))
+    assert "-0.0" not in tables.findings(found)[0]
+
+
 def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> None:
     # means of seeds: 1, 2, 3 and 5, 7, 9. Variances 1 and 4 over 3 seeds: the difference has the standard error
     # sqrt(1/3 + 4/3) = 1.29099 and, after Welch, (5/3)^2 / ((1/3)^2/2 + (4/3)^2/2) = 2.94118 degrees of freedom,
