@@ -58,6 +58,12 @@ def test_a_policy_is_not_its_own_reference() -> None:
     assert "Expected a run or a policy" in refused(gymdr("evaluate", "--reference", "run", "--output", "out"))
 
 
+@pytest.mark.parametrize("name", ["../esc", "a/b", "a\\b"])
+def test_a_name_that_would_place_its_folder_elsewhere_is_refused(name: str) -> None:
+    err = refused(gymdr("evaluate", "--policy", f"{name}={MODULE}:coast", *BRAKE[2:], *TRUST))
+    assert err.endswith(f"--policy: expected a name without slashes, got {name!r}.")
+
+
 def test_a_function_alone_has_a_folder_and_draws_of_its_own() -> None:
     result = gymdr("evaluate", *BRAKE, *TRUST, "--randomization", "random", "--episodes", "1", "--corners")
     assert result.code == 0, result.err

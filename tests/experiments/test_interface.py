@@ -369,6 +369,13 @@ def test_runs_are_evaluated_by_path_or_as_objects(run: Run, tmp_path: Path) -> N
         ({"protocol": "der"}, "Unknown protocol 'der'. Did you mean 'dre'"),
         ({"episodes": 0}, "Expected at least 1 episode, got 0"),
         ({"success": float("nan")}, "success: expected a finite return"),
+        ({"success": "10"}, "success: expected a finite return, got '10'"),
+        ({"episodes": 1.5}, "episodes: expected a whole number, got 1.5"),
+        ({"grid": ["gravity"]}, "grid: expected a dictionary, got ['gravity']"),
+        ({"grid": {"gravity": -9}}, "grid: gravity: expected (lowest, highest, count), such as (-12, -2, 6), got -9"),
+        ({"grid": {"gravity": (-9, -2)}}, "got (-9, -2)"),
+        ({"grid": {"gravity": (-9, -2, 2.0)}}, "got (-9, -2, 2.0)"),
+        ({"sets": ["wide"]}, "sets: expected a dictionary, got ['wide']"),
     ],
     ids=str,
 )
