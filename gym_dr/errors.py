@@ -95,7 +95,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class NotFiniteError(TrainingError):
-    """A NaN or infinite observation, reward, loss or gradient; raised before it changes anything."""
+    """A NaN or infinite observation, reward, return, loss or gradient; raised before it changes anything."""
 
 
 class SkippedUpdateWarning(UserWarning):

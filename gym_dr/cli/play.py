@@ -69,6 +69,11 @@ def command(
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
         raise
+    if len(policies) > 1:
+        first = policies[0].run
+        raise ConfigError(
+            f"{given[0]}: holds several runs: expected one, such as {first.folder.path if first else ''}."
+        )
     chosen = _choose(policies[0].env, policies[0].space, asked)
     draws = training_draws(policies)
     randomization = chosen.randomization if chosen else draws[0] if draws else None

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gym_dr.evaluation.knowledge import summarized
-from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.evaluation.worst_cells import FIRST_MEAN
@@ -34,13 +34,14 @@ _MOST_KNOWN = 20  # parameters of a table
 def show_training(trained: Run | Runs) -> None:
     """Prints a line for each set of a run's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
-        table = [["", "seeds", "mean", "std", "IQM", "95 % over seeds"]]
+        table = [["", "seeds", "mean", "95 % over seeds", "std", "IQM"]]
         for name, row in trained.summary.to_dict("index").items():
-            mean, std, iqm, low, high = (f"{row[k]:.1f}" for k in ("mean", "std", "iqm", "iqm_low", "iqm_high"))
-            one = row["seeds"] < 2
-            table.append(
-                [str(name), f"{row['seeds']:.0f}", mean, "-" if one else std, iqm, "-" if one else f"{low} to {high}"]
+            mean, low, high, std, iqm = (
+                "-" if math.isnan(row[key]) else f"{row[key]:.1f}"
+                for key in ("mean", "mean_low", "mean_high", "std", "iqm")
             )
+            interval = "-" if low == "-" else f"{low} to {high}"
+            table.append([str(name), f"{row['seeds']:.0f}", mean, interval, std, iqm])
         show_table(table)
         click.echo(f"Run folders: {trained.path}/seed-*")
         return
@@ -68,6 +69,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
         _show_statistics(rows)
         if (entry := best_entry(evaluation.document, cells.name)) is not None:
             _show_regret(rows, entry)
+        elif evaluation.document.get("references"):
+            click.echo(f"  no regret: {why_no_regret(cells)}")
         for row in rows:
             for line in _about_cells(row):
                 click.echo(f"  {row['policy']}: {line}")
@@ -154,7 +157,7 @@ def _show_sensitivity(row: Mapping[str, Any]) -> None:
     shares = zip(found["parameters"], found["first_order"], found["total"], strict=True)
     table += [[f"  {name}", _share(first), _share(total)] for name, first, total in shares]
     if found["noise"] is not None:
-        table.append(["  no parameter (noise)", f"{found['noise']:.0%}", ""])
+        table.append(["  no parameter (noise)", f"{min(found['noise'], 1.0):.0%}", ""])
     show_table(table)
     if found["noise"] is not None and found["noise"] > 0.5:
         click.echo("  most of the variance is noise: use more --episodes or more points")

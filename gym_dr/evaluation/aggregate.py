@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.errors import RunFolderError, shortened
+from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.plots import plot_training, read_metrics
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import iqm_with_interval
@@ -27,9 +28,8 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     """Writes the aggregate of finished runs, one per seed, into the folder that holds them.
 
     Returns:
-        The content of ``summary.json``: for the training return and each evaluation, each seed's value and their mean,
-        standard deviation, and interquartile mean with its 95 % bootstrap interval over seeds. A single seed has
-        neither deviation nor interval.
+        The content of ``summary.json``: for the training return and each evaluation, each seed's value and their
+        statistics, see ``over_seeds``.
 
     Raises:
         RunFolderError: A run has no metrics, or a file is damaged or cannot be written.
@@ -52,11 +52,27 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # NaN before the first episode
         if numbers := list(known.values()):
-            spread = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None
-            iqm = dict(zip(("iqm", "iqm_low", "iqm_high"), iqm_with_interval(numbers), strict=True))
-            summary[name] = {"seeds": known, "mean": float(np.mean(numbers)), "std": spread, **iqm}
+            summary[name] = {"seeds": known, **over_seeds(numbers)}
     write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
     return summary
+
+
+def over_seeds(values: Sequence[float]) -> dict[str, float | None]:
+    """Statistics over seeds.
+
+    Args:
+        values: One number for each seed, at least one.
+
+    Returns:
+        ``mean`` with Student's t interval (``mean_low``, ``mean_high``), ``std``, and the interquartile mean (``iqm``)
+        with its bootstrap interval (``iqm_low``, ``iqm_high``), all at 95 %. A single seed has neither deviation nor
+        intervals, equal values have no t interval, and few seeds have no bootstrap interval.
+    """
+    mean, _ = mean_over_seeds(np.array(values, np.float64))
+    iqm, low, high = iqm_with_interval(values)
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    around = {"mean": mean["value"], "mean_low": mean["low"], "mean_high": mean["high"], "std": spread}
+    return {**around, "iqm": iqm, "iqm_low": low, "iqm_high": high}
 
 
 def _seed(folder: RunFolder) -> int:

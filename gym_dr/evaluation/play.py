@@ -146,7 +146,7 @@ def play_by_hand(
 def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
     """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a no-op without a video.
 
-    Besides the frame it takes the lines of its caption.
+    Besides the frame it takes the lines of its caption. The file gets its name when it is complete.
 
     Raises:
         RunFolderError: The file cannot be written.
@@ -163,9 +163,12 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
         {"duration": 1000 * every / fps, "loop": 0} if gif else {"fps": fps, "codec": "libx264", "macro_block_size": 2}
     )
     frames = 0
+    temporary = Path(video).with_name(f".{Path(video).stem}.{os.getpid()}{Path(video).suffix}")
     try:
+        temporary.unlink(missing_ok=True)  # of a killed process, or a stranger's link
+        temporary.touch(exist_ok=False)  # before anything is played: imageio may open it later
         writer: Any  # imageio declares the common base of readers and writers
-        with imageio.get_writer(video, mode="I", **options) as writer:
+        with imageio.get_writer(temporary, mode="I", **options) as writer:
 
             def add_frame(frame: Frame, caption: Sequence[str] = ()) -> None:
                 nonlocal frames
@@ -174,8 +177,12 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
                 frames += 1
 
             yield add_frame
+        os.replace(temporary, video)
     except OSError as error:
-        raise RunFolderError(f"{video}: the video cannot be written: {error}.") from None
+        raise RunFolderError(f"{video}: the video cannot be written: {error.strerror or error}.") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
@@ -201,6 +208,8 @@ def _check_video(video: str) -> None:
         raise ConfigError(f"{spelled('video')}: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if not Path(video).absolute().parent.is_dir():
         raise ConfigError(f"{spelled('video')}: there is no folder {Path(video).parent}.")
+    if Path(video).is_dir():
+        raise ConfigError(f"{spelled('video')}: expected a file, got the folder {video}.")
     if suffix == ".mp4":
         try:
             import imageio_ffmpeg  # noqa: F401  imageio imports it

@@ -74,7 +74,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     """Plots return, entropy and both losses against environment steps, with a moving average over 20 updates.
 
     A single run's raw values are faint behind the average; several runs are plotted as the mean of their averages with
-    a band of one standard deviation.
+    a band of one standard deviation. If they share no steps, there is no mean, and their averages are plotted.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -86,7 +86,9 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     rows, columns = -(-len(panels) // 2), min(len(panels), 2)
     figure, axes = new_figure(rows, columns, (6 * columns, 4 * rows))
     names = ", ".join(folder.path.name for folder in folders)
-    several = f"{len(folders)} runs, mean and standard deviation of their moving averages ({MOVING_AVERAGE} updates)"
+    shared = _share_steps(tables)
+    what = "mean and standard deviation of their" if shared else "which share no steps and so have no mean:"
+    several = f"{len(folders)} runs, {what} moving averages ({MOVING_AVERAGE} updates)"
     heading = names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * columns), parse_math=False)
     for ax, (column, title, label) in zip(axes, panels, strict=False):
@@ -100,7 +102,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
             ax.plot(steps, smooth[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
             ax.plot(steps, smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE} updates)")
         else:
-            _draw_spread(ax, *_mean_and_spread(smooth), label="mean", band="standard deviation over runs")
+            _draw_runs(ax, smooth, label="mean" if shared else "each run", band="standard deviation over runs")
         ax.set(title=title, xlabel=STEPS, ylabel=label)
         ax.xaxis.set_major_formatter(EngFormatter(usetex=False))  # 2 M
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
@@ -122,9 +124,9 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
         smooth = [
             table.assign(value=table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()) for table in tables
         ]
-        label = f"{name} ({counted(len(smooth), 'seed')})"
+        label = f"{name} ({counted(len(smooth), 'seed')}{'' if _share_steps(smooth) else ', which share no steps'})"
         dash = DASHES[index // NUM_COLORS % len(DASHES)]
-        _draw_spread(ax, *_mean_and_spread(smooth), label=label, linestyle=dash)
+        _draw_runs(ax, smooth, label=label, linestyle=dash)
     ax.set(
         title="Training return, each variant on its own draws: mean and standard deviation over seeds",
         xlabel=STEPS,
@@ -132,6 +134,11 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
     )
     ax.legend(fontsize="small", loc="lower right")
     save_figure(figure, path, dpi=110)
+
+
+def _share_steps(tables: Sequence[pd.DataFrame]) -> bool:
+    """Whether there is a number of environment steps that all runs have made."""
+    return bool(max(table["steps"].iloc[0] for table in tables) <= min(table["steps"].iloc[-1] for table in tables))
 
 
 def _mean_and_spread(tables: Sequence[pd.DataFrame]) -> tuple[Array, Array, Array]:
@@ -145,9 +152,18 @@ def _mean_and_spread(tables: Sequence[pd.DataFrame]) -> tuple[Array, Array, Arra
     return steps, values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(CURVE_POINTS)
 
 
-def _draw_spread(ax: Any, x: Array, mean: Array, spread: Array, *, band: str = "", **options: Any) -> None:
-    """A line with a band around it, which ``band`` names; ``options`` are those of ``Axes.plot``."""
-    (line,) = ax.plot(x, mean, **options)
+def _draw_runs(ax: Any, tables: Sequence[pd.DataFrame], *, label: str, band: str = "", **options: Any) -> None:
+    """The mean over runs with a band around it, which ``band`` names; each run, in one color, if they share no steps.
+
+    ``options`` are those of ``Axes.plot``.
+    """
+    if not _share_steps(tables):
+        for k, table in enumerate(tables):
+            (line,) = ax.plot(table["steps"], table["value"], label=None if k else label, **options)
+            options["color"] = line.get_color()
+        return
+    x, mean, spread = _mean_and_spread(tables)
+    (line,) = ax.plot(x, mean, label=label, **options)
     shared: Any = {"color": line.get_color(), "alpha": 0.18, "linewidth": 0}
     ax.fill_between(x, mean - spread, mean + spread, label=band or None, **shared)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
+from gym_dr.errors import NotFiniteError
 from gym_dr.evaluation.acting import drive
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
@@ -40,9 +42,17 @@ def play_batch(
 
     Returns:
         A record for each episode, in the order of the sub-environments.
+
+    Raises:
+        NotFiniteError: A return is not finite: statistics could not be computed.
     """
     records: dict[int, EpisodeRecord] = {}
-    recorded = RecordEpisodes(envs, lambda record: records.update({record.env_index: record}))
+
+    def keep(record: EpisodeRecord) -> None:
+        _check_finite(record, seed + record.env_index)
+        records[record.env_index] = record
+
+    recorded = RecordEpisodes(envs, keep)
     options: dict[str, Any] = {}
     if params:  # idle sub-environments get the last values
         idle = (0, envs.num_envs - episodes)
@@ -57,3 +67,11 @@ def play_batch(
             on_finished(len(records))
             recorded.paused[list(records)] = True
     return [records[i] for i in range(episodes)]
+
+
+def _check_finite(record: EpisodeRecord, seed: int) -> None:
+    if not math.isfinite(record.episode_return):
+        values = "".join(f", {name} {value:g}" for name, value in record.params.items())
+        raise NotFiniteError(
+            f"An episode returned {record.episode_return} (seed {seed}{values}): expected rewards that are finite."
+        )

@@ -20,6 +20,7 @@ TAIL = 0.1  # of the cells, whose regret is the largest
 
 _MIN_SHARE = 0.1  # of the draws, on each side of a threshold
 _PERMUTATIONS = 499
+_MANY = 0.9  # share of solved episodes from which a range is not called impossible
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,6 +71,21 @@ def best_known(returns: Array) -> BestKnown | None:
     rank = np.argsort(np.argsort(-seeming, axis=-1, kind="stable"), axis=-1)
     among = (rank < largest).transpose(1, 2, 0)[:, :, half]  # (policies, cells, episodes)
     return BestKnown(returns=best, regret=regret, worst=np.where(among, regret * cells / largest, 0.0))
+
+
+def best_on(cells: CellSet, returns: Array) -> BestKnown | None:
+    """Finds the best known policy of each cell of a set; None if its episodes do not tell, see ``why_no_regret``."""
+    return None if why_no_regret(cells) else best_known(returns)
+
+
+def why_no_regret(cells: CellSet) -> str:
+    """Why no regret is known on a set; empty if it is."""
+    if cells.num_episodes == 1:
+        return "a single episode does not tell which policy is best"
+    if cells.kind in ("grid", "corners") and cells.episodes == 1:
+        # both halves would have different cells, not other episodes of the same ones
+        return "play at least two episodes per cell: one does not tell which policy is best there"
+    return ""
 
 
 def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interval]]:
@@ -179,9 +195,10 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
         sentences.append(f"It fails in {entry['failing']:,} of {entry['cells']:,} cells.")
     for row in entry["ranges"]:
         beyond = "above" if row["harder"] == "below" else "below"
+        begin = "Even the best known policy solves only" if row["solved"] < _MANY else "The best known policy solves"
         sentences.append(
-            f"Even the best known policy solves only {row['solved']:.0%} where {row['parameter']} is {row['harder']} "
-            f"{row['threshold']:.3g}, and {row['otherwise']:.0%} {beyond}."
+            f"{begin} {row['solved']:.0%} where {row['parameter']} is {row['harder']} {row['threshold']:.3g}, and "
+            f"{row['otherwise']:.0%} {beyond}."
         )
     return sentences
 

@@ -18,7 +18,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.html_tables import html_table, listed
-from gym_dr.evaluation.regret import best_known
+from gym_dr.evaluation.regret import best_on
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
@@ -199,7 +199,7 @@ class Evaluation:
         rows = []
         for cells in self.sets if self.document.get("references") else ():
             returns = self.returns(cells.name)
-            if (known := best_known(returns)) is None:
+            if (known := best_on(cells, returns)) is None:
                 continue
             best, own, regret = returns.mean(-1).argmax(0), returns.mean(-1), known.regret.mean(-1)
             for k, name in enumerate(self.policies):

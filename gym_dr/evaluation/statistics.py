@@ -10,7 +10,7 @@ them paired: what is hard or easy in an episode for every policy cancels out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -23,8 +23,9 @@ from gym_dr.evaluation.cells import CellSet
 RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
 EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes
 CONFIDENCE = 0.95
+MIN_RUNS = 10  # of a bootstrap over runs
 
-_BATCH = 4_000_000  # numbers in memory during a bootstrap
+_BATCH = 4_000_000  # numbers of one policy in memory during a bootstrap
 
 Interval = dict[str, Any]  # value, low and high; low and high are None if there is no interval
 
@@ -88,19 +89,20 @@ def policy_statistics(
     pairs = list(combinations(range(len(returns)), 2))
     names = statistic_names(success)
 
-    def with_differences(sample: Array) -> Array:
-        """(policies, ..., episodes) -> (statistics, policies and pairs, ...)."""
-        own = point_statistics(sample, success)
+    def with_differences(samples: Iterable[Array]) -> Array:
+        """Samples (..., episodes) of each policy -> (statistics, policies and pairs, ...)."""
+        own = np.stack([point_statistics(sample, success) for sample in samples], axis=1)
         return np.concatenate([own, *(own[:, [i]] - own[:, [j]] for i, j in pairs)], axis=1)
 
     strata, members = _strata(cells)
 
     def resampled(*picked: Array, axis: int) -> Array:
         units = np.concatenate(picked, axis=-1).astype(np.intp)
-        return with_differences(returns[:, members[units].reshape(*units.shape[:-1], -1)])
+        episodes = members[units].reshape(*units.shape[:-1], -1)
+        return with_differences(own[episodes] for own in returns)
 
     values = with_differences(returns)
-    batch = max(1, _BATCH // returns.size)
+    batch = max(1, _BATCH // returns.shape[1])  # the same for any number of policies: resamples depend on it
     intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, batch) if min(map(len, strata)) > 1 else None
     rows = [
         _row(names, values[:, k], None if intervals is None else intervals[:, :, k]) for k in range(values.shape[1])
@@ -125,12 +127,12 @@ def means_with_intervals(values: Array, cells: CellSet) -> list[Interval]:
 
     def resampled(*picked: Array, axis: int) -> Array:
         units = np.concatenate(picked, axis=-1).astype(np.intp)
-        mean: Array = values[:, members[units].reshape(*units.shape[:-1], -1)].mean(-1)
-        return mean
+        episodes = members[units].reshape(*units.shape[:-1], -1)
+        return np.stack([row[episodes].mean(-1) for row in values])
 
     intervals: Array | None = None
     if min(map(len, strata)) > 1:
-        intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, max(1, _BATCH // values.size))
+        intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, max(1, _BATCH // values.shape[1]))
     ends = np.full((2, len(values)), None) if intervals is None else intervals
     means = values.mean(-1).tolist()
     return [{"value": m, "low": low, "high": high} for m, low, high in zip(means, *ends.tolist(), strict=True)]
@@ -149,20 +151,20 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float | None, flo
 
     It has less variance than the median and is less affected by one lucky or failed seed than the mean (Agarwal et al.
     2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is that of the
-    percentile bootstrap over runs, which is too narrow for a handful of seeds.
+    percentile bootstrap over runs. For a handful of them it would be too narrow: in simulations, 95 % intervals covered
+    the true value for 51, 82 and 87 % of 2, 3 and 5 seeds.
 
     Args:
         values: One number for each run, at least one.
 
     Returns:
-        The interquartile mean, and the lower and upper end of its 95 % interval, None for a single run: it says nothing
-        about another.
+        The interquartile mean, and the lower and upper end of its 95 % interval, None for fewer than ``MIN_RUNS`` runs.
     """
     from scipy import stats  # heavy
 
     sample = np.asarray(values, dtype=np.float64)
     center = float(stats.trim_mean(sample, 0.25))
-    if len(sample) == 1:
+    if len(sample) < MIN_RUNS:
         return center, None, None
     low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
     return center, low, high
@@ -197,7 +199,7 @@ def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: in
 def _widen_certain_rates(
     own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
 ) -> None:
-    """Uses exact binomial intervals if all or no episodes succeed, since then all resamples are equal.
+    """Uses exact binomial intervals if all resamples are equal, since in each cell all or no episodes succeed.
 
     The interval of Clopper and Pearson (1934) assumes equal chances in all episodes; otherwise it is too wide, never
     too narrow.
@@ -206,7 +208,7 @@ def _widen_certain_rates(
 
     for row in own:
         rate = row["success_rate"]
-        if rate["value"] in (0.0, 1.0):
+        if rate["low"] == rate["high"]:
             exact = stats.binomtest(round(rate["value"] * episodes), episodes).proportion_ci(CONFIDENCE)
             rate["low"], rate["high"] = float(exact.low), float(exact.high)
     for (i, j), row in differences.items():

@@ -13,7 +13,7 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
-from gym_dr.evaluation.regret import best_known, describe_best, regret_statistics
+from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
@@ -97,7 +97,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
-        known = best_known(returns) if document["references"] else None
+        known = best_on(cells, returns) if document["references"] else None
         if known is not None:
             statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
             best.append(describe_best(known, cells, evaluation.varied(cells.name), success))

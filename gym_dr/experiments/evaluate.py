@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, check_known, located
+from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.experiments.chosen_params import ChosenParams, choose_params
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
@@ -17,7 +19,7 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.wording import either, spelled
+from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -212,13 +214,16 @@ def asked_sets(
     each = episodes_of_each(episodes)
     found: list[CellSet] = []
     if space is None:
-        raise ConfigError(
-            f"{env} has no parameters to vary: expected no grid, corners, sobol, sobol_box, protocol or sets."
-        )
+        names = ", ".join(map(spelled, ("grid", "corners", "sobol", "sobol_box")))
+        last = either(f" or {flag('protocol')}", ", protocol or sets")
+        raise ConfigError(f"{env} has no parameters to vary: expected no {names}{last}.")
+    for name, value in (("grid", grid), ("sets", sets)):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{name}: expected a dictionary, got {shortened(value)}.")
     if protocol:
         found += generalization.dre(space, each["draws"])
     if grid:
-        axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
+        axes = {name: cells.axis(name, *_ends(name, ends)) for name, ends in grid.items()}
         found.append(cells.grid(space, axes, each["cell"]))
         for switch in found[-1].fixed:
             on = f"{switch} is on in every cell, since a parameter of the grid has no effect without it."
@@ -240,6 +245,21 @@ def asked_sets(
             raise ConfigError(f"sets: expected a name that no other set has, got {name!r}. Choose another name.")
         found.append(_named(name, value, space, each["draws"]))
     return found
+
+
+def _ends(name: str, given: Any) -> tuple[float, float, int]:
+    """The ends of a parameter's axis and the number of its values.
+
+    Raises:
+        ConfigError: They are something else.
+    """
+    try:
+        low, high, count = given
+        return float(low), float(high), operator.index(count)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"grid: {name}: expected (lowest, highest, count), such as (-12, -2, 6), got {shortened(given)}."
+        ) from None
 
 
 def _chosen_set(
@@ -289,7 +309,13 @@ def _named(name: str, value: Any, space: ParamSpace, episodes: int) -> CellSet:
 
 
 def episodes_of_each(episodes: int | None) -> dict[str, int]:
-    """Episodes of nominal values and distributions, of a cell, and of a Sobol point."""
+    """Episodes of nominal values and distributions, of a cell, and of a Sobol point.
+
+    Raises:
+        ConfigError: The number is not whole.
+    """
+    if episodes is not None and not isinstance(episodes, Integral):
+        raise ConfigError(f"{spelled('episodes')}: expected a whole number, got {shortened(episodes)}.")
     return EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
 
 
@@ -302,8 +328,8 @@ def check_options(env: str, success: float | None, protocol: str | None) -> None
     """
     from gym_dr.evaluation.evaluate import success_threshold  # heavy
 
-    if success is not None and not math.isfinite(success):
-        raise ConfigError(f"{spelled('success')}: expected a finite return, got {success}.")
+    if success is not None and not (isinstance(success, Real) and math.isfinite(success)):
+        raise ConfigError(f"{spelled('success')}: expected a finite return, got {shortened(success)}.")
     if protocol is not None:
         check_known("protocol", protocol, PROTOCOLS)
     if protocol and success_threshold(env, success) is None:

@@ -56,6 +56,8 @@ def export(
     """
     given = {"env": env, "randomization": randomization, "context_params": context_params}
     asked: Any = {**given, "context": context}
+    if Path(policy).suffix == SUFFIX:
+        raise ConfigError(f"{policy}: expected a run or a file of Stable-Baselines3, got an ONNX file.")
     opened, _ = open_all([policy], trust=trust, **asked)
     if len(opened) > 1:
         first = opened[0].run
@@ -75,7 +77,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     """
     path = Path(output)
     if path.suffix != SUFFIX:
-        raise ConfigError(f"output: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
+        raise ConfigError(f"{spelled('output')}: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
     onnx.check_installed("onnx")
     with contextlib.closing(policy.make_envs(_nominal())) as envs:
         weights, about = _weights_of_any(policy, envs), _about(policy, envs)

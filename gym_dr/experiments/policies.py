@@ -126,11 +126,18 @@ def open_all(
             folders.append(one.path / EVALUATION)
         else:
             policy = open_foreign(one, setting, name)
+            _check_name(policy.name)
             found.append(policy)
             folders.append(Path(f"{policy.name}-{EVALUATION}"))
         asked = len(found) if k < len(items) else asked
     policies = open_policies(found)
     return [*policies[:asked], *(dataclasses.replace(one, reference=True) for one in policies[asked:])], folders
+
+
+def _check_name(name: str) -> None:
+    """Raises ConfigError for a name of a policy that would place the folder of its evaluation elsewhere."""
+    if {"/", "\\"} & {*name}:
+        raise ConfigError(f"{either(flag('policy'), 'policies')}: expected a name without slashes, got {name!r}.")
 
 
 def _named(given: PoliciesLike) -> list[tuple[str | None, Any]]:

@@ -95,9 +95,10 @@ def report(
     if evaluation is None and len(folders) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(folders, evaluation)
+    shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
+    groups, of_references = group_policies(shown), group_policies(others)
     with playing(progress) as display:
         found = complete_evaluation(opened, folder, command, display)
-        shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
-        compared = Comparison(groups=group_policies(shown), references=group_policies(others), evaluation=found)
+        compared = Comparison(groups=groups, references=of_references, evaluation=found)
         write_report(assemble(compared, command, display.note), page)
     return page

@@ -265,19 +265,21 @@ class Runs(Sequence[Run]):
     def summary(self) -> pd.DataFrame:
         """Statistics over seeds of the final training return and each evaluation, one row each.
 
-        Columns are the number of seeds, mean, standard deviation, and interquartile mean with its interval over
-        seeds; deviation and interval are nan for a single seed.
+        Columns are the number of seeds, the mean with its 95 % interval (``mean_low``, ``mean_high``; Student's t),
+        the standard deviation, and the interquartile mean with its bootstrap interval (``iqm_low``, ``iqm_high``). What
+        too few seeds do not tell is nan: all but the means for a single seed, the bootstrap interval for fewer than 10.
 
         Raises:
             RunFolderError: There is no summary yet, since not all runs are trained.
         """
         import pandas as pd  # heavy
 
-        from gym_dr.evaluation.aggregate import SUMMARY
+        from gym_dr.evaluation.aggregate import SUMMARY, over_seeds
 
         try:
             rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
-            table = pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
+            seeds = {name: [float(value) for value in row["seeds"].values()] for name, row in rows.items()}
+            table = pd.DataFrame({name: {"seeds": len(one), **over_seeds(one)} for name, one in seeds.items()}).T
             return table.astype(float)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise RunFolderError(
@@ -309,9 +311,12 @@ class Runs(Sequence[Run]):
             return html_table((), [(run.path.name,) for run in self], str(self.path))
         rows: list[list[str | TableCell]] = []
         for name, row in summary.iterrows():
-            numbers = [f"{row[key]:.1f}" for key in ("mean", "std")]
-            interval = f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"
-            rows.append([str(name), f"{row['seeds']:.0f}", *numbers, TableCell(f"{row['iqm']:.1f}", interval)])
+            mean, low, high, std, iqm = (
+                "" if math.isnan(row[key]) else f"{row[key]:.1f}"
+                for key in ("mean", "mean_low", "mean_high", "std", "iqm")
+            )
+            interval = f"{low} to {high}" if low else ""
+            rows.append([str(name), f"{row['seeds']:.0f}", TableCell(mean, interval), std, iqm])
         columns = ("", "seeds", "mean", "std", "IQM")
         return html_table(columns, rows, str(self.path), "Statistics and 95% intervals are over seeds.")
 

@@ -144,7 +144,7 @@ class Loggers:
         """Leaves out loggers that have points beyond a step, after which the run's will be other ones."""
         for name, (_, last) in list(self._writers.items()):
             if last > step:
-                self._leave_out(name, f"has points up to step {last:,}, and the run goes on otherwise from {step:,}")
+                self._leave_out(name, f"has points up to step {last:,}, and the run goes on otherwise from {step:,}.")
 
     def close(self) -> None:
         """Closes all writers."""

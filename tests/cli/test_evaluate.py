@@ -58,6 +58,7 @@ def test_a_box_that_no_run_was_trained_on_is_refused(option: str, runs: Path) ->
 def test_an_environment_without_parameters_has_no_grid(runs: Path) -> None:
     message = refused(gymdr("evaluate", runs / "pole", "--grid", "length=0.1:1:3"))
     assert message.startswith("CartPole-v1 has no parameters to vary")
+    assert message.endswith("expected no --grid, --corners, --sobol, --sobol-box or --protocol.")
 
 
 def test_a_protocol_that_counts_successes_needs_to_know_them(runs: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +43,13 @@ def watch(run: Path, *args: str | Path) -> Any:
 
 
 # gymdr play
+
+
+def test_a_folder_of_seeds_is_refused_with_a_run_to_play(run: Path, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        shutil.copytree(run, tmp_path / f"seeds/seed-{seed}")
+    err = refused(gymdr("play", tmp_path / "seeds", "--video", tmp_path / "out.gif"))
+    assert f"holds several runs: expected one, such as {tmp_path / 'seeds/seed-1'}." in err
 
 
 def test_values_are_played_printed_and_stand_in_the_picture(run: Path, captions: list[list[str]]) -> None:

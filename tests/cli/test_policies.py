@@ -47,12 +47,21 @@ def test_references_show_what_is_possible_and_their_draws_are_not_played() -> No
     assert result.out.count("regret (best known: ") == 3
     assert result.out.count("worst tenth of cells") == 1
     assert result.out.count("The best known policy solves 100% of the episodes.") == 3
+    result = gymdr("evaluate", "run", *references, "--corners", "--episodes", "1", "--output", "once")
+    assert result.out.count("no regret: ") == 3
+    assert "no regret: play at least two episodes per cell" in result.out
 
 
 def test_a_policy_is_not_its_own_reference() -> None:
     assert train(Path("run")).code == 0
     assert "run: is named twice" in refused(gymdr("evaluate", "run", "--reference", "run", "--output", "out"))
     assert "Expected a run or a policy" in refused(gymdr("evaluate", "--reference", "run", "--output", "out"))
+
+
+@pytest.mark.parametrize("name", ["../esc", "a/b", "a\\b"])
+def test_a_name_that_would_place_its_folder_elsewhere_is_refused(name: str) -> None:
+    err = refused(gymdr("evaluate", "--policy", f"{name}={MODULE}:coast", *BRAKE[2:], *TRUST))
+    assert err.endswith(f"--policy: expected a name without slashes, got {name!r}.")
 
 
 def test_a_function_alone_has_a_folder_and_draws_of_its_own() -> None:

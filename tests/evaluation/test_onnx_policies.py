@@ -164,6 +164,8 @@ def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None
     with pytest.raises(ConfigError, match=r"a\.onnx: expected a run, got an ONNX file\. Name it so: 'onnx:a\.onnx'"):
         gym_dr.evaluate("a.onnx")
     assert refused(gymdr("evaluate", "a.onnx")).endswith("Name it so: --policy onnx:a.onnx")
+    message = refused(gymdr("export", "a.onnx", "--output", "b.onnx"))
+    assert message.endswith("a.onnx: expected a run or a file of Stable-Baselines3, got an ONNX file.")
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])

@@ -77,6 +77,22 @@ def test_a_video_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "out.gif").mkdir()
     with pytest.raises(RunFolderError, match=r"out\.gif"), play.open_video(str(tmp_path / "out.gif"), 50) as show:
         show(np.zeros((4, 4, 3), dtype=np.uint8))
+    assert [path.name for path in tmp_path.iterdir()] == ["out.gif"]
+
+
+def test_a_folder_is_no_video_and_is_refused_before_anything_is_played(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "out.gif").mkdir()
+    with pytest.raises(ConfigError, match="expected a file, got the folder"):
+        next(play.play_policy(*run, episodes=1, seed=0, video=str(tmp_path / "out.gif")))
+
+
+def test_an_old_video_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
+    video = tmp_path / "out.gif"
+    video.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), play.open_video(str(video), 50) as show:
+        show(np.zeros((4, 4, 1 // 0)))
+    assert video.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.gif"]
 
 
 def test_flying_without_a_display_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from matplotlib import rc_context
 from matplotlib.image import imread
 
 from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.plots import plot_training, read_metrics
+from gym_dr.evaluation.plots import plot_learning_curves, plot_training, read_metrics
 from gym_dr.runs.folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("full_pictures")
@@ -66,6 +66,24 @@ def test_the_mean_over_runs_is_taken_at_equal_numbers_of_steps(tmp_path: Path, m
     # and 20; so the entropies are 1.3 - 0.495 and 1.3 - 0.2
     assert entropy.get_xdata()[-1] == 590
     assert entropy.get_ydata()[-1] == pytest.approx(1.3 - (0.495 + 0.2) / 2)
+
+
+def test_runs_that_share_no_steps_have_no_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    early, late = write_metrics(tmp_path / "early"), write_metrics(tmp_path / "late")
+    lines = [line.split(",") for line in late.metrics.read_text().splitlines()]
+    rows = [[u, str(1000 + int(steps)), *rest] for u, steps, *rest in lines[1:]]
+    late.metrics.write_text("\n".join(",".join(row) for row in [lines[0], *rows]) + "\n")
+    figures: list[Any] = []
+    monkeypatch.setattr("gym_dr.evaluation.plots.save_figure", lambda figure, path, dpi: figures.append(figure))
+    plot_training([early, late], Path("out.png"))
+    plot_learning_curves({"wide": [early, late]}, Path("out.png"))
+    assert "which share no steps" in figures[0].get_suptitle()
+    for figure in figures:
+        one, other = figure.axes[0].lines
+        assert (one.get_xdata().max(), other.get_xdata().min()) == (590, 1000)
+        assert one.get_color() == other.get_color()
+    assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["each run"]
+    assert "share no steps" in figures[1].axes[0].get_legend().get_texts()[0].get_text()
 
 
 def test_several_runs_are_drawn_as_mean_and_spread(tmp_path: Path) -> None:

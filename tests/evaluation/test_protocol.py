@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from gym_dr.errors import NotFiniteError
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.record import EpisodeRecord
@@ -85,3 +87,15 @@ def test_evaluating_again_gives_the_same_result() -> None:
 def test_evaluation_seeds_are_none_of_training() -> None:
     assert seed_for(0, stream=1) == EVALUATION_SEED
     assert EVALUATION_SEED > 2**61 > seed_for(12345, stream=0)
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+def test_a_return_that_is_not_finite_is_refused_with_its_seed_and_values(reward: float) -> None:
+    class Broken(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            observation, _, *rest = self.env.step(action)
+            return observation, reward, *rest
+
+    envs = gym.vector.SyncVectorEnv([lambda: gym.make(ENV_ID), lambda: Broken(gym.make(ENV_ID))])
+    with pytest.raises(NotFiniteError, match=rf"returned {reward} \(seed 8, .*gravity -"):
+        play_batch(fall, envs, 2, 7)

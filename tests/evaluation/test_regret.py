@@ -15,10 +15,12 @@ from gym_dr.evaluation.regret import (
     WORST_REGRET,
     best_entry,
     best_known,
+    best_on,
     describe_best,
     hard_ranges,
     impossible,
     regret_statistics,
+    why_no_regret,
 )
 
 SPREAD = 100.0  # of returns of one cell
@@ -97,6 +99,18 @@ def test_single_episodes_do_not_tell_which_policy_is_best_on_a_draw() -> None:
 
 def test_a_single_episode_has_no_regret() -> None:
     assert best_known(np.zeros((3, 1, 1))) is None
+
+
+def test_cells_of_a_grid_with_one_episode_each_have_no_regret_since_each_half_would_be_other_physics() -> None:
+    few, enough = grid(8, 1), grid(8, 2)
+    easy = np.arange(8) % 2 == 0
+    returns = np.array([np.where(easy, 100.0, 0.0), np.where(easy, 0.0, 100.0), np.full(8, 60.0)])[:, :, None]
+    assert best_on(few, returns) is None
+    assert "two episodes per cell" in why_no_regret(few)
+    known = best_on(enough, returns.repeat(2, axis=2))
+    assert known is not None
+    assert known.returns.mean() == 100.0
+    assert why_no_regret(enough) == ""
 
 
 def test_intervals_cover_the_regret_of_equal_policies_nearly_as_often_as_they_say() -> None:
@@ -195,6 +209,12 @@ def test_a_set_says_what_the_best_known_policy_does_not_solve_either() -> None:
     unknown = describe_best(known, some, values, None)
     assert (unknown["success_rate"], unknown["failing"], unknown["ranges"]) == (None, None, [])
     assert impossible(unknown) == []
+
+
+def test_a_range_that_is_nearly_always_solved_is_not_called_impossible() -> None:
+    row = {"parameter": "gravity", "threshold": -5.0, "harder": "above", "solved": 0.98, "otherwise": 1.0}
+    sentences = impossible({"success_rate": 0.99, "failing": None, "ranges": [row]})
+    assert sentences[1] == "The best known policy solves 98% where gravity is above -5, and 100% below."
 
 
 def test_draws_have_ranges_but_no_cells_that_fail() -> None:

@@ -10,10 +10,11 @@ from scipy import stats
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import cells
+from gym_dr.evaluation import cells, statistics
 from gym_dr.evaluation.statistics import (
     iqm_with_interval,
     mean_with_interval,
+    means_with_intervals,
     point_statistics,
     policy_statistics,
     statistic_names,
@@ -104,9 +105,24 @@ def test_the_rate_of_no_success_is_not_known_exactly() -> None:
     assert differences[0, 1]["success_rate"]["high"] == pytest.approx(0.0711, abs=1e-4)
 
 
+def test_a_rate_is_not_known_exactly_if_each_cell_is_always_solved_or_never() -> None:
+    (row,), _ = policy_statistics(np.repeat([1.0, 0.0], 5)[None], grid(2, 5), 1.0)
+    # Clopper and Pearson for 5 of 10
+    expected = {"value": 0.5, "low": pytest.approx(0.1871, abs=1e-4), "high": pytest.approx(0.8129, abs=1e-4)}
+    assert row["success_rate"] == expected
+
+
 def test_summing_up_again_gives_the_same() -> None:
     returns = np.random.default_rng(1).normal(0, 1, (2, 50))
     assert policy_statistics(returns, DRAWS, 0.0) == policy_statistics(returns, DRAWS, 0.0)
+
+
+def test_an_interval_does_not_depend_on_other_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "_BATCH", 20_000)
+    returns, some = np.random.default_rng(2).normal(0, 1, (3, 40)), grid(4, 10)
+    alone, together = policy_statistics(returns[:1], some, 0.0)[0], policy_statistics(returns, some, 0.0)[0]
+    assert alone[0] == together[0]
+    assert means_with_intervals(returns[:1], some)[0] == means_with_intervals(returns, some)[0]
 
 
 @pytest.mark.parametrize(("values", "ends"), [([3.0], (None, None)), ([3.0, 3.0], (3.0, 3.0))])
@@ -114,10 +130,11 @@ def test_the_mean_of_a_cell_has_its_own_interval(values: list[float], ends: Any)
     assert mean_with_interval(np.array(values)) == {"value": 3.0, "low": ends[0], "high": ends[1]}
 
 
-def test_a_single_seed_has_no_interval_over_seeds() -> None:
+def test_few_seeds_have_no_bootstrap_interval() -> None:
     assert iqm_with_interval([3.0]) == (3.0, None, None)
-    center, low, high = iqm_with_interval([1.0, 2.0, 3.0, 10.0])
-    assert center == 2.5  # of 2 and 3, the middle half
+    assert iqm_with_interval([1.0, 2.0, 3.0, 10.0]) == (2.5, None, None)  # of 2 and 3, the middle half
+    center, low, high = iqm_with_interval([1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 10.0])
+    assert center == 3.0
     assert low is not None
     assert high is not None
     assert low < center < high

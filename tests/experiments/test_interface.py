@@ -332,6 +332,9 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert "<td>seed-2</td>" in runs._repr_html_()
     aggregate_runs([one.folder for one in runs], runs.path)
     assert "<th>IQM</th>" in runs._repr_html_()
+    saved = {"evaluation on nominal": {"seeds": {"1": 1.0, "2": 3.0}, "mean": 2.0, "iqm": 2.0}}  # as 0.2.0 wrote it
+    (runs.path / "summary.json").write_text(json.dumps(saved))
+    assert "<td>2.0<br><small>-10.7 to 14.7</small></td>" in runs._repr_html_()  # t is 12.7 with two seeds
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
@@ -366,6 +369,13 @@ def test_runs_are_evaluated_by_path_or_as_objects(run: Run, tmp_path: Path) -> N
         ({"protocol": "der"}, "Unknown protocol 'der'. Did you mean 'dre'"),
         ({"episodes": 0}, "Expected at least 1 episode, got 0"),
         ({"success": float("nan")}, "success: expected a finite return"),
+        ({"success": "10"}, "success: expected a finite return, got '10'"),
+        ({"episodes": 1.5}, "episodes: expected a whole number, got 1.5"),
+        ({"grid": ["gravity"]}, "grid: expected a dictionary, got ['gravity']"),
+        ({"grid": {"gravity": -9}}, "grid: gravity: expected (lowest, highest, count), such as (-12, -2, 6), got -9"),
+        ({"grid": {"gravity": (-9, -2)}}, "got (-9, -2)"),
+        ({"grid": {"gravity": (-9, -2, 2.0)}}, "got (-9, -2, 2.0)"),
+        ({"sets": ["wide"]}, "sets: expected a dictionary, got ['wide']"),
     ],
     ids=str,
 )

@@ -26,7 +26,6 @@ from gym_dr import Runs
 from gym_dr.cli.main import main
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.evaluation.statistics import iqm_with_interval
 from gym_dr.experiments import launch as launcher
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.folder import RunFolder
@@ -84,13 +83,15 @@ def test_the_aggregate_holds_every_row_and_seed(one_by_one: Path) -> None:
     assert imread(one_by_one / "training.png").shape[2] == 4
 
 
-def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: Path) -> None:
+def test_the_summary_has_the_mean_with_interval_and_the_interquartile_mean(one_by_one: Path) -> None:
     row = json.loads((one_by_one / "summary.json").read_text())["evaluation on nominal"]
     evaluations = [Evaluation.load(one_by_one / f"seed-{seed}/evaluation") for seed in (1, 2)]
     values = [float(evaluation.returns("nominal").mean()) for evaluation in evaluations]
     assert list(row["seeds"].values()) == pytest.approx(values)
     assert row["mean"] == pytest.approx(sum(values) / 2)
-    assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
+    half = 12.7062 * abs(values[0] - values[1]) / 2  # Student's t with one degree of freedom, at 97.5 %
+    assert (row["mean_low"], row["mean_high"]) == pytest.approx((row["mean"] - half, row["mean"] + half), rel=1e-4)
+    assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == (pytest.approx(row["mean"]), None, None)
 
 
 @pytest.mark.usefixtures("seeds_in_this_process")
@@ -98,10 +99,10 @@ def test_a_single_seed_has_neither_deviation_nor_interval(tmp_path: Path, capsys
     train(tmp_path / "runs", "--seeds", "1")
     row = gym_dr.load_run(tmp_path / "runs").summary.loc["evaluation on nominal"]
     assert row["seeds"] == 1
-    assert np.isnan([row["std"], row["iqm_low"], row["iqm_high"]]).all()
+    assert np.isnan([row["std"], row["mean_low"], row["mean_high"], row["iqm_low"], row["iqm_high"]]).all()
     printed = capsys.readouterr().out.splitlines()
     assert "95 % over seeds" in printed[0]
-    assert printed[1].split()[-3] == printed[1].split()[-1] == "-"
+    assert printed[1].split()[-3:-1] == ["-", "-"]  # interval and deviation
 
 
 LONG = ["--updates", "300", *TINY[2:]]

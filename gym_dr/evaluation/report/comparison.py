@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.arrays import Array
+from gym_dr.errors import ConfigError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import UNKNOWN, FrozenPolicy, TrainedRun
-from gym_dr.evaluation.regret import BestKnown, best_known
+from gym_dr.evaluation.regret import BestKnown, best_on
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.other_runs import folders_of_seeds
@@ -70,6 +71,9 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
 
     Runs may each go on from, or imitate, the run with their own seed in a folder of several. A single run keeps its
     name. Several are named after the folder that holds them, or its whole path if that name is not unique.
+
+    Raises:
+        ConfigError: Two runs have the same configuration and seed, so that it would count twice.
     """
     alike, forms = defaultdict(list), defaultdict(set)
     for run in [policy.run for policy in policies if policy.run is not None]:
@@ -82,6 +86,8 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
             # a run that happens to have its own seed may be named by all
             key = by_seed if len(forms[by_seed]) > 1 else (_form(config), "")
             alike[key].append((config.settings.seed, policy))
+    for group in alike.values():
+        _check_seeds([policy.run for _, policy in group if policy.run is not None])
     groups = [[policy for _, policy in sorted(group, key=lambda pair: pair[0])] for group in alike.values()]
     # a policy that is not a run has no folder but a source
     folders = [Path(one.source) if one.run is None else one.run.folder.path.resolve().parent for one, *_ in groups]
@@ -90,6 +96,17 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
         Group(name=name if short.count(name) == 1 else str(folder), policies=tuple(group))
         for name, folder, group in zip(short, folders, groups, strict=True)
     ]
+
+
+def _check_seeds(runs: Sequence[TrainedRun]) -> None:
+    """Checks that the runs of a group have different seeds."""
+    known: dict[int, TrainedRun] = {}
+    for run in runs:
+        if (other := known.setdefault(run.config.settings.seed, run)) is not run:
+            raise ConfigError(
+                f"{run.folder.path}: has the configuration and the seed of {other.folder.path}, and would count as "
+                "another seed. Leave one of them out."
+            )
 
 
 def _form(config: RunConfig, options: Mapping[str, str] | None = None) -> str:
@@ -126,8 +143,13 @@ class Comparison:
     @cached_property
     def policies(self) -> list[list[int]]:
         """For each group the indices of its members among the evaluation's policies."""
-        known = {policy["digest"]: index for index, policy in enumerate(self.document["policies"])}
-        return [[known[policy.digest] for policy in group.policies] for group in self.groups]
+        return [[self._index(policy) for policy in group.policies] for group in self.groups]
+
+    def _index(self, policy: FrozenPolicy) -> int:
+        """A policy's index in the evaluation; its name there may be an older one, and others may act as it does."""
+        names = {index: one["name"] for index, one in enumerate(self.document["policies"])}
+        alike = [index for index in names if self.document["policies"][index]["digest"] == policy.digest]
+        return next((index for index in alike if names[index] == policy.name), alike[0])
 
     @property
     def group_pairs(self) -> list[tuple[int, int]]:
@@ -247,7 +269,7 @@ class Comparison:
     @cached_property
     def _best(self) -> dict[str, BestKnown | None]:
         names = self.sets if self.document.get("references") else ()
-        return {name: best_known(self._returns[name]) for name in names}
+        return {name: best_on(self.cells(name), self._returns[name]) for name in names}
 
     @cached_property
     def _returns(self) -> dict[str, Array]:

@@ -191,7 +191,7 @@ def _noise(comparison: Comparison, set_name: str) -> str:
     for index, group in enumerate(comparison.groups):
         known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
         if None not in known:
-            shares.append(f"{np.mean(known):.0%} ({group.name})")
+            shares.append(f"{min(np.mean(known), 1.0):.0%} ({group.name})")  # an estimate may be above 1
     place = comparison.place(set_name)
     chance = f" {place}, chance (initial states, sampled actions) makes up {', '.join(shares)} of that variance."
     return chance if shares else ""

@@ -94,7 +94,7 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
     actions, params, seed = _actions(comparison, episode)
     policy = episode.policy
     randomization = Randomization(undisturbed(params)) if policy.space is not None else None  # no draws
-    env = make_env(policy.env, randomization, render_mode="rgb_array")
+    env = _rendering(policy.env, randomization)
     rendered = set(evenly_spaced(len(actions) + 1, MAX_RENDERED).tolist())
     fps = env.metadata.get("render_fps")
     frames: list[tuple[str, Frame]] = []
@@ -162,6 +162,16 @@ def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStr
     values = {n: f"{played.params[n]:.4g} {known[n]['unit']}".strip() for n in known if n in played.params}
     frames = [(caption, _data_uri(picture)) for caption, picture in played.frames]
     return FilmStrip(title=title, text=text, facts={"seed": str(played.seed)} | values, frames=frames)
+
+
+def _rendering(env_id: str, randomization: Randomization | None) -> gym.Env[Any, Any]:
+    try:
+        return make_env(env_id, randomization, render_mode="rgb_array")
+    except ConfigError:
+        raise
+    except Exception as error:  # its class may take no render_mode, or open a window, which raises anything
+        text = str(error).rstrip(".")
+        raise ConfigError(f"{env_id}: the environment cannot be made with render_mode='rgb_array': {text}.") from error
 
 
 def _picture(env: gym.Env[Any, Any]) -> Frame:

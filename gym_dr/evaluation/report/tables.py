@@ -13,7 +13,7 @@ import numpy as np
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.policies import FrozenPolicy
-from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
@@ -87,7 +87,7 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
             if entry["policy"] == names[0]:
                 return found
             mirror = {"value": "value", "low": "high", "high": "low"}
-            return {end: None if found[other] is None else -found[other] for end, other in mirror.items()}
+            return {end: None if found[other] is None else 0.0 - found[other] for end, other in mirror.items()}
     a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
     value = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
@@ -143,11 +143,21 @@ def _level(comparison: Comparison, group: int) -> str:
     if "success_rate" in results[0]["statistics"]:
         solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
         text += f" and succeeds in {solved:.0%} of episodes"
-    sensitive = [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]
-    if sensitive:
-        totals = np.mean([[item["value"] or 0.0 for item in one["total"]] for one in sensitive], axis=0)
-        text += f"; its return depends most on {sensitive[0]['parameters'][int(np.argmax(totals))]}"
+    if sensitive := [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]:
+        text += f"; {_most_important(sensitive)}"
     return f"{text}."
+
+
+def _most_important(found: Sequence[Mapping[str, Any]]) -> str:
+    """Says on which parameter the return depends most, if the lower ends of its indices are above 0 on average."""
+    # without the noise of cells, total indices include it
+    order = "first_order" if any(one["noise"] is None for one in found) else "total"
+    numbers = [[(item["value"] or 0.0, item["low"] or 0.0) for item in one[order]] for one in found]
+    values, lows = np.mean(numbers, axis=0).T
+    most = int(np.argmax(values))
+    if lows[most] <= 0.0:
+        return "no parameter shows an effect beyond chance"
+    return f"its return depends most on {found[0]['parameters'][most]}"
 
 
 def difference_tables(comparison: Comparison) -> list[Table]:
@@ -172,10 +182,10 @@ def regret_tables(comparison: Comparison) -> list[Table]:
     """A table with the regret of each policy on each set; none without references."""
     entries = {name: best_entry(comparison.document, name) for name in comparison.sets}
     known = {name: entry for name, entry in entries.items() if entry is not None}
-    if not known:
+    if not comparison.document.get("references"):
         return []
     columns, best = ["Policy"], []
-    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, next(iter(known)))}
+    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, comparison.sets[0])}
     for name, entry in known.items():
         results = _results(comparison, name)
         for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
@@ -193,7 +203,9 @@ def regret_tables(comparison: Comparison) -> list[Table]:
     table = [("Return of the best known", best), *rows.items()]
     told = {name: impossible(entry) for name, entry in known.items()}
     hard = [f"{comparison.place(name)}: {' '.join(sentences)}" for name, sentences in told.items() if sentences]
-    return [Table(caption="Regret", columns=columns, rows=table, notes=[note, *hard])]
+    why = {name: why_no_regret(comparison.cells(name)) for name in comparison.sets if name not in known}
+    none = [f"{comparison.place(name)}, there is no regret: {reason}." for name, reason in why.items()]
+    return [Table(caption="Regret", columns=columns, rows=table if known else [], notes=[note, *hard, *none])]
 
 
 def failure_tables(comparison: Comparison) -> list[Table]:
@@ -230,9 +242,11 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
 
 def _watch_commands(comparison: Comparison, set_name: str) -> list[tuple[str, str]]:
     """Commands that play each policy in its worst cell; none for a callable, which has no name there."""
-    policies = {policy.digest: policy for group in comparison.groups for policy in group.policies}
-    entries = [entry for group in range(len(comparison.groups)) for entry in comparison.entries(group)]
-    named = {entry["name"]: policies[entry["digest"]] for entry in entries}
+    named = {
+        entry["name"]: policy
+        for index, group in enumerate(comparison.groups)
+        for entry, policy in zip(comparison.entries(index), group.policies, strict=True)
+    }
     found = []
     for result in _results(comparison, set_name):
         if (words := _as_typed(named[result["policy"]])) is not None:

@@ -30,6 +30,15 @@ def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> N
     assert [list(row) for row in heat.z] == expected.tolist()
 
 
+def test_chance_makes_up_at_most_the_whole_variance(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for row in document["results"]:
+        if row["sensitivity"]:
+            row["sensitivity"]["noise"] = 1.03
+    found = dataclasses.replace(comparison, evaluation=dataclasses.replace(comparison.evaluation, document=document))
+    assert curves.sensitivity(found).how_to_read.count("100% (") == 2
+
+
 def test_a_map_of_regret_is_beside_those_of_returns(judged: Comparison) -> None:
     heat_maps = maps.heat_maps(judged)
     view = heat_maps.views[0]

@@ -3,10 +3,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from gym_dr.errors import ConfigError
 from gym_dr.evaluation.policies import FrozenPolicy, TrainedRun
-from gym_dr.evaluation.report.comparison import group_policies
+from gym_dr.evaluation.report.comparison import Comparison, Group, group_policies
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies
 
@@ -53,3 +56,16 @@ def test_runs_that_went_on_from_different_runs_are_apart(policy: FrozenPolicy) -
 def test_groups_with_the_same_name_are_told_apart_by_their_paths(policy: FrozenPolicy) -> None:
     runs = [with_seed(policy, f"{top}/a/seed-{s}", s, num_envs=n) for top, n in (("x", 2), ("y", 3)) for s in (1, 2)]
     assert [group.name for group in group_policies(runs)] == ["/runs/x/a", "/runs/y/a"]
+
+
+def test_a_run_and_its_copy_are_no_two_seeds(policy: FrozenPolicy) -> None:
+    runs = [with_seed(policy, name, 1) for name in ("none/seed-1", "copy")]
+    with pytest.raises(ConfigError, match=r"/runs/copy: has the configuration and the seed of /runs/none/seed-1, "):
+        group_policies(runs)
+
+
+def test_policies_that_act_alike_keep_their_names(policy: FrozenPolicy) -> None:
+    groups = [Group(name=name, policies=(dataclasses.replace(policy, name=name),)) for name in ("a", "b", "renamed")]
+    names = [{"name": name, "digest": policy.digest} for name in ("a", "b")]
+    evaluation = Evaluation(Path("x"), {"policies": names}, pd.DataFrame())
+    assert Comparison(groups=groups, evaluation=evaluation).policies == [[0], [1], [0]]

@@ -65,6 +65,16 @@ def test_a_strip_holds_pictures_of_the_episode(comparison: Comparison) -> None:
             assert np.asarray(image).std() > 10  # not blank
 
 
+def test_an_environment_whose_class_takes_no_render_mode_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plain() -> gym.Env[Any, Any]:
+        raise AssertionError
+
+    spec = gym.envs.registration.EnvSpec("Plain-v0", plain)
+    monkeypatch.setitem(gym.registry, "Plain-v0", spec)
+    with pytest.raises(ConfigError, match=r"Plain-v0: the environment cannot be made with .*'render_mode'"):
+        film_strips._rendering("Plain-v0", None)
+
+
 def test_an_environment_that_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     class Blind(gym.Env[Any, Any]):
         def render(self) -> Any:

@@ -66,6 +66,14 @@ def test_a_difference_turned_round_has_the_other_sign_and_its_interval_too(compa
     assert back == {"value": -there["value"], "low": -there["high"], "high": -there["low"]}
 
 
+def test_no_difference_turned_round_has_no_sign(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for row in document["differences"]:
+        row["statistics"]["mean"] = dict.fromkeys(("value", "low", "high"), 0.0)
+    found = dataclasses.replace(comparison, evaluation=dataclasses.replace(comparison.evaluation, document=document))
+    assert "-0.0" not in tables.findings(found)[0]
+
+
 def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> None:
     # means of seeds: 1, 2, 3 and 5, 7, 9. Variances 1 and 4 over 3 seeds: the difference has the standard error
     # sqrt(1/3 + 4/3) = 1.29099 and, after Welch, (5/3)^2 / ((1/3)^2/2 + (4/3)^2/2) = 2.94118 degrees of freedom,
@@ -125,6 +133,29 @@ def test_an_answer_claims_no_more_than_the_interval(
     assert answer in tables.findings(comparison)[0]
 
 
+def index(value: float | None, low: float | None) -> dict[str, float | None]:
+    return {"value": value, "low": low, "high": None if value is None else 1.0}
+
+
+@pytest.mark.parametrize(
+    ("gravity", "wind", "answer"),
+    [
+        ((0.2, 0.1), (0.6, 0.3), "its return depends most on wind"),
+        ((0.1, -0.1), (0.4, -0.2), "no parameter shows an effect beyond chance"),
+        ((None, None), (None, None), "no parameter shows an effect beyond chance"),  # all returns are the same
+    ],
+)
+def test_a_parameter_matters_only_if_its_interval_excludes_0(gravity: Any, wind: Any, answer: str) -> None:
+    indices = [index(*gravity), index(*wind)]
+    found = {"parameters": ["gravity", "wind"], "total": indices, "first_order": indices, "noise": 0.5}
+    assert tables._most_important([found]) == answer
+
+
+def test_total_indices_that_include_noise_prove_no_effect() -> None:
+    noise = {"total": [index(0.9, 0.8)], "first_order": [index(0.1, -0.1)], "noise": None}
+    assert tables._most_important([{"parameters": ["gravity"], **noise}]).startswith("no parameter")
+
+
 def test_what_breaks_a_policy_names_the_worst_cell(comparison: Comparison) -> None:
     table = tables.failure_tables(comparison)[0]
     worst = comparison.results(0, "sobol")[0]["worst_cell"]
@@ -165,6 +196,7 @@ def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Com
     assert regret is not None
     assert regret.mean() == pytest.approx(expected)
     assert any(note.startswith("Over the training distribution: The best known policy solves") for note in table.notes)
+    assert table.notes[-1].startswith("In the corners of the randomized box, there is no regret: play at least two")
 
 
 def test_the_line_that_plays_a_policy_says_what_it_observes() -> None:
