@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import RunFolderError
+from gym_dr.errors import NotFiniteError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.knowledge import find_knowledge, known_before, missing_knowledge
 from gym_dr.evaluation.policies import FrozenPolicy
@@ -333,18 +333,28 @@ def _play_missing(
                     numbers = np.arange(first, min(first + envs.num_envs, part.cells.num_episodes))
                     if not finished[numbers].all():
                         done -= int(finished[numbers].sum())
-                        records = play_batch(
-                            part.policy.make(envs),
-                            envs,
-                            len(numbers),
-                            part.seed + first,
-                            params=part.cells.params(numbers),
-                            on_finished=functools.partial(_report_new, report, part.title, done),
-                        )
+                        with _named(part.title):
+                            records = play_batch(
+                                part.policy.make(envs),
+                                envs,
+                                len(numbers),
+                                part.seed + first,
+                                params=part.cells.params(numbers),
+                                on_finished=functools.partial(_report_new, report, part.title, done),
+                            )
                         for k, record in zip(numbers.tolist(), records, strict=True):
                             log.write(_row(part, k, record, document))
                         done += len(numbers)
             report(part.title, done)
+
+
+@contextlib.contextmanager
+def _named(title: str) -> Iterator[None]:
+    """Says whose return is not finite."""
+    try:
+        yield
+    except NotFiniteError as error:
+        raise NotFiniteError(f"{title}: {error}") from None
 
 
 def _ask_memories(

@@ -13,7 +13,7 @@ import pytest
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import BusyFolderError, RunFolderError
+from gym_dr.errors import BusyFolderError, NotFiniteError, RunFolderError
 from gym_dr.evaluation import cells, policies
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.evaluate import evaluate_policies, with_larger
@@ -307,6 +307,17 @@ def test_fewer_episodes_of_a_cell_than_there_are_replace_none(runs: Path, tmp_pa
     assert [chosen.episodes for chosen in found] == [4, 2, 1]  # other draws, and fewer of each cell, are what was asked
     (own,) = with_larger([cells.nominal(2)], opened(runs / "two"), tmp_path / "out")
     assert own.episodes == 2
+
+
+def test_a_return_that_is_not_finite_is_told_with_policy_and_set(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise NotFiniteError("An episode returned nan")
+
+    monkeypatch.setattr("gym_dr.evaluation.evaluate.play_batch", fail)
+    with pytest.raises(NotFiniteError, match="one on grid: An episode returned nan"):
+        play([runs / "one"], tmp_path / "out", GRID)
 
 
 def test_another_threshold_changes_outcomes_and_plays_nothing(runs: Path, tmp_path: Path) -> None:
