@@ -45,7 +45,10 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     "points]",
 )
 @click.option(
-    "--success", type=float, metavar="RETURN", help="lowest return of a solved episode  [default: the environment's]"
+    "--success",
+    type=float,
+    metavar="RETURN",
+    help="lowest return of a solved episode  [default: that of the evaluation in the folder, or the environment's]",
 )
 @click.option(
     "--output",

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import gymnasium as gym
+from click.core import ParameterSource
 
 from gym_dr.cli.options import physics_options, policy_options, read_params, read_randomize
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.wording import counted
+from gym_dr.wording import counted, flag
 
 if TYPE_CHECKING:
     from gym_dr.experiments.chosen_params import ChosenParams
@@ -59,6 +60,7 @@ def command(
         if video or not target:
             other = "--video" if video else "--policy" if others else "--pretrained"
             raise ConfigError(f"Expected --human or {other}, got both.")
+        _check_played_by_hand()
         load_plugins()
         chosen = _choose(target, param_space_of(target), asked)
         play.play_by_hand(target, seed, *((chosen.randomization, chosen.params) if chosen else ()))
@@ -86,6 +88,19 @@ def command(
         click.echo(f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{told}")
     if video:
         click.echo(f"Wrote {video}")
+
+
+def _check_played_by_hand() -> None:
+    """Checks that nothing was given that only episodes of a policy have.
+
+    Raises:
+        ConfigError: Something was.
+    """
+    context = click.get_current_context()
+    of_policies = ("episodes", "env", "context", "context_params", "stochastic", "trust")
+    given = [name for name in of_policies if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if given:
+        raise ConfigError(f"{', '.join(map(flag, given))}: has no effect with --human. Leave it out.")
 
 
 def _choose(env: str, space: ParamSpace | None, asked: dict[str, Any]) -> ChosenParams | None:

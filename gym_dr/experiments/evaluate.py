@@ -102,7 +102,8 @@ def evaluate(
         sets: Other draws: name -> a randomization in any form that an environment takes.
         episodes: Episodes of each cell; None for 100 of nominal values and distributions, 20 of grid and corners and 5
             of a Sobol point.
-        success: Return from which an episode is a success; None for the environment's threshold.
+        success: Return from which an episode is a success; None for that of the evaluation in the folder or, without
+            one, the environment's threshold.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
             the current folder for a single other policy.
         trust: Files of Stable-Baselines3, their ``VecNormalize`` statistics and modules of functions whose code may
@@ -124,7 +125,7 @@ def evaluate(
     """
     from gym_dr.evaluation.evaluate import evaluate_policies, with_larger  # heavy, as those below
     from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
-    from gym_dr.evaluation.results import evaluation_folder
+    from gym_dr.evaluation.results import evaluation_folder, read_document
 
     opened, folders = open_all(
         policies,
@@ -137,6 +138,8 @@ def evaluate(
         trust=trust,
     )
     folder = evaluation_folder(folders, output)
+    if success is None:
+        success = (read_document(folder) or {}).get("success")
     env_id, space = opened[0].env, opened[0].space
     check_options(env_id, success, protocol)
     asked_for = [policy for policy in opened if not policy.reference]

@@ -106,6 +106,14 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
     assert result.out.endswith(f"Wrote {tmp_path / 'out'}\n")
 
 
+def test_a_threshold_holds_until_another_one_is_given(runs: Path, tmp_path: Path) -> None:
+    few = ("--episodes", "2", "--output", tmp_path / "out")
+    for args, expected in ((("--success", "77"), 77.0), (("--corners",), 77.0), (("--success", "200"), 200.0)):
+        result = gymdr("evaluate", runs / "random", *few, *args)
+        assert result.code == 0, result.err
+        assert Evaluation.load(tmp_path / "out").document["success"] == expected
+
+
 def test_correlated_draws_have_statistics_and_a_reason_in_place_of_indices(tmp_path: Path) -> None:
     (tmp_path / "drawn.toml").write_text(
         "gravity = [-11.0, -5.0]\nwind_power = [0.0, 20.0]\n"
