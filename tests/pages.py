@@ -32,7 +32,7 @@ VARIES = "<!-- numbers vary -->"
 LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-_NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?|\bnan\b", flags=re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(,\d{3})*(\.\d+)?(e[+-]?\d+)?|\bnan\b", flags=re.IGNORECASE)
 
 
 class Block(NamedTuple):

@@ -26,12 +26,12 @@ two
 Prose.
 
 ```sh
-echo 0.25 of all
+echo 25, of all
 ```
 
 <!-- numbers vary -->
 ```text
--1,000.5e-07 of all
+-1,000.5e-07, of all
 ```
 
 ```{toctree}
@@ -50,7 +50,7 @@ def page(tmp_path: Path) -> Path:
 def test_a_block_has_its_line_and_the_output_below_it(page: Path) -> None:
     python, shell, other = pages.shown(page)
     assert (python.language, python.line, python.output, python.varies) == ("python", 3, "two\n3\n", False)
-    assert (shell.language, shell.output, shell.varies) == ("sh", "-1,000.5e-07 of all\n", True)
+    assert (shell.language, shell.output, shell.varies) == ("sh", "-1,000.5e-07, of all\n", True)
     assert (other.language, other.output) == ("{toctree}", None)
     assert pages.outputs(page) == 2
 
@@ -62,7 +62,7 @@ def test_a_page_that_is_right_runs(page: Path) -> None:
 
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [("\ntwo\n3", "\ntwo\n4"), ("\ntwo\n3", "\n3"), ("7 of all", "7 of some"), ("echo 0.25", "echo a quarter")],
+    [("\ntwo\n3", "\ntwo\n4"), ("\ntwo\n3", "\n3"), ("7, of all", "7, of some"), ("echo 25", "echo a quarter")],
     ids=str,
 )
 def test_another_output_is_found(right: str, wrong: str, page: Path) -> None:
@@ -83,7 +83,7 @@ def test_dots_stand_for_anything(page: Path) -> None:
 
 
 def test_a_command_that_fails_is_found(page: Path) -> None:
-    page.write_text(PAGE.replace("echo 0.25", "false; echo 0.25"))
+    page.write_text(PAGE.replace("echo 25", "false; echo 25"))
     with pytest.raises(subprocess.CalledProcessError):
         pages.run_page(page)
 
