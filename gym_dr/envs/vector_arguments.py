@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
+from gym_dr.options import is_number
 from gym_dr.randomization.space import ParamSpace
 
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
@@ -41,7 +41,7 @@ def check_optional_number(name: str, value: Any) -> float | None:
     """
     if value is None:
         return None
-    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool) or not isfinite(value):
+    if not is_number(value):
         raise ConfigError(f"Expected {name} to be a number or None, got {shortened(value)}.")
     return float(value)
 

@@ -161,16 +161,14 @@ def with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], folde
         return list(sets)
     if not {policy.digest for policy in policies} <= {policy["digest"] for policy in document["policies"]}:
         return list(sets)
-    known = [CellSet.from_dict(form) for form in document["sets"]]
-    larger = {cells.name: cells for cells in known if cells.num_cells == 1}
-    return [
-        larger[cells.name]
-        if cells.name in larger
-        and larger[cells.name].episodes > cells.episodes
-        and replace(larger[cells.name], episodes=cells.episodes).to_dict() == cells.to_dict()
-        else cells
-        for cells in sets
-    ]
+    known = {form["name"]: CellSet.from_dict(form) for form in document["sets"]}
+    return [_larger(cells, known.get(cells.name, cells)) for cells in sets]
+
+
+def _larger(cells: CellSet, known: CellSet) -> CellSet:
+    """The known set if it is the same single cell with more episodes."""
+    same = known.num_cells == 1 and replace(known, episodes=cells.episodes).to_dict() == cells.to_dict()
+    return known if same and known.episodes > cells.episodes else cells
 
 
 # ---- the episodes of an earlier evaluation ---------------------------------------------------------------------------

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.experiments.chosen_params import ChosenParams, choose_params
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
+from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
@@ -317,7 +316,7 @@ def episodes_of_each(episodes: int | None) -> dict[str, int]:
     Raises:
         ConfigError: The number is not whole.
     """
-    if episodes is not None and not isinstance(episodes, Integral):
+    if episodes is not None and not is_whole(episodes):
         raise ConfigError(f"{spelled('episodes')}: expected a whole number, got {shortened(episodes)}.")
     return EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
 
@@ -331,7 +330,7 @@ def check_options(env: str, success: float | None, protocol: str | None) -> None
     """
     from gym_dr.evaluation.evaluate import success_threshold  # heavy
 
-    if success is not None and not (isinstance(success, Real) and math.isfinite(success)):
+    if success is not None and not is_number(success):
         raise ConfigError(f"{spelled('success')}: expected a finite return, got {shortened(success)}.")
     if protocol is not None:
         check_known("protocol", protocol, PROTOCOLS)

@@ -184,6 +184,7 @@ class _Job:
         import pandas as pd
 
         from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
+        from gym_dr.fitting.held_out import replay_errors
         from gym_dr.fitting.misfit import find_misfit
         from gym_dr.fitting.summary import error_table, parameter_table, residual_table
 
@@ -206,7 +207,8 @@ class _Job:
             "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
             **({} if truth is None else {"true": truth}),
         }
-        replayed = self._replayed(unseen or likelihood, physics, likelihood.motion.scale)
+        shown = unseen or likelihood
+        replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
         said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
         if prior.delay:
             said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).{self._told_delays()}")
@@ -283,12 +285,13 @@ class _Job:
             return prior.delays[0], np.ones(1)
         simulator, found = self._simulator(), []
         middle = np.full(len(prior.names), 0.5)
-        latest = self._motion(episodes, middle, max(prior.delays), simulator)
+        last = max(prior.delays)  # read first: episodes may be too short for it
+        motions = {d: self._motion(episodes, middle, d, simulator) for d in sorted(prior.delays, reverse=True)}
         for delay in prior.delays:
-            motion = self._motion(episodes, middle, delay, simulator)
-            rows = np.flatnonzero(motion.time >= max(prior.delays) // self.problem.hold)  # the same for every delay
+            motion = motions[delay]
+            rows = np.flatnonzero(motion.time >= last // self.problem.hold)  # the same for every delay
             part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
-            part = dataclasses.replace(part, scale=latest.scale)
+            part = dataclasses.replace(part, scale=motions[last].scale)
             likelihood = Likelihood(part, simulator, prior)
             tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
             found.append(tried.log_likelihood)
@@ -453,14 +456,6 @@ class _Job:
         if likelihood is not None and blowing(self.problem.prior, courses):
             likelihood.phases = find_phases(likelihood, estimate.u, courses)
         return likelihood
-
-    def _replayed(
-        self, likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]], scale: Array
-    ) -> pd.DataFrame:
-        """Replay errors of some episodes."""
-        from gym_dr.fitting.held_out import replay_errors
-
-        return replay_errors(likelihood.motion, likelihood.simulator, physics, scale, likelihood.phases)
 
 
 def _check_enough(likelihood: Likelihood) -> None:

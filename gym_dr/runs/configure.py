@@ -81,7 +81,7 @@ def build_config(
     check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
     found = _with_runs(made, keywords.options, by_seed=by_seed)
-    _check_actions(found, {*file.options, *keywords.options})
+    _check_actions(found, keywords.options)  # not a file's: that of a run has all options, with its family's values
     return found
 
 

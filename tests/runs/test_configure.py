@@ -128,6 +128,13 @@ def test_options_of_continuous_actions_are_refused_for_discrete_ones(env_id: str
     build_config(find_algorithm("ppo"), given | {"env": "gym_dr/PendulumDR-v1"})
 
 
+def test_the_file_of_a_run_with_discrete_actions_makes_the_same_run_again(tmp_path: Path) -> None:
+    config = build_config(find_algorithm("ppo"), {"env": "gym_dr/CartPoleDR-v1"})
+    assert config.options.initial_std == 1.0  # of all classic control, where the default is 0.5
+    (tmp_path / "config.json").write_text(config.to_json())
+    assert build_config(find_algorithm("ppo"), {}, config=tmp_path / "config.json") == config
+
+
 def test_each_minibatch_of_ppo_has_two_steps_since_the_advantage_of_one_would_be_scaled_to_0() -> None:
     ppo, given = find_algorithm("ppo"), {"num_envs": 2, "rollout_steps": 8}
     assert build_config(ppo, {**given, "minibatches": 8}).options.minibatches == 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections import namedtuple
@@ -19,6 +18,7 @@ from gym_dr.envs.family import read_presets
 from gym_dr.envs.interface import NAME, Interface
 from gym_dr.envs.vector_arguments import OF_EVERY_ENV
 from gym_dr.errors import EquationsError, RandomizationError, RandomizationWarning, located, shortened
+from gym_dr.options import is_number
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import DISTURBANCE_NAMES, Param, ParamSpace, nominal_may_be_outside
@@ -237,8 +237,7 @@ def check_time_step(time_step: Any, space: ParamSpace) -> None:
     Raises:
         EquationsError: It is no duration, nor the name of a parameter.
     """
-    number = isinstance(time_step, int | float | np.number) and not isinstance(time_step, bool)
-    if not (time_step is None or (number and 0 < time_step < math.inf) or time_step in [*space]):
+    if not (time_step is None or (is_number(time_step) and time_step > 0) or time_step in [*space]):
         raise EquationsError(
             f"time_step: expected None, a number above 0 or one of the parameters ({', '.join(space)}), got "
             f"{shortened(time_step)}."

@@ -333,10 +333,11 @@ def _check_presets(robot: Robot, model: Any) -> None:
         UnknownNameError: A preset names a parameter that the model does not have.
         RandomizationError: A range is impossible.
     """
+    space = model_space(robot.id, model)
     for name, randomization in robot.presets.items():
         with located(f"Robot {robot.id!r}: preset {name!r}"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RandomizationWarning)  # whoever uses the preset is warned
-            resolve(randomization, model_space(robot.id, model))
+            resolve(randomization, space)
 
 
 def space_of(env_id: str) -> ModelSpace:
