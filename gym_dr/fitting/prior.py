@@ -159,7 +159,7 @@ def _asked(space: ParamSpace, randomize: Any, randomization: Any) -> Randomizati
     if isinstance(randomization, str | os.PathLike):
         text = os.fspath(randomization)
         named = text in presets(space.name) or not (text.endswith((".toml", ".json")) or os.sep in text)
-        whole = resolve(text, space) if named else load_randomization(text)
+        whole = resolve(text, space) if named else load_randomization(text, names=space)
     elif isinstance(randomization, Randomization):
         whole = randomization
     elif isinstance(randomization, Mapping):

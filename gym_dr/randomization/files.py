@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,15 @@ MAX_FILE = 2**22  # bytes
 MAX_KEY = 80  # characters of a key in a message
 
 
-def load_randomization(path: str | Path) -> Randomization:
+def load_randomization(path: str | Path, names: Collection[str] = ()) -> Randomization:
     """Reads rules from a TOML or JSON file, at the top level or in a table ``randomization``.
 
+    Args:
+        path: The file. A whole configuration may have the table.
+        names: Parameters of the environment, which have no effect beside the table.
+
     Raises:
-        ConfigError: The file cannot be read or is not TOML or JSON.
+        ConfigError: The file cannot be read or is not TOML or JSON, or there are rules beside the table.
         RandomizationError: A rule is impossible.
         UnknownNameError: A distribution or field is unknown.
     """
@@ -29,6 +33,11 @@ def load_randomization(path: str | Path) -> Randomization:
     inner = form.get("randomization", form)
     if not isinstance(inner, Mapping):
         raise ConfigError(f"{path}: expected a table of parameters, got {inner!r}.")
+    beside = [] if inner is form else [name for name in form if name in names]
+    if beside:
+        raise ConfigError(
+            f"{path}: {beside[0]} has no effect outside the table [randomization]. Move it into the table."
+        )
     with located(path):
         return Randomization.from_dict(inner)
 

@@ -86,7 +86,7 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
                 return _checked(presets(space.name)[text].without(space.constants), space)
         if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):
             raise unknown_name(f"preset of {space.name}", text, presets(space.name))
-        value = load_randomization(text)
+        value = load_randomization(text, names=space)
     elif isinstance(value, Mapping) and not isinstance(value, Randomization):
         value = Randomization.from_dict(value)
     if not isinstance(value, Randomization):

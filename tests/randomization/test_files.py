@@ -13,6 +13,7 @@ from gym_dr import Correlation, Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.files import load_randomization, read_table
+from gym_dr.randomization.presets import resolve
 from tests.strategies import few, randomizations
 
 HALF = ((1.0, 0.5), (0.5, 1.0))
@@ -23,6 +24,14 @@ def test_a_toml_file_has_the_rules_at_the_top_or_in_a_table(tmp_path: Path, head
     file = tmp_path / "wind.toml"
     file.write_text(head + 'gravity = "uniform:-12:-2"\nmass = [3, 4]\n')
     assert load_randomization(file) == Randomization({"gravity": Uniform(-12, -2), "mass": (3, 4)})
+
+
+def test_a_rule_beside_the_table_is_refused_since_it_would_have_no_effect(tmp_path: Path) -> None:
+    file = tmp_path / "wind.toml"
+    file.write_text('seed = 3\ngravity = "uniform:-12:-2"\n[randomization]\nwind_power = [0, 5]\n')
+    with pytest.raises(ConfigError, match=r"wind\.toml: gravity has no effect outside the table \[randomization\]"):
+        resolve(file, LUNAR_LANDER)
+    assert load_randomization(file) == Randomization({"wind_power": (0, 5)})  # of an environment without gravity
 
 
 @few

@@ -91,18 +91,20 @@ def register_robot(
             logs have them.
 
     Raises:
-        RobotError: There is no such file, a function is not callable, or the id is malformed or already that of another
-            environment or another file's robot.
+        RobotError: There is no such file, a function is not callable or takes other arguments, or the id is malformed
+            or already that of another environment or another file's robot.
         ConfigError: A number is impossible.
         RandomizationError: A preset is impossible.
     """
     with located(f"Robot {id!r}"):
         check_id(id, RobotError)
-        functions: dict[str, Any] = {"observe": observe, "reward": reward, "reset": reset}
-        functions |= {"terminated": terminated, "state_from": state_from}
-        for name, function in functions.items():
-            if not (callable(function) or (function is None and name in ("terminated", "state_from"))):
-                raise RobotError(f"expected a function as {name}, got {function!r}.")
+        _check_function("observe(state)", observe)
+        _check_function("reward(before, after)", reward)
+        _check_function("reset(rng, model)", reset)
+        if terminated is not None:
+            _check_function("terminated(state)", terminated)
+        if state_from is not None:
+            _check_function("state_from(observations)", state_from)
         path = _model_file(model, observe)
         own = read_presets({} if presets is None else presets)
         robot = Robot(
@@ -143,6 +145,21 @@ def register_robot(
         ROBOTS.remove(id)
         ROBOTS.add(id, robot, observe.__module__)
         register_own(family, RobotError)  # last, since it undoes only what it does itself
+
+
+def _check_function(form: str, function: Any) -> None:
+    """Refuses what cannot be called with the arguments of a form such as "reset(rng, model)"."""
+    name = form.partition("(")[0]
+    if not callable(function):
+        raise RobotError(f"expected a function as {name}, got {function!r}.")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a function that is written in C
+        return
+    try:
+        signature.bind(*form.split(","))
+    except TypeError:
+        raise RobotError(f"expected {form}, got {name}{signature}.") from None
 
 
 def _model_file(model: Any, observe: Callable[..., Any]) -> Path:
