@@ -174,6 +174,11 @@ def difference_tables(comparison: Comparison) -> list[Table]:
         note += f" {ONE_TRAINING}"
     if "seeds" in over:
         note += " Between policies with several seeds, intervals are over seeds (Welch's t, difference of means)."
+    if (count := len(rows) * len(comparison.sets)) > 1:
+        note += (
+            f" Of these {count} intervals, about one in {round(1 / (1 - CONFIDENCE))} excludes 0 by chance where "
+            "policies do not differ. A study (gymdr study) corrects for their number."
+        )
     columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 

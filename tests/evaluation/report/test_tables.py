@@ -100,6 +100,13 @@ def test_an_interval_over_seeds_needs_no_such_warning(comparison: Comparison) ->
     assert "over seeds" in table.notes[0]
 
 
+def test_several_differences_say_that_their_number_is_not_corrected(comparison: Comparison) -> None:
+    (table,) = tables.difference_tables(comparison)
+    count = len(table.rows) * len(comparison.sets)
+    assert count > 1
+    assert f"Of these {count} intervals, about one in 20 excludes 0 by chance" in table.notes[0]
+
+
 def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> None:
     seeds: Any = Seeds(comparison, [[[1.0]], [[5.0], [7.0]]])
     assert tables.difference(seeds, 1, 0, "sobol") == {"value": 5.0, "low": None, "high": None}
