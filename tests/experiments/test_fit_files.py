@@ -1,0 +1,294 @@
+"""What a fit writes: ranges, particles and report, rounds with which one that was stopped goes on, and its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr.errors import ConfigError, Interrupted
+from gym_dr.experiments.fit_files import FitFiles
+from gym_dr.fitting.results import Fit
+from gym_dr.randomization.files import load_randomization
+from gym_dr.runs.loggers import LOGGERS
+from tests.experiments.fit_sample import PRIOR, fit, number, short_log
+from tests.fitting.logged import CART
+from tests.plugins.parts.recording import RECORDING, calls
+
+
+@pytest.fixture(scope="module")
+def short() -> list[dict[str, Any]]:
+    return short_log()
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fits") / "fitted.toml"
+
+
+@pytest.fixture(scope="module")
+def found(short: Any, output: Path) -> Fit:
+    return fit(short, output=output)
+
+
+# ---- files ----
+
+
+def test_randomization_particles_and_report_are_written_and_nothing_else(found: Fit, output: Path) -> None:
+    assert sorted(path.name for path in output.parent.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
+    assert load_randomization(output) == found.randomization
+    with np.load(output.with_suffix(".npz"), allow_pickle=False) as saved:
+        for name in found.particles:
+            np.testing.assert_array_equal(saved[name], found.particles[name])
+
+
+def test_the_file_begins_with_what_was_found(found: Fit, output: Path) -> None:
+    lines = output.read_text().splitlines()
+    assert lines[: 1 + len(found.findings)] == ["# Found by gym_dr.fit", *(f"# {text}" for text in found.findings)]
+
+
+def test_the_file_is_one_that_environments_take(found: Fit, output: Path) -> None:
+    envs: Any = gym.make_vec(CART, 50, randomization=str(output))
+    envs.reset(seed=0)
+    particles = found.particles["length"]
+    assert envs.unwrapped.params["length"].mean() == pytest.approx(particles.mean(), abs=particles.std() / 2)
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fitted.json", "expected a file that ends in .toml"),
+        ("no/fitted.toml", "existing folder"),
+        ("folder.toml", r"expected to write a file, got the folder '.*folder\.toml'"),
+        ("particles.toml", r"expected to write a file, got the folder '.*particles\.npz'"),
+        ("report.toml", r"expected to write a file, got the folder '.*report\.html'"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused(name: str, message: str, short: Any, tmp_path: Path) -> None:
+    folders = ["folder.toml", "particles.npz", "report.html"]
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+    with pytest.raises(ConfigError, match=message):
+        fit(short, output=tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == folders
+
+
+def test_an_output_neither_replaces_the_log_nor_lies_among_its_episodes(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ride = tmp_path / "rides" / "ride.npz"
+    ride.parent.mkdir()
+    np.savez(ride, **short[0])
+    content = ride.read_bytes()
+    monkeypatch.chdir(ride.parent)
+    with pytest.raises(ConfigError, match=r"output: .* 'ride\.npz', a file of the log, would be replaced"):
+        fit("ride.npz", output="ride.toml")
+    with pytest.raises(ConfigError, match=r"output: .* 'cart\.toml' would lie among the episodes"):
+        fit([tmp_path / "rides"], output="cart.toml")
+    assert [path.name for path in ride.parent.iterdir()] == ["ride.npz"]
+    assert ride.read_bytes() == content
+
+
+def test_the_randomization_is_written_even_if_the_report_is_not(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr("gym_dr.evaluation.report.page.write_report", fail)
+    with pytest.raises(OSError):  # noqa: PT011
+        fit(short, output=tmp_path / "fitted.toml")
+    assert list(load_randomization(tmp_path / "fitted.toml")) == ["length"]
+
+
+# ---- stopping and going on ----
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stops a fit, as Ctrl-C does, after it has saved its second round."""
+
+    def stop(log: Any, path: Path, **asked: Any) -> None:
+        save = FitFiles.save_round
+
+        def saved(files: FitFiles, key: str, state: Any) -> None:
+            save(files, key, state)
+            if state.round.number == 2:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(FitFiles, "save_round", saved)
+            with pytest.raises(Interrupted, match=r"Stopped\. The same command goes on from here\."):
+                fit(log, output=path, **asked)
+        assert [each.name for each in path.parent.iterdir()] == [".fitted.unfinished.npz"]
+
+    return stop
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rounds that are done."""
+    done_rounds: list[int] = []
+    save = FitFiles.save_round
+
+    def saved(files: FitFiles, key: str, state: Any) -> None:
+        done_rounds.append(state.round.number)
+        save(files, key, state)
+
+    monkeypatch.setattr(FitFiles, "save_round", saved)
+    return done_rounds
+
+
+def test_a_fit_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    whole = fit(short)
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    gone_on = fit(short, output=tmp_path / "fitted.toml")
+    assert rounds[0] == 3
+    np.testing.assert_array_equal(gone_on.particles, whole.particles)
+    assert gone_on.randomization == whole.randomization
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
+
+
+def test_a_fit_that_was_stopped_after_its_last_round_makes_no_more(
+    short: Any, tmp_path: Path, rounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gym_dr.fitting.misfit.find_misfit", interrupt)
+        with pytest.raises(Interrupted):
+            fit(short, output=tmp_path / "fitted.toml", randomize=PRIOR)
+    last = rounds[-1]
+    rounds.clear()
+    gone_on = fit(short, output=tmp_path / "fitted.toml", randomize=PRIOR)
+    assert rounds == [last]
+    np.testing.assert_array_equal(gone_on.particles, fit(short, randomize=PRIOR).particles)
+
+
+def test_an_unfinished_fit_of_another_log_is_ignored(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    found = fit(short[1:], output=tmp_path / "fitted.toml")
+    assert rounds[0] == 1
+    np.testing.assert_array_equal(found.particles, fit(short[1:]).particles)
+
+
+def test_an_unfinished_fit_of_another_prior_is_ignored(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    fit(short, output=tmp_path / "fitted.toml", randomize={"length": (0.25, 1.1)})
+    assert rounds[0] == 1
+
+
+def test_an_unfinished_fit_with_other_columns_of_states_is_ignored(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    exact = [{**episode, "state/theta": episode["observations"][:, 2] + 0.02} for episode in short]
+    fit(exact, output=tmp_path / "fitted.toml")
+    assert rounds[0] == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no archive"])
+def test_a_damaged_unfinished_fit_is_ignored(
+    damage: str, short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    path = tmp_path / ".fitted.unfinished.npz"
+    content = path.read_bytes()
+    middle = len(content) // 2
+    changed = content[:middle] + bytes(byte ^ 255 for byte in content[middle : middle + 40]) + content[middle + 40 :]
+    spoiled_content = {"cut": content[:middle], "changed": changed, "empty": b"", "no archive": b"hello"}
+    path.write_bytes(spoiled_content[damage])
+    fit(short, output=tmp_path / "fitted.toml")
+    assert rounds[0] == 1
+
+
+def test_without_an_output_a_stopped_fit_is_lost_and_says_nothing_else(
+    short: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gym_dr.fitting.misfit.find_misfit", interrupt)
+    with pytest.raises(Interrupted, match=r"^Stopped\.$"):
+        fit(short)
+
+
+# ---- loggers ----
+
+
+@pytest.fixture
+def recording() -> Iterator[None]:
+    """A logger that goes on from what it has."""
+    gym_dr.load_plugins()
+    LOGGERS.add(RECORDING.name, RECORDING, "tests")
+    yield
+    LOGGERS.remove(RECORDING.name)
+
+
+def shown(output: Path) -> list[dict[str, Any]]:
+    return calls(output.with_suffix(".loggers") / "recording")
+
+
+@pytest.mark.usefixtures("recording")
+def test_loggers_get_the_rounds_the_posterior_and_what_came_out(short: Any, tmp_path: Path) -> None:
+    output = tmp_path / "fitted.toml"
+    found = fit(short, output=output, loggers=["recording"])
+    *rounds, posterior, results, closed = shown(output)
+    assert [call["step"] for call in rounds] == list(range(1, len(rounds) + 1))
+    assert all(call["scalars"].keys() == {"fit/moved", "fit/length"} for call in rounds)
+    assert posterior["histograms"]["posterior/length"] == found.particles["length"].tolist()
+    assert results["values"]["posterior/length/mean"] == number(found, "length", "mean")
+    assert closed["kind"] == "close"
+
+
+@pytest.mark.usefixtures("recording")
+def test_loggers_of_a_fit_that_goes_on_get_every_round_once(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "fitted.toml"
+    saved, stop_after = FitFiles.save_round, 2
+
+    def stop(self: FitFiles, key: str, unfinished: Any) -> None:
+        saved(self, key, unfinished)
+        if unfinished.round.number == stop_after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FitFiles, "save_round", stop)
+        with pytest.raises(Interrupted):
+            fit(short, output=output, loggers=["recording"])
+    fit(short, output=output, loggers=["recording"])
+    steps = [call["step"] for call in shown(output) if call["kind"] == "write"]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+@pytest.mark.usefixtures("recording")
+def test_loggers_of_another_fit_begin_anew(short: Any, tmp_path: Path) -> None:
+    output = tmp_path / "fitted.toml"
+    fit(short, output=output, loggers=["recording"])
+    fit(short, output=output, loggers=["recording"], randomize={"masspole": (0.05, 0.2)})
+    first, *_ = shown(output)
+    assert (first["step"], first["scalars"].keys()) == (1, {"fit/moved", "fit/masspole"})
+
+
+def test_loggers_without_an_output_are_refused(short: Any) -> None:
+    with pytest.raises(ConfigError, match="loggers: expected with output"):
+        fit(short, loggers=["tensorboard"])
