@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MAPPED = (("mean", "mean return"), ("worst", "worst episode"))
+MAX_PAIRED = 6  # policies of which every two are compared in maps: 15 pairs
 
 
 def heat_maps(comparison: Comparison) -> Section:
@@ -36,10 +37,11 @@ def heat_maps(comparison: Comparison) -> Section:
 
 
 def difference_maps(comparison: Comparison) -> Section:
-    """Plots the paired difference of every two policies over each pair of parameters."""
+    """Plots the paired difference of every two policies over each pair of parameters, or of many from the first."""
     maps = _maps(comparison)
     views = []
-    for first, second in comparison.group_pairs:
+    many = len(comparison.groups) > MAX_PAIRED
+    for first, second in [pair for pair in comparison.group_pairs if pair[1] == 0 or not many]:
         title = f"{comparison.groups[first].name} minus {comparison.groups[second].name}"
         for name, place in maps.items():
             panel = _difference(comparison, title, first, second, *place)
@@ -48,6 +50,7 @@ def difference_maps(comparison: Comparison) -> Section:
         key="differences",
         title="Which policy is better where",
         lead="The mean return of one policy minus that of another, on the same draws and episode seeds."
+        + (f" With so many policies, each is compared with {comparison.groups[0].name} only." if many else "")
         + _left_out(comparison),
         how_to_read="Blue: the policy named first has the higher return. Red: the other one has. Hover over a tile for "
         "its standard error; a difference below two standard errors may be chance.",

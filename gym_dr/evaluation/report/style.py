@@ -68,13 +68,13 @@ def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int =
     """
     import plotly.graph_objects as go  # heavy
 
-    figure = go.Figure(data=list(traces), layout=go.Layout(template={}))
-    figure.update_layout(
-        height=height,
-        margin={"l": 10, "r": 10, "t": 60, "b": 10},  # room for buttons and legend at the top
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        xaxis={"title": {"text": x}},
-        yaxis={"title": {"text": y}},
-        hovermode="closest",
-    )
-    return figure.update_layout(**layout)
+    shared = {  # given at once, since every later change of a figure takes as long as making it
+        "template": {},
+        "height": height,
+        "margin": {"l": 10, "r": 10, "t": 60, "b": 10},  # room for buttons and legend at the top
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "xaxis": {"title": {"text": x}},
+        "yaxis": {"title": {"text": y}},
+        "hovermode": "closest",
+    }
+    return go.Figure(data=list(traces), layout=shared).update_layout(**layout)

@@ -128,6 +128,20 @@ def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comp
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 
 
+def test_many_policies_are_mapped_against_the_first_only(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other = comparison.groups
+    three = Comparison(groups=[first, other, other], evaluation=comparison.evaluation)
+    every = maps.difference_maps(three)
+    monkeypatch.setattr(maps, "MAX_PAIRED", 2)
+    few = maps.difference_maps(three)
+    assert len(few.views) == 2 / 3 * len(every.views)
+    assert f"each is compared with {first.name} only" in few.lead
+    assert "only" not in every.lead
+    assert len(maps.difference_maps(comparison).views) == len(every.views) / 3
+
+
 def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> None:
     views = training.draw_history(comparison.groups).views
     assert [view.name for view in views] == [comparison.groups[1].name]  # the first was trained on nominal physics
