@@ -177,7 +177,7 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     if (count := len(rows) * len(comparison.sets)) > 1:
         note += (
             f" Of these {count} intervals, about one in {round(1 / (1 - CONFIDENCE))} excludes 0 by chance where "
-            "policies do not differ. A study (gymdr study) corrects for their number."
+            "policies do not differ. A study corrects for their number."
         )
     columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
