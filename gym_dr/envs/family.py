@@ -180,6 +180,19 @@ def origin_of(function: Any) -> tuple[str, str]:
     return str(getattr(function, "__module__", "")), code.co_filename if code else ""
 
 
+def takes_arguments(function: Any, count: int) -> bool:
+    """Whether a function takes so many arguments by position; True for one in C that does not say what it takes."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return True
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
 def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
     """Registers the family of one id that a program makes, in place of what its module or file registered before.
 

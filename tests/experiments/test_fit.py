@@ -15,23 +15,13 @@ from gym_dr.fitting.results import Fit
 from gym_dr.randomization.distributions import Constant, Integer, Uniform
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Correlation, Randomization
-from tests.experiments.fit_sample import LENGTH, NOISE, PRIOR, TRUTH, fit, number, short_log
+from tests.experiments.fit_sample import LENGTH, NOISE, PRIOR, TRUTH, fit, number
 from tests.fitting.logged import CART, logged
 
 
 @pytest.fixture(scope="module")
 def log() -> list[dict[str, Any]]:
     return logged(params=TRUTH, noise=NOISE)
-
-
-@pytest.fixture(scope="module")
-def short() -> list[dict[str, Any]]:
-    return short_log()
-
-
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("fits") / "fitted.toml"
 
 
 @pytest.fixture(scope="module")

@@ -16,19 +16,9 @@ from gym_dr.experiments.fit_files import FitFiles
 from gym_dr.fitting.results import Fit
 from gym_dr.randomization.files import load_randomization
 from gym_dr.runs.loggers import LOGGERS
-from tests.experiments.fit_sample import PRIOR, fit, number, short_log
+from tests.experiments.fit_sample import PRIOR, fit, number
 from tests.fitting.logged import CART
 from tests.plugins.parts.recording import RECORDING, calls
-
-
-@pytest.fixture(scope="module")
-def short() -> list[dict[str, Any]]:
-    return short_log()
-
-
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("fits") / "fitted.toml"
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,8 @@ import pytest
 from gym_dr.errors import ConfigError, GymDrError, LogError, RandomizationError, UnknownNameError
 from gym_dr.experiments.fit import check
 from gym_dr.randomization.distributions import Integer
-from tests.experiments.fit_sample import LENGTH, TRUTH, fit, short_log
+from tests.experiments.fit_sample import LENGTH, TRUTH, fit
 from tests.fitting.logged import CART, logged
-
-
-@pytest.fixture(scope="module")
-def short() -> list[dict[str, Any]]:
-    return short_log()
-
 
 # ---- what is refused before anything runs ----
 

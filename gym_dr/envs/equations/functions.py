@@ -15,6 +15,7 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.named import named_by, plain
+from gym_dr.envs.family import takes_arguments
 from gym_dr.errors import EquationsError, shortened
 
 _RANDOM = ("random", "_random", "numpy.random", "secrets")  # modules whose numbers no seed of an environment repeats
@@ -34,14 +35,11 @@ def check_function(name: str, function: Any, arguments: str) -> None:
     """
     if not isinstance(function, FunctionType):
         raise EquationsError(f"expected a function {name}({arguments}), made with def or lambda, got {function!r}.")
-    count = len(arguments.split(","))
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
+    if not takes_arguments(function, len(arguments.split(","))):
         more = ", where w is its process noise," if arguments.endswith("w") else ""
         raise EquationsError(
             f"expected {name}({arguments}){more} at {place_of(function)}, got {name}{inspect.signature(function)}."
-        ) from None
+        )
     _check_called(name, function, (), set())
 
 

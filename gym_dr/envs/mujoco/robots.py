@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.family import EnvFamily, EnvId, check_id, origin_of, read_presets, register_own
+from gym_dr.envs.family import EnvFamily, EnvId, check_id, origin_of, read_presets, register_own, takes_arguments
 from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
@@ -152,14 +152,8 @@ def _check_function(form: str, function: Any) -> None:
     name = form.partition("(")[0]
     if not callable(function):
         raise RobotError(f"expected a function as {name}, got {function!r}.")
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # of a function that is written in C
-        return
-    try:
-        signature.bind(*form.split(","))
-    except TypeError:
-        raise RobotError(f"expected {form}, got {name}{signature}.") from None
+    if not takes_arguments(function, len(form.split(","))):
+        raise RobotError(f"expected {form}, got {name}{inspect.signature(function)}.")
 
 
 def _model_file(model: Any, observe: Callable[..., Any]) -> Path:
