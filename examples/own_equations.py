@@ -111,7 +111,7 @@ gym_dr.register_equations(
         "wide": {"mass": (0.5, 1.5), "arm": (0.15, 0.4), "lag": (0.02, 0.2), "wind": (-8, 8), "pace": (-1, 1)},
     },
     max_episode_steps=500,
-    defaults={"ppo": {"num_envs": 32, "minibatches": 32, "epochs": 4, "lr": 0.001, "updates": 400}},
+    defaults={"ppo": {"num_envs": 32, "minibatches": 32, "epochs": 4, "lr": 0.001, "clip_range": 0.1, "updates": 400}},
 )
 
 if __name__ == "__main__":
