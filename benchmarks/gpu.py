@@ -3,8 +3,8 @@
 Run it with:  python -m benchmarks.gpu [--rounds 3] [--updates 6] [--device cuda]
 
 Both sides are whole trainings on native landers, with all files that a run writes, 256 environments x 32 steps, batches
-of 2,048 and 4 epochs. The CPU's side uses every core: compiled code up to 50,000 weights, torch above. Needs a torch
-with CUDA.
+of 2,048 and 4 epochs. On the CPU, networks use one core, as in every training: in compiled code up to 50,000 weights,
+in torch above. Needs a torch with CUDA.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import torch
 
 import gym_dr
 from benchmarks.timing import alternate, report, seconds
@@ -58,7 +56,6 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=6, help="of each training")
     parser.add_argument("--device", default="cuda", help="to compare with the CPU")
     arguments = parser.parse_args()
-    print(f"{torch.get_num_threads()} threads; {arguments.device}", flush=True)
     for name, options in NETWORKS.items():
         with tempfile.TemporaryDirectory() as folder:
             sides = {
