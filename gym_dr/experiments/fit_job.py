@@ -1,0 +1,376 @@
+"""The parts of a fit, in order: a delay, an estimate, particles, what is odd, held-out episodes, and sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array
+from gym_dr.errors import LogError, RandomizationError
+from gym_dr.experiments.fit_files import FitFiles, Unfinished
+from gym_dr.experiments.fit_problem import FitProblem
+from gym_dr.experiments.progress import Progress
+from gym_dr.fitting.logs import LoggedEpisode
+from gym_dr.fitting.prior import NOISE
+from gym_dr.fitting.results import Fit
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.loggers import Loggers
+from gym_dr.wording import counted
+
+if TYPE_CHECKING:  # heavy
+    import pandas as pd
+
+    from gym_dr.fitting.estimate import Estimate, Likelihood, Round
+    from gym_dr.fitting.motion import LoggedMotion
+    from gym_dr.fitting.simulator import Simulator
+
+_PARTICLES = 4000
+_EXACT_PARTICLES = 500  # whose likelihood is simulated
+_EXACT_MOVES = 4  # of each of them in a stage
+_CHECKED = 24  # particles at which the quadratic likelihood is compared with the exact one
+_BENT = 0.5  # deviation of that difference from which on the particle method is used
+_AFFORDABLE = 120.0  # s that the particle method may take unless it is asked for
+_DELAY_ROWS = 600  # steps that decide on a delay
+_PARTS = 12  # of a fit, about
+_STALE = 3  # times that hidden numbers and phases are guessed again
+
+
+@dataclass(kw_only=True, eq=False)
+class FitJob:
+    """One fit."""
+
+    problem: FitProblem
+    files: FitFiles | None
+    display: Progress
+    loggers: Loggers
+    rng: np.random.Generator
+    varies: bool
+    rounds: list[Array] = dataclasses.field(default_factory=list)  # see ``Unfinished``
+    done: int = 0
+
+    def tell(self, text: str) -> None:
+        """Shows what is done."""
+        self.done += 1
+        self.display("Fitting", min(self.done, _PARTS - 1), _PARTS, result=text)
+
+    # ---- the parts, in order -----------------------------------------------------------------------------------------
+
+    def result(self, *, method: str, held_out: float, margin: float, began: float) -> Fit:
+        """All of it."""
+        import pandas as pd
+
+        from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
+        from gym_dr.fitting.held_out import replay_errors
+        from gym_dr.fitting.misfit import find_misfit
+        from gym_dr.fitting.summary import error_table, parameter_table, residual_table
+
+        problem, prior = self.problem, self.problem.prior
+        count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
+        end = len(problem.episodes) - count
+        used, kept = problem.episodes[:end], problem.episodes[end:]
+        truth, untrue = self._truth()
+        delay, chances = self._delay(used)
+        likelihood, estimate = self._estimate(used, delay)
+        self.tell("sampling the posterior")
+        points, how, estimate = self._particles(likelihood, estimate, method)
+        misfit = find_misfit(likelihood.motion, estimate)
+        values = prior.values(points)
+        table = parameter_table(prior, values)
+        self.tell("replaying held-out episodes")
+        unseen = self._unseen(kept, estimate, delay)
+        physics = {
+            "nominal": dict(prior.known),
+            "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
+            **({} if truth is None else {"true": truth}),
+        }
+        shown = unseen or likelihood
+        replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
+        said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
+        if prior.delay:
+            said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).{self._told_delays()}")
+        if prior.noise is not None:
+            said += noise_sentences(_noise(likelihood, estimate), prior.noise)
+        said += untrue
+        said += replay_sentences(replayed, 0 if unseen is None else len(np.unique(unseen.motion.episode)), len(kept))
+        self._show(values, table)
+        seconds = time.monotonic() - began
+        return Fit(
+            env=problem.env,
+            randomization=self._randomization(values, table, likelihood, estimate, chances, margin),
+            prior=prior.randomization,
+            parameters=table,
+            particles=pd.DataFrame(dict(values)),
+            errors=error_table(likelihood.motion, estimate),
+            replay=replayed,
+            residuals=residual_table(likelihood.motion, estimate),
+            suspicious=misfit.suspicious(self.varies),
+            findings=said,
+            facts={
+                "episodes": f"{len(used)} fitted, {len(kept)} held out",
+                "steps": f"{len(likelihood.motion):,} fitted",
+                "method": how,
+                "simulated": f"{likelihood.simulator.steps:,} steps of the environment",
+                "time": f"{seconds:.1f} s",
+            },
+        )
+
+    def _randomization(
+        self,
+        values: Mapping[str, Array],
+        table: pd.DataFrame,
+        likelihood: Likelihood,
+        estimate: Estimate,
+        chances: Array,
+        margin: float,
+    ) -> Randomization:
+        """What is left possible, disturbances included."""
+        from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
+
+        prior, others = self.problem.prior, {}
+        if prior.delay:
+            others[prior.delay] = delay_distribution(prior.delays, chances)
+        if prior.noise is not None:
+            others[NOISE] = noise_distribution(_noise(likelihood, estimate), margin, prior.noise)
+        shrink = {str(name): float(value) for name, value in table["shrink"].items()}
+        return randomization_of(prior, values, shrink, others, margin)
+
+    def _simulator(self) -> Simulator:
+        from gym_dr.fitting.simulator import Simulator
+
+        return Simulator(self.problem.replay, self.problem.hold)
+
+    def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
+        from gym_dr.fitting.motion import read_motion
+
+        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
+
+    def _told_delays(self) -> str:
+        """A sentence on delays that were not tried."""
+        hold, tried = self.problem.hold, self.problem.prior.delays
+        if hold == 1 or len(tried) == 1:
+            return ""
+        return f" Only multiples of {hold} were tried, since each logged action acts for {hold} steps."
+
+    def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
+        """The most likely delay, and the probabilities of all possible ones."""
+        from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
+        from gym_dr.fitting.motion import stretches
+
+        prior = self.problem.prior
+        if len(prior.delays) == 1:
+            return prior.delays[0], np.ones(1)
+        simulator, found = self._simulator(), []
+        middle = np.full(len(prior.names), 0.5)
+        last = max(prior.delays)  # read first: episodes may be too short for it
+        motions = {d: self._motion(episodes, middle, d, simulator) for d in sorted(prior.delays, reverse=True)}
+        for delay in prior.delays:
+            motion = motions[delay]
+            rows = np.flatnonzero(motion.time >= last // self.problem.hold)  # the same for every delay
+            part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
+            part = dataclasses.replace(part, scale=motions[last].scale)
+            likelihood = Likelihood(part, simulator, prior)
+            tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
+            found.append(tried.log_likelihood)
+            self.tell(f"tried a delay of {counted(delay, 'step')}")
+        logs = np.array(found) + np.log(np.maximum(prior.delay_weights, 1e-300))
+        chances = np.exp(logs - logs.max())
+        return prior.delays[int(np.argmax(chances))], chances / chances.sum()
+
+    def _estimate(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Estimate]:
+        """Maximum of the likelihood, from where an earlier attempt was."""
+        from gym_dr.fitting.estimate import estimate
+
+        key = f"{self.problem.key} {delay} {len(episodes)}"
+        begun = None if self.files is None else self.files.load_round(key)
+        if begun is None:
+            likelihood, u, guessed = self._begin(episodes, delay)
+        else:
+            for row in begun.rounds:
+                self._show_round(row)
+            u, guessed = begun.round.u, begun.guessed
+            likelihood = self._likelihood(episodes, guessed, delay, begun.phases)
+            likelihood.moving = begun.moving
+
+        def save(done: Round) -> None:
+            self._show_round(np.array([done.number, done.way, *done.u]))
+            if self.files is not None:
+                saved = Unfinished(
+                    round=done,
+                    guessed=guessed,
+                    moving=likelihood.moving,
+                    phases=likelihood.phases,
+                    rounds=np.array(self.rounds),
+                )
+                self.files.save_round(key, saved)
+            self.tell(f"round {done.number}, parameters moved by {done.way:.2g} standard deviations")
+
+        return likelihood, estimate(likelihood, u, begun=None if begun is None else begun.round, save=save)
+
+    def _show_round(self, row: Array) -> None:
+        """Gives loggers a round of the estimate: its number, the way that parameters moved, and where they are."""
+        self.rounds.append(row)
+        params = self.problem.prior.params(row[2:])
+        found = {name: params[name] for name in self.problem.prior.names}
+        self.loggers.write(int(row[0]), {"fit/moved": row[1], **{f"fit/{name}": v for name, v in found.items()}}, {})
+
+    def _show(self, values: Mapping[str, Array], table: pd.DataFrame) -> None:
+        """Gives loggers the posterior and its intervals."""
+        step = int(self.rounds[-1][0]) + 1 if self.rounds else 0
+        self.loggers.write(step, {}, {f"posterior/{name}": np.asarray(points) for name, points in values.items()})
+        columns = ("mean", "low", "high")
+        ends = {f"posterior/{name}/{column}": float(v) for column in columns for name, v in table[column].items()}
+        self.loggers.results(step, ends)
+
+    def _likelihood(
+        self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
+    ) -> Likelihood:
+        from gym_dr.fitting.estimate import Likelihood
+
+        simulator = self._simulator()
+        likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior)
+        likelihood.phases = phases
+        return likelihood
+
+    def _begin(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Array, Array]:
+        """A first guess of parameters, of hidden numbers and of phases, in turn.
+
+        Returns:
+            The likelihood, the parameters, and those with which hidden numbers were simulated.
+        """
+        from gym_dr.fitting.courses import blowing, find_phases
+        from gym_dr.fitting.estimate import first_guess
+
+        prior, replay = self.problem.prior, self.problem.replay
+        courses = list(replay.courses)
+        blows = bool(blowing(prior, courses))
+        u, phases = np.full(len(prior.names), 0.5), None
+        for turn in range(_STALE if blows or replay.size > len(replay.coordinates) else 1):
+            likelihood, guessed = self._likelihood(episodes, u, delay, phases), u
+            _check_enough(likelihood)
+            if blows and turn == 0:
+                likelihood.phases = np.zeros((len(likelihood.motion), len(courses)), np.int64)
+                likelihood.forced = {course.power: 0.0 for course in courses}
+                u = first_guess(likelihood, u)
+                likelihood.forced = {}
+            if blows:
+                phases = likelihood.phases = find_phases(likelihood, u, courses)
+            if turn < _STALE - 1:
+                u = first_guess(likelihood, u)
+            self.tell("guessed parameters")
+        return likelihood, u, guessed
+
+    def _particles(self, likelihood: Likelihood, estimate: Estimate, method: str) -> tuple[Array, str, Estimate]:
+        """Draws of the posterior, how they were made, and the estimate whose residuals count."""
+        from gym_dr.fitting.particles import tempered_particles
+        from gym_dr.fitting.straight import straightened
+        from gym_dr.fitting.varying import drawn, episode_estimates, population
+
+        size = len(estimate.u)
+        if self.varies and size:
+            points, information, left = episode_estimates(likelihood, estimate, self.tell)
+            points = drawn(*population(points, information), _PARTICLES, self.rng)
+            return points, "a distribution over episodes", left
+        straight = straightened(self.problem.prior)
+
+        def quadratic(u: Array) -> Array:
+            return estimate.quadratic(u, straight)
+
+        points = tempered_particles(quadratic, straight, self.rng, count=_PARTICLES)
+        if method == "least-squares" or not size or (method == "auto" and likelihood.replicates > 1):
+            return points, "least squares", estimate
+        exact = _exact(likelihood, estimate)
+        chosen = points[self.rng.integers(len(points), size=_CHECKED)]
+        start = time.monotonic()
+        bent = float(np.std(exact(chosen) - quadratic(chosen)))
+        expected = (time.monotonic() - start) / _CHECKED * _EXACT_PARTICLES * 30
+        if method == "auto" and bent < _BENT:
+            return points, "least squares", estimate
+        if method == "auto" and expected > _AFFORDABLE:
+            return (
+                points,
+                f"least squares, for a likelihood that is not quadratic; particles would take {expected:.0f} s",
+                estimate,
+            )
+
+        def wide(u: Array) -> Array:
+            return 0.25 * quadratic(u)
+
+        found = tempered_particles(
+            exact,
+            straight,
+            self.rng,
+            count=_EXACT_PARTICLES,
+            moves=_EXACT_MOVES,
+            reference=wide,
+            points=tempered_particles(wide, straight, self.rng, count=_EXACT_PARTICLES),
+            progress=lambda power: self.tell(f"particles at {100 * power:.0f} % of the likelihood"),
+        )
+        return found, "particles", estimate
+
+    def _truth(self) -> tuple[dict[str, float] | None, list[str]]:
+        """The log's own parameters, if it has them and they are possible; a sentence if they are not."""
+        from gym_dr.fitting.held_out import known_physics
+
+        prior = self.problem.prior
+        found = known_physics(self.problem.episodes, prior.names)
+        if found is None:
+            return None, []
+        try:
+            return prior.space.check({name: value for name, value in found.items() if name in prior.space}), []
+        except RandomizationError as error:
+            return None, [f"The log's own parameters are not replayed: {error}"]
+
+    def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
+        """Of held-out episodes; None if there are none, or no step of them can be replayed."""
+        from gym_dr.fitting.courses import blowing, find_phases
+
+        courses = list(self.problem.replay.courses)
+        try:
+            likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None
+        except LogError:
+            return None
+        if likelihood is not None and blowing(self.problem.prior, courses):
+            likelihood.phases = find_phases(likelihood, estimate.u, courses)
+        return likelihood
+
+
+def _check_enough(likelihood: Likelihood) -> None:
+    """Raises LogError for a log that any parameters explain, or none."""
+    motion, count = likelihood.motion, len(likelihood.prior.names)
+    measured = int(motion.seen.sum())
+    numbers, unknown = measured * len(motion), count + 2 * measured
+    if numbers <= unknown:
+        raise LogError(
+            f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot tell "
+            f"{unknown}: {counted(count, 'parameter')}, and two sizes of errors for each coordinate."
+        )
+    if not likelihood.replay.difference(motion.after, motion.before)[:, motion.seen].any():
+        raise LogError("Expected motion, got a log in which nothing that is measured changes.")
+
+
+def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:
+    """Deviations of the errors of an observation's numbers, ``(n,)``."""
+    seen = likelihood.motion.seen
+    found: Array = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
+    return found
+
+
+def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:
+    """The log-likelihood of points ``(count, parameters)``, simulated, relative to that of the estimate."""
+    at = estimate.at
+    best = float(np.square(estimate.innovations).sum())
+
+    def log_likelihood(points: Array) -> Array:
+        found = np.empty(len(points))
+        for k, u in enumerate(points):
+            white = at.factor.whiten(likelihood.residuals(u, at.states, at.offsets))
+            found[k] = -0.5 * (float(np.square(white).sum()) - best)
+        return found
+
+    return log_likelihood
