@@ -223,7 +223,7 @@ _AT_ONCE = "Registers an environment of equations; registering an id again repla
 _WARNS = """
 
     Warns:
-        RandomizationWarning: ``derive`` does not read a parameter.
+        RandomizationWarning: ``derive`` does not read a parameter, or ``begin`` or ``step`` a random number.
     """
 
 register_equations = _registering(equations_family)

@@ -280,6 +280,31 @@ def test_a_parameter_that_derive_does_not_read_brings_a_warning() -> None:
         register(params=[*RIGHT["params"], G], derive=lambda p: Pull(p.length, 9.81))
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"begin": lambda p, u: Swing(0.1, 0.0)}, "'angle' has no effect: begin at"),
+        (
+            {"process_noise": {"gust": Normal(0, 1)}, "step": lambda p, s, action, w: step(p, s, action)},
+            "'gust' has no effect: step at",
+        ),
+    ],
+)
+def test_a_random_number_that_nothing_reads_brings_a_warning(changes: dict[str, Any], said: str) -> None:
+    with pytest.warns(RandomizationWarning, match=rf"^Random number {said} test_family.py:\d+ does not"):
+        register(**changes)
+
+
+def test_random_numbers_read_by_position_bring_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register(
+            begin=lambda p, u: Swing(u[0], 0.0),
+            process_noise={"gust": Normal(0, 1), "lull": Normal(0, 1)},
+            step=lambda p, s, action, w: step(p, Swing(s.angle + w[0], s.speed + w[1]), action),
+        )
+
+
 def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() -> None:
     register(
         keywords=("length",),

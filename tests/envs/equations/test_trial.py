@@ -89,7 +89,11 @@ def test_actions_are_tried_within_their_bounds(bounds: tuple[float, float]) -> N
 
 
 def test_fields_reach_the_functions_as_floats_as_in_compiled_code() -> None:
-    register(begin=lambda p, u: Swing(0, False), step=lambda p, s, a: (Swing((1.0, 2.0)[s.speed], 0), 0.0, False))
+    register(
+        start={},
+        begin=lambda p, u: Swing(0, False),
+        step=lambda p, s, a: (Swing((1.0, 2.0)[s.speed], 0), 0.0, False),
+    )
     with pytest.raises(EquationsError, match="step failed with TypeError: tuple indices must be integers"):
         gym.make(ID)
 
@@ -113,7 +117,7 @@ def test_random_numbers_and_actions_reach_the_functions_as_named_tuples_and_numb
 
     def noted(p: Any, s: Swing, action: Any, w: Any) -> Any:
         seen.append((action, w))
-        return step(p, s, action[0])
+        return step(p, Swing(s.angle + w.gust, s.speed), action[0])
 
     register(step=noted, process_noise={"gust": Normal(0.0, 1.0)}, action_space=Box(-1.0, 1.0, (3,)), observe=observe)
     with pytest.raises(EquationsError, match="numba cannot compile noted"):  # it keeps a list, for this test
