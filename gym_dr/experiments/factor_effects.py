@@ -10,6 +10,9 @@ clusters and their degrees of freedom. It does not assume equal variances, since
 those of others. If all combinations have the same seeds, it is Student's t interval of the contrast's values over
 seeds, and so that of a paired comparison.
 
+A main effect is the mean over the pairs of combinations that differ in it alone. If a factor is crossed with two
+others, it is no mean over all levels of both, since combinations of those two are not trained.
+
 Shares of variance are those if all levels, and all combinations of crossed ones, were equally frequent, so they do not
 depend on how often the design trains each. Each is an unbiased estimate of a variance, or 0 if that is negative,
 divided by the sum of all. In a balanced design without negative ones, this is omega squared (Hays 1963).
@@ -123,27 +126,28 @@ def effect_contrasts(design: Design) -> dict[tuple[tuple[str, str], ...], Array]
 
     Returns:
         (factor, level), once for a main effect and twice for an interaction -> weights of ``design.combinations``. A
-        main effect is a level's difference from the baseline's level, averaged over the levels of the factors that are
-        crossed with this one, all equally. An interaction is how much more one level's difference is at a level of the
+        main effect is a level's difference from the baseline's level, averaged over all pairs of combinations that
+        differ in it alone. An interaction is how much more one level's difference is at a level of the
         other factor than at the baseline's.
     """
     places = {name: index for index, name in enumerate(design.combinations)}
+    identity: Array = np.eye(len(places))
 
     def of(*levels: tuple[str, str]) -> Array:
-        row: Array = np.eye(len(places))[places[design.name_of(dict(levels))]]
+        row: Array = identity[places[design.name_of(dict(levels))]]
         return row
 
     main: dict[tuple[tuple[str, str], ...], Array] = {}
     together: dict[tuple[tuple[str, str], ...], Array] = {}
     for factor, levels in design.levels.items():
         for level in levels[1:]:
-            main[((factor, level),)] = of((factor, level)) - of()
+            pairs = design.pairs(factor, level)
+            both = [identity[places[other]] - identity[places[one]] for one, other in pairs]
+            main[((factor, level),)] = np.mean(both, axis=0)
     for first, second in design.crossed:
         for a in ((first, level) for level in design.levels[first][1:]):
             for b in ((second, level) for level in design.levels[second][1:]):
                 together[a, b] = of(a, b) - of(a) - of(b) + of()
-                main[a,] = main[a,] + together[a, b] / len(design.levels[second])
-                main[b,] = main[b,] + together[a, b] / len(design.levels[first])
     return {**main, **together}
 
 

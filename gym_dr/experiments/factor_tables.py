@@ -24,10 +24,11 @@ TIMES = " x "  # between crossed factors, in a term
 EFFECTS = ("term", "level", "other", "set", "statistic", "seeds", "value", "low", "high", "p", "p_holm", "budgets")
 SHARES = ("term", "set", "statistic", "share")
 EFFECTS_METHOD = (
-    "Main effects are differences from the baseline's level, averaged over the levels of crossed factors; interactions "
-    "are how much more a difference is at another level of the other factor than at the baseline's. Factors that are "
-    "not crossed are at the baseline's level. Least squares on one number per run, with seeds as blocks; 95 % "
-    "intervals and p-values over seeds (cluster-robust, CR2), with Holm's correction for all effects of a statistic."
+    "Main effects are differences from the baseline's level, averaged over all pairs of variants that differ in it "
+    "alone; interactions are how much more a difference is at another level of the other factor than at the "
+    "baseline's. Factors that are not crossed are at the baseline's level. Least squares on one number per run, with "
+    "seeds as blocks; 95 % intervals and p-values over seeds (cluster-robust, CR2), with Holm's correction for all "
+    "effects of a statistic."
 )
 SHARES_METHOD = (
     "Shares of the variance of runs (omega squared) if all levels were equally frequent. Seed blocks are what seeds "
@@ -44,7 +45,8 @@ def effects_on(design: Design, by_variant: Mapping[str, Mapping[int, float]]) ->
 
     Returns:
         A row for each effect that the runs determine: ``term``, ``level``, ``other`` (the baseline's level), ``seeds``
-        (of the combination with the fewest), the number with its interval, its p-value ``p``, and its ``variants``.
+        (of the combination with the fewest), the number with its interval, its p-value ``p``, and groups of variants
+        that it compares, ``compared``: the pairs of a main effect, and all of an interaction.
     """
     names = list(design.combinations)
     blocks, values = blocks_of(names, by_variant)
@@ -59,7 +61,8 @@ def effects_on(design: Design, by_variant: Mapping[str, Mapping[int, float]]) ->
                 "other": TIMES.join(design.levels[factor][0] for factor, _ in chosen),
                 "seeds": min(len(by_variant[name]) for name in involved),
             }
-            rows.append({**head, **found[0], "p": found[1], "variants": involved})
+            compared = design.pairs(*chosen[0]) if len(chosen) == 1 else [tuple(involved)]
+            rows.append({**head, **found[0], "p": found[1], "compared": compared})
     return rows
 
 

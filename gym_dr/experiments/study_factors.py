@@ -48,6 +48,13 @@ class Design:
         """The level of each factor in a variant."""
         return {factor: known[0] for factor, known in self.levels.items()} | self.combinations[variant]
 
+    def pairs(self, factor: str, level: str) -> list[tuple[str, str]]:
+        """Variants with the baseline's level of a factor, each with the one that differs in this level alone."""
+        found = [(name, self.name_of({**own, factor: level})) for name, own in self.combinations.items()]
+        return [
+            (one, other) for one, other in found if factor not in self.combinations[one] and other in self.combinations
+        ]
+
     def num_seeds(self, variant: str, total: int) -> int:
         """How many of a study's seeds a variant is trained with: as many as all of its levels are."""
         return min([total, *(self.seeds.get(one, total) for one in self.all_levels(variant).items())])

@@ -293,7 +293,8 @@ def effects_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -
         family: list[dict[str, Any]] = []
         for name, by_variant in values(statistic).items():
             for row in effects_on(design, by_variant) if design is not None else ():
-                budgets = "equal" if study.same_budget(*row.pop("variants")) else "unequal"
+                compared = row.pop("compared")
+                budgets = "equal" if all(study.same_budget(*group) for group in compared) else "unequal"
                 if statistic == SOLVED:
                     most = 2.0 if TIMES in row["term"] else 1.0
                     row |= _within({end: row[end] for end in ("value", "low", "high")}, -most, most)

@@ -59,6 +59,18 @@ def test_known_effects_are_found_averaged_over_crossed_levels() -> None:
     assert found == pytest.approx(expected)
 
 
+def test_a_factor_that_is_crossed_with_two_others_is_averaged_over_what_is_trained() -> None:
+    """Three of the contexts of ``c1`` are trained: alone, at ``a1`` and at ``b1``. Nothing is said of ``a1+b1``."""
+    design = Design(
+        levels={"a": ("a0", "a1"), "b": ("b0", "b1"), "c": ("c0", "c1")}, crossed=(("a", "c"), ("b", "c")), seeds={}
+    )
+    plus = {(C1,): -0.8, (A1, C1): 1.6, (B1, C1): 1.6}  # so c1 adds 0.8 at a1 and at b1; at both it would add 2.4
+    found = effects(design, with_seeds(means(design, plus), [0.0]))
+    assert found[(C1,)] == pytest.approx((-0.8 + 0.8 + 0.8) / 3)
+    assert found[(A1,)] == pytest.approx(1.6 / 2)
+    assert found[(A1, C1)] == pytest.approx(1.6)
+
+
 def test_seeds_that_some_combinations_lack_do_not_bias_effects() -> None:
     """The seeds differ by 50 and more, and are the same for all combinations."""
     runs = with_seeds(means(STAR, KNOWN), [0.0, 50.0, -80.0, 10.0])

@@ -55,7 +55,8 @@ def test_a_row_says_which_level_is_compared_with_which_over_how_many_seeds() -> 
         ("draws x sampler", "none x adr", "box x uniform", 3),
         ("draws x sampler", "none x plr", "box x uniform", 2),
     ]
-    assert rows[1]["variants"] == ["baseline", "none", "adr", "none+adr"]
+    assert rows[1]["compared"] == [("baseline", "adr"), ("none", "none+adr")]
+    assert sorted(rows[3]["compared"][0]) == sorted(["baseline", "none", "adr", "none+adr"])
 
 
 def test_effects_and_shares_are_tables_with_a_column_for_each_set(effects: pd.DataFrame, shares: pd.DataFrame) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.experiments.study_file import read_study
+from gym_dr.experiments.study_tables import effects_of
 from tests.toml_text import toml_text
 
 FORM: dict[str, Any] = {
@@ -72,6 +73,21 @@ def test_factors_may_stand_beside_variants_and_be_compared_too() -> None:
     own = {"variants": {"own": {"gamma": 0.9}}, "comparisons": {"pairs": [["own", "adr"]]}}
     study = read_study(changed(**own))
     assert (study.variants[-1].name, study.pairs, study.seeds_of["own"]) == ("own", (("own", "adr"),), (1, 2, 3))
+
+
+def test_effects_are_marked_where_what_is_compared_differs_in_steps() -> None:
+    form = changed(factors={"width": {"small": {}, "large": {"updates": 9}}}, unequal_budgets=True)
+    study = read_study(form)
+    runs = {variant.name: {seed: float(seed * k % 5) for seed in (1, 2, 3)} for k, variant in enumerate(study.variants)}
+    found = effects_of(study, lambda _: {"box": runs}).drop_duplicates("term").set_index("term")["budgets"]
+    assert found.to_dict() == {
+        "draws": "equal",  # at both widths, but each time for the same number of steps
+        "sampler": "equal",
+        "sees": "equal",
+        "width": "unequal",
+        "draws x width": "unequal",
+        "sampler x sees": "equal",
+    }
 
 
 def test_without_a_design_each_factor_is_varied_alone(tmp_path: Path) -> None:
