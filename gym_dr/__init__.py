@@ -45,7 +45,7 @@ from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AdaptParams",

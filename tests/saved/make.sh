@@ -19,6 +19,7 @@ gymdr train a2c --run-dir a2c_windless $small $networks --rollout-steps 64 --ran
 gymdr train a2c --run-dir a2c_delayed $small $networks --rollout-steps 64 --randomize action_delay=integer:0:3 --resample-every 1
 gymdr train a2c --run-dir a2c_stock $small $networks --rollout-steps 64 --env CartPole-v1 --randomization none
 gymdr train ppo --run-dir ppo $small $networks --rollout-steps 64 --minibatches 2 --epochs 2 --env gym_dr/HopperDR-v5 --randomization wide
+gymdr train ppo --run-dir ppo_memory $small $networks --rollout-steps 64 --minibatches 2 --epochs 2 --memory gru --memory-size 8 --sequence-length 16
 gymdr train reinforce --run-dir reinforce $small --env gym_dr/InvertedPendulumDR-v5
 for sampler in adr doraemon spdl; do
   gymdr train a2c --run-dir $sampler $small $networks --rollout-steps 256 --randomization wide --sampler $sampler --cohort 4 --success -300
@@ -52,7 +53,7 @@ STUDY
 gymdr study study.toml --output study
 rm study/report.html
 
-for run in a2c_* ppo reinforce adr doraemon spdl plr robust_plr; do
+for run in a2c_* ppo ppo_memory reinforce adr doraemon spdl plr robust_plr; do
   rm -r "$run"/checkpoints/*6.safetensors "$run"/training.png "$run"/sampler.png "$run"/evaluation 2> /dev/null || true
 done
 find . -name .lock -delete
