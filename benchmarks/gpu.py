@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gym_dr
-from benchmarks.timing import alternate, report, seconds
+from benchmarks.timing import alternate, ppo_side, report
 
 ENV, NUM_ENVS, ROLLOUT_STEPS = "gym_dr/LunarLanderDR-v3", 256, 32
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -27,26 +24,6 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "1024-1024": {"hidden_sizes": (1024, 1024)},
     "64-64 and a memory of 64": {"hidden_sizes": (64, 64), "memory": "gru", "memory_size": 64},
 }
-
-
-def side(folder: Path, updates: int, options: dict[str, Any]) -> Callable[[], float]:
-    """A function that trains from new networks and returns its steps per second."""
-    train = partial(
-        gym_dr.train,
-        "ppo",
-        env=ENV,
-        run_dir=folder,
-        overwrite=True,
-        num_envs=NUM_ENVS,
-        rollout_steps=ROLLOUT_STEPS,
-        epochs=4,
-        minibatches=4,
-        eval_episodes=0,
-        progress=False,
-        **options,
-    )
-    train(updates=1)  # compiles, and loads the GPU's libraries
-    return lambda: updates * NUM_ENVS * ROLLOUT_STEPS / seconds(lambda: train(updates=updates))
 
 
 def main() -> None:
@@ -59,7 +36,17 @@ def main() -> None:
     for name, options in NETWORKS.items():
         with tempfile.TemporaryDirectory() as folder:
             sides = {
-                place: side(Path(folder) / place.replace(":", "_"), arguments.updates, {**options, "device": place})
+                place: ppo_side(
+                    Path(folder) / place.replace(":", "_"),
+                    env=ENV,
+                    updates=arguments.updates,
+                    num_envs=NUM_ENVS,
+                    rollout_steps=ROLLOUT_STEPS,
+                    epochs=4,
+                    minibatches=4,
+                    device=place,
+                    **options,
+                )
                 for place in ("cpu", arguments.device)
             }
             measured = alternate(sides, arguments.rounds)

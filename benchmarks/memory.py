@@ -14,15 +14,13 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from sb3_contrib import RecurrentPPO
 
-import gym_dr
-from benchmarks.timing import alternate, report, seconds
+from benchmarks.timing import alternate, ppo_side, report, seconds
 from gym_dr.integrations.sb3 import make_vec_env
 
 ENV, NUM_ENVS, ROLLOUT_STEPS, EPOCHS, BATCH = "gym_dr/LunarLanderDR-v3", 32, 256, 4, 1024
@@ -61,25 +59,17 @@ def peer_side(steps: int) -> Callable[[], float]:
 
 
 def our_side(folder: Path, steps: int, options: dict[str, Any]) -> Callable[[], float]:
-    """A function that trains from new networks, with all files that a run writes; returns steps per second."""
-    updates = -(-steps // UPDATE)
-    train = partial(
-        gym_dr.train,
-        "ppo",
+    """A function that trains for at least so many steps; returns steps per second."""
+    return ppo_side(
+        folder,
         env=ENV,
-        run_dir=folder,
-        overwrite=True,
+        updates=-(-steps // UPDATE),
         num_envs=NUM_ENVS,
         rollout_steps=ROLLOUT_STEPS,
         epochs=EPOCHS,
         minibatches=UPDATE // BATCH,
-        updates=updates,
-        eval_episodes=0,
-        progress=False,
         **options,
     )
-    train()  # compiles
-    return lambda: updates * UPDATE / seconds(train)
 
 
 def main() -> None:

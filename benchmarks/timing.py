@@ -5,10 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import gym_dr
 from gym_dr.bench.timing import alternate
 
-__all__ = ["alternate", "report", "seconds"]
+__all__ = ["alternate", "ppo_side", "report", "seconds"]
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -16,6 +20,23 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def ppo_side(folder: Path, *, updates: int, num_envs: int, rollout_steps: int, **settings: Any) -> Callable[[], float]:
+    """A function that trains PPO from new networks, with all files that a run writes; returns steps per second."""
+    train = partial(
+        gym_dr.train,
+        "ppo",
+        run_dir=folder,
+        overwrite=True,
+        num_envs=num_envs,
+        rollout_steps=rollout_steps,
+        eval_episodes=0,
+        progress=False,
+        **settings,
+    )
+    train(updates=1)  # compiles
+    return lambda: updates * num_envs * rollout_steps / seconds(lambda: train(updates=updates))
 
 
 def report(title: str, measured: dict[str, list[float]], reference: str, unit: str) -> None:

@@ -13,9 +13,10 @@ seeds, and so that of a paired comparison.
 A main effect is the mean over the pairs of combinations that differ in it alone. If a factor is crossed with two
 others, it is no mean over all levels of both, since combinations of those two are not trained.
 
-Shares of variance are those if all levels, and all combinations of crossed ones, were equally frequent, so they do not
-depend on how often the design trains each. Each is an unbiased estimate of a variance, or 0 if that is negative,
-divided by the sum of all. In a balanced design without negative ones, this is omega squared (Hays 1963).
+Shares of variance are those if all levels, and all combinations of two crossed factors, were equally frequent, so they
+do not depend on how often the design trains each. That of a factor is the variance of its main effects. Each is an
+unbiased estimate of a variance, or 0 if that is negative, divided by the sum of all. In a balanced design without
+negative ones, this is omega squared (Hays 1963).
 """
 
 from __future__ import annotations
@@ -137,18 +138,17 @@ def effect_contrasts(design: Design) -> dict[tuple[tuple[str, str], ...], Array]
         row: Array = identity[places[design.name_of(dict(levels))]]
         return row
 
-    main: dict[tuple[tuple[str, str], ...], Array] = {}
-    together: dict[tuple[tuple[str, str], ...], Array] = {}
+    found: dict[tuple[tuple[str, str], ...], Array] = {}
     for factor, levels in design.levels.items():
         for level in levels[1:]:
             pairs = design.pairs(factor, level)
             both = [identity[places[other]] - identity[places[one]] for one, other in pairs]
-            main[((factor, level),)] = np.mean(both, axis=0)
+            found[((factor, level),)] = np.mean(both, axis=0)
     for first, second in design.crossed:
         for a in ((first, level) for level in design.levels[first][1:]):
             for b in ((second, level) for level in design.levels[second][1:]):
-                together[a, b] = of(a, b) - of(a) - of(b) + of()
-    return {**main, **together}
+                found[a, b] = of(a, b) - of(a) - of(b) + of()
+    return found
 
 
 def shares_of_variance(design: Design, blocks: Blocks, values: Array) -> dict[tuple[str, ...], float] | None:
