@@ -397,7 +397,9 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             EnvStateError: The environment is closed, or does not say what of its state an observation determines.
         """
         self._check_open()
-        return self._backend.replay(self._table)
+        replay = self._backend.replay(self._table)
+        replay.envs = self
+        return replay
 
     @property
     def supports_rollout(self) -> bool:

@@ -18,6 +18,8 @@ from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.errors import EnvStateError
 
 if TYPE_CHECKING:
+    from gymnasium.vector import VectorEnv
+
     from gym_dr.envs.backend import Backend
     from gym_dr.randomization.table import ParamTable
 
@@ -67,8 +69,10 @@ class LogReplay(ABC):
         untold: Parameters that no motion that can be replayed depends on: name -> what it would take.
         random_steps: Whether steps draw random numbers.
         num_envs: How many sub-environments there are.
+        envs: The vector environment, kept alive: Gymnasium 1.2 closes one that is collected.
     """
 
+    envs: VectorEnv[Any, Any, Any]
     coordinates: tuple[Coordinate, ...]
     time_step: float | str | None = None
     courses: tuple[Course, ...] = ()

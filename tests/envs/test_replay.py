@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -273,6 +275,15 @@ def test_a_closed_environment_is_refused() -> None:
     envs.close()
     with pytest.raises(EnvStateError, match="closed"):
         envs.unwrapped.replay()
+
+
+def test_a_replay_keeps_its_environment_which_some_versions_of_gymnasium_close_when_it_is_collected() -> None:
+    envs: Any = gym.make_vec(CART, 2)
+    collected = weakref.ref(envs.unwrapped)
+    replay = envs.unwrapped.replay()
+    del envs
+    gc.collect()
+    assert collected() is replay.envs
 
 
 def test_what_to_log_beside_observations_is_said(opened: Callable[[str], LogReplay]) -> None:
