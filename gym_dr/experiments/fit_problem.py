@@ -31,12 +31,11 @@ class FitProblem:
     episodes: Sequence[LoggedEpisode]  # with a step of the environment, or ``hold`` of them, between two rows
     hold: int  # steps of the environment a logged step
     prior: Prior
-    envs: Any  # the native vector environment
     replay: LogReplay
 
     def close(self) -> None:
         """Frees the environment."""
-        self.envs.close()
+        self.replay.envs.close()
 
     def to_dict(self) -> dict[str, Any]:
         """What is asked, for loggers."""
@@ -77,7 +76,7 @@ def open_problem(
     except BaseException:
         envs.close()
         raise
-    return FitProblem(env=env, episodes=episodes, hold=hold, prior=prior, envs=envs, replay=replay)
+    return FitProblem(env=env, episodes=episodes, hold=hold, prior=prior, replay=replay)
 
 
 def _native(env: str, slots: int) -> Any:
