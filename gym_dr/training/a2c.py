@@ -21,11 +21,15 @@ from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches, 
 from gym_dr.training.config import A2CConfig, memory_size
 from gym_dr.training.losses import policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
+from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 from gym_dr.training.update import PREDICTION, training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
-_OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
+_OPTIMIZERS: dict[str, Any] = {
+    "rmsprop": without_compiler(torch.optim.RMSprop),
+    "adam": without_compiler(torch.optim.Adam),
+}
 
 
 def train(session: Session, config: A2CConfig) -> None:

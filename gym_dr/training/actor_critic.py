@@ -35,6 +35,7 @@ from gym_dr.training.networks import (
     orthogonal,
 )
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
+from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import Rollout
 from gym_dr.wrappers.past import sensor_columns
 from gym_dr.wrappers.vector_params import spaces_of
@@ -341,7 +342,7 @@ def adam_agent(
         envs,
         seed,
         device,
-        make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
+        make_optimizer=partial(without_compiler(torch.optim.Adam), eps=config.optimizer_eps, fused=True),
         actor_lr=config.lr,
         critic_lr=config.lr,
         entropy_coef=config.entropy_coef,

@@ -20,6 +20,7 @@ from gym_dr.training.api import Policy, Session
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
+from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
 from gym_dr.training.update import training_update
@@ -43,7 +44,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> ActorCritic:
     """Builds the policy, and a critic as the learned baseline; see ``ActorCritic``."""
-    optimizer = partial(torch.optim.AdamW, fused=True)
+    optimizer = partial(without_compiler(torch.optim.AdamW), fused=True)
     return ActorCritic(
         envs,
         seed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "scipy", "Box2D", "pygame", "plotly", "jinja2"}
 COMMANDS = ("--help", "--version", "train --help", "train a2c --help", "bench --help", "list plugins", "list envs")
@@ -32,3 +33,16 @@ for command in {COMMANDS}:
     print("loaded by " + command + ":", heavy())
 """
     assert loaded(program) == [f"loaded by {command}: []" for command in COMMANDS]
+
+
+def test_a_training_does_without_the_compiler_of_torch(tmp_path: Path) -> None:
+    program = """
+import sys
+from gym_dr.cli.main import main
+tiny = "--updates 1 --num-envs 2 --eval-episodes 0 --hidden-sizes 8 --run-dir".split()
+for algorithm in ("a2c", "ppo", "reinforce"):
+    main(["train", algorithm, *tiny, algorithm])
+print("compiler:", "torch._dynamo" in sys.modules)
+"""
+    result = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert result.stdout.splitlines()[-1] == "compiler: False", result.stderr
