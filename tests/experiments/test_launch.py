@@ -66,9 +66,15 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow  # its sibling is the one below
 def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
     at_once = train(tmp_path / "runs", "--seeds", "1,2", "--workers", "2")
     assert result(at_once) == result(one_by_one)
+
+
+def test_a_seed_in_a_process_of_its_own_gives_what_it_gives_here(one_by_one: Path, tmp_path: Path) -> None:
+    there = train(tmp_path / "runs", "--seeds", "2", "--workers", "1")
+    assert result(there)["seed-2"] == result(one_by_one)["seed-2"]
 
 
 def test_a_seed_among_others_gives_what_it_gives_alone(one_by_one: Path, tmp_path: Path) -> None:
