@@ -21,7 +21,6 @@ from gym_dr.errors import ConfigError, Interrupted, LostRunError, NotFiniteError
 from gym_dr.experiments.tune import TuneResult
 from gym_dr.experiments.tune_file import read_tuning
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.lock import FolderLock
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, refused
@@ -34,11 +33,17 @@ TRAIN = "gym_dr.experiments.one_run.train_run"
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[None]:
-    """No pictures of runs, and no pages but that of ``finished``."""
+    """No pictures of runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.evaluation.report.page.write_report", lambda _, path: path.touch())
         patch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pages but that of ``finished``, which is made before."""
+    monkeypatch.setattr("gym_dr.evaluation.report.tuning.tuning_report", lambda *_: None)
+    monkeypatch.setattr("gym_dr.evaluation.report.page.write_report", lambda _, path: path.touch())
 
 
 def tune(form: Any, folder: Path, **options: Any) -> TuneResult:
@@ -48,10 +53,8 @@ def tune(form: Any, folder: Path, **options: Any) -> TuneResult:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TuneResult, dict[str, str]]:
     """A tuning that nothing has disturbed, and what it has written."""
-    folder, page = tmp_path_factory.mktemp("tune") / "out", importlib.import_module("gym_dr.evaluation.report.page")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "write_report", lambda report, path: write_atomically(path, page.render(report).encode()))
-        return tune(TINY, folder), outcome(folder)
+    folder = tmp_path_factory.mktemp("tune") / "out"
+    return tune(TINY, folder), outcome(folder)
 
 
 @pytest.fixture
