@@ -174,7 +174,7 @@ def test_equal_values_have_no_shares() -> None:
     assert shares_of_variance(GRID, *blocks_of(list(GRID.combinations), runs)) is None
 
 
-@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("few", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_intervals_cover_the_truth_as_often_as_they_say(few: bool) -> None:
     """Spreads differ by a factor of ten, seeds shift all combinations, and two combinations may have half the seeds."""
     rng, repetitions, seeds = np.random.default_rng(5), 1000, 8

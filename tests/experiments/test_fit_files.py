@@ -100,25 +100,39 @@ def test_the_randomization_is_written_even_if_the_report_is_not(
 # ---- stopping and going on ----
 
 
+UNFINISHED = ".fitted.unfinished.npz"
+
+
+@pytest.fixture(scope="module")
+def unfinished(short: Any, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What a fit leaves that was stopped, as with Ctrl-C, after it had saved its second round."""
+    folder, save = tmp_path_factory.mktemp("stopped"), FitFiles.save_round
+
+    def saved(files: FitFiles, key: str, state: Any) -> None:
+        save(files, key, state)
+        if state.round.number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FitFiles, "save_round", saved)
+        with pytest.raises(Interrupted, match=r"Stopped\. The same command goes on from here\."):
+            fit(short, output=folder / "fitted.toml")
+    assert [each.name for each in folder.iterdir()] == [UNFINISHED]
+    return (folder / UNFINISHED).read_bytes()
+
+
 @pytest.fixture
-def stopped(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Stops a fit, as Ctrl-C does, after it has saved its second round."""
+def stopped(unfinished: bytes, tmp_path: Path) -> Path:
+    """The output of a fit that was stopped."""
+    (tmp_path / UNFINISHED).write_bytes(unfinished)
+    return tmp_path / "fitted.toml"
 
-    def stop(log: Any, path: Path, **asked: Any) -> None:
-        save = FitFiles.save_round
 
-        def saved(files: FitFiles, key: str, state: Any) -> None:
-            save(files, key, state)
-            if state.round.number == 2:
-                raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(FitFiles, "save_round", saved)
-            with pytest.raises(Interrupted, match=r"Stopped\. The same command goes on from here\."):
-                fit(log, output=path, **asked)
-        assert [each.name for each in path.parent.iterdir()] == [".fitted.unfinished.npz"]
-
-    return stop
+@pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports take longer than these fits; the first tests have them."""
+    monkeypatch.setattr("gym_dr.evaluation.report.fitting.fit_report", lambda *_: None)
+    monkeypatch.setattr("gym_dr.evaluation.report.page.write_report", lambda _, path: path.touch())
 
 
 @pytest.fixture
@@ -136,18 +150,16 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_fit_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(
-    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+    short: Any, found: Fit, stopped: Path, rounds: list[int]
 ) -> None:
-    whole = fit(short)
-    stopped(short, tmp_path / "fitted.toml")
-    rounds.clear()
-    gone_on = fit(short, output=tmp_path / "fitted.toml")
+    gone_on = fit(short, output=stopped)
     assert rounds[0] == 3
-    np.testing.assert_array_equal(gone_on.particles, whole.particles)
-    assert gone_on.randomization == whole.randomization
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
+    np.testing.assert_array_equal(gone_on.particles, found.particles)
+    assert gone_on.randomization == found.randomization
+    assert sorted(path.name for path in stopped.parent.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
 
 
+@pytest.mark.usefixtures("no_report")
 def test_a_fit_that_was_stopped_after_its_last_round_makes_no_more(
     short: Any, tmp_path: Path, rounds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,48 +177,39 @@ def test_a_fit_that_was_stopped_after_its_last_round_makes_no_more(
     np.testing.assert_array_equal(gone_on.particles, fit(short, randomize=PRIOR).particles)
 
 
-def test_an_unfinished_fit_of_another_log_is_ignored(
-    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
-) -> None:
-    stopped(short, tmp_path / "fitted.toml")
-    rounds.clear()
-    found = fit(short[1:], output=tmp_path / "fitted.toml")
+@pytest.mark.usefixtures("no_report")
+def test_an_unfinished_fit_of_another_log_is_ignored(short: Any, stopped: Path, rounds: list[int]) -> None:
+    found = fit(short[1:], output=stopped)
     assert rounds[0] == 1
     np.testing.assert_array_equal(found.particles, fit(short[1:]).particles)
 
 
-def test_an_unfinished_fit_of_another_prior_is_ignored(
-    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
-) -> None:
-    stopped(short, tmp_path / "fitted.toml")
-    rounds.clear()
-    fit(short, output=tmp_path / "fitted.toml", randomize={"length": (0.25, 1.1)})
+@pytest.mark.usefixtures("no_report")
+def test_an_unfinished_fit_of_another_prior_is_ignored(short: Any, stopped: Path, rounds: list[int]) -> None:
+    fit(short, output=stopped, randomize={"length": (0.25, 1.1)})
     assert rounds[0] == 1
 
 
+@pytest.mark.usefixtures("no_report")
 def test_an_unfinished_fit_with_other_columns_of_states_is_ignored(
-    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+    short: Any, stopped: Path, rounds: list[int]
 ) -> None:
-    stopped(short, tmp_path / "fitted.toml")
-    rounds.clear()
     exact = [{**episode, "state/theta": episode["observations"][:, 2] + 0.02} for episode in short]
-    fit(exact, output=tmp_path / "fitted.toml")
+    fit(exact, output=stopped)
     assert rounds[0] == 1
 
 
+@pytest.mark.usefixtures("no_report")
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no archive"])
 def test_a_damaged_unfinished_fit_is_ignored(
-    damage: str, short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+    damage: str, short: Any, stopped: Path, unfinished: bytes, rounds: list[int]
 ) -> None:
-    stopped(short, tmp_path / "fitted.toml")
-    rounds.clear()
-    path = tmp_path / ".fitted.unfinished.npz"
-    content = path.read_bytes()
-    middle = len(content) // 2
-    changed = content[:middle] + bytes(byte ^ 255 for byte in content[middle : middle + 40]) + content[middle + 40 :]
-    spoiled_content = {"cut": content[:middle], "changed": changed, "empty": b"", "no archive": b"hello"}
-    path.write_bytes(spoiled_content[damage])
-    fit(short, output=tmp_path / "fitted.toml")
+    middle = len(unfinished) // 2
+    flipped = bytes(byte ^ 255 for byte in unfinished[middle : middle + 40])
+    changed = unfinished[:middle] + flipped + unfinished[middle + 40 :]
+    spoiled_content = {"cut": unfinished[:middle], "changed": changed, "empty": b"", "no archive": b"hello"}
+    (stopped.parent / UNFINISHED).write_bytes(spoiled_content[damage])
+    fit(short, output=stopped)
     assert rounds[0] == 1
 
 
@@ -237,7 +240,7 @@ def shown(output: Path) -> list[dict[str, Any]]:
     return calls(output.with_suffix(".loggers") / "recording")
 
 
-@pytest.mark.usefixtures("recording")
+@pytest.mark.usefixtures("recording", "no_report")
 def test_loggers_get_the_rounds_the_posterior_and_what_came_out(short: Any, tmp_path: Path) -> None:
     output = tmp_path / "fitted.toml"
     found = fit(short, output=output, loggers=["recording"])
@@ -249,7 +252,7 @@ def test_loggers_get_the_rounds_the_posterior_and_what_came_out(short: Any, tmp_
     assert closed["kind"] == "close"
 
 
-@pytest.mark.usefixtures("recording")
+@pytest.mark.usefixtures("recording", "no_report")
 def test_loggers_of_a_fit_that_goes_on_get_every_round_once(
     short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +273,7 @@ def test_loggers_of_a_fit_that_goes_on_get_every_round_once(
     assert steps == list(range(1, len(steps) + 1))
 
 
-@pytest.mark.usefixtures("recording")
+@pytest.mark.usefixtures("recording", "no_report")
 def test_loggers_of_another_fit_begin_anew(short: Any, tmp_path: Path) -> None:
     output = tmp_path / "fitted.toml"
     fit(short, output=output, loggers=["recording"])

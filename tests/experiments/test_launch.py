@@ -41,13 +41,18 @@ def train(root: Path, *options: str, tiny: list[str] = TINY) -> Path:
     return root
 
 
+def training_of(run: Path) -> tuple[str, str]:
+    """Its metrics and draws."""
+    metrics, draws = pd.read_csv(run / "metrics.csv").drop(columns="seconds"), run / "draws.csv"
+    return metrics.to_csv(), draws.read_text() if draws.exists() else ""
+
+
 def result(root: Path) -> dict[str, Any]:
     """Everything that a group of runs has found out, but for the seconds that it took."""
     found: dict[str, Any] = {}
     for folder in sorted(root.glob("seed-*")):
         found[folder.name] = (
-            pd.read_csv(folder / "metrics.csv").drop(columns="seconds").to_csv(),
-            (folder / "draws.csv").read_text() if (folder / "draws.csv").exists() else "",
+            *training_of(folder),
             json.loads((folder / "evaluation/evaluation.json").read_text())["results"],
             (folder / "evaluation/episodes.csv").read_text(),
         )
@@ -66,9 +71,15 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow  # its sibling is the one below
 def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
     at_once = train(tmp_path / "runs", "--seeds", "1,2", "--workers", "2")
     assert result(at_once) == result(one_by_one)
+
+
+def test_a_seed_in_a_process_of_its_own_gives_what_it_gives_here(one_by_one: Path, tmp_path: Path) -> None:
+    there = train(tmp_path / "runs", "--seeds", "2", "--workers", "1", "--eval-episodes", "0")
+    assert training_of(there / "seed-2") == training_of(one_by_one / "seed-2")
 
 
 def test_a_seed_among_others_gives_what_it_gives_alone(one_by_one: Path, tmp_path: Path) -> None:

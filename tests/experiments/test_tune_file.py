@@ -20,7 +20,7 @@ LR = {"low": 1e-4, "high": 1e-1, "log": True}
 def test_params_stand_for_values_of_options_on_reserved_seeds() -> None:
     config = read_tuning(TINY).config({"lr": 0.01, "hidden_sizes": "[4, 4]", "epochs": 2})
     assert (config.options.lr, config.options.hidden_sizes, config.options.epochs) == (0.01, (4, 4), 2)
-    assert (config.settings.num_envs, config.options.updates) == (2, 10)
+    assert (config.settings.num_envs, config.options.updates) == (2, 5)
     assert (config.settings.seed, config.settings.reserved_seeds) == (1001, (1001, 1002))
     again = read_tuning(tiny(settings={"reserved_seeds": [7, 1002]}))  # of an earlier tuning
     assert again.config({}).settings.reserved_seeds == (7, 1002, 1001)

@@ -11,8 +11,8 @@ TINY: dict[str, Any] = {
     "algorithm": "ppo",
     "seeds": [1001, 1002],
     "trials": 2,
-    "settings": {"num_envs": 2, "checkpoint_every": 4},
-    "ppo": {"updates": 10, "rollout_steps": 32, "minibatches": 1, "epochs": 1, "hidden_sizes": [8]},
+    "settings": {"num_envs": 2, "checkpoint_every": 2},
+    "ppo": {"updates": 5, "rollout_steps": 32, "minibatches": 1, "epochs": 1, "hidden_sizes": [8]},
     "search": {
         "lr": {"low": 1e-4, "high": 1e-1, "log": True},
         "hidden_sizes": {"choices": [[8], [4, 4]]},

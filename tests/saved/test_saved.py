@@ -25,6 +25,14 @@ RUNS = sorted(path.parent.relative_to(HERE).as_posix() for path in HERE.rglob(CO
 FINISHED = [run for run in RUNS if (HERE / run / "training.png").exists()]
 STOPPED = [run for run in RUNS if run not in FINISHED]
 
+# all of the oldest version, and some of each later one, most of which take the same way
+FEW = [
+    run
+    if run.startswith(min(VERSIONS)) or run.endswith(("/ppo_memory", "/doraemon", "/a2c_delayed"))
+    else pytest.param(run, marks=pytest.mark.slow)
+    for run in STOPPED
+]
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -85,16 +93,16 @@ def test_the_draws_of_a_run_can_be_repeated(name: str, saved: Path) -> None:
     own = "source_seed" not in run.draws
     table = run.draws if own else run.draws[run.draws["version"] <= run.sampler.version]  # before the checkpoint
     assert len(table)
-    keys = ("seed", "draw_index") if own else ("source_seed", "source_index")
-    for row in table.to_dict("records"):
-        version = None if own else int(row["version"])
-        word = np.array([seed_word(int(row[keys[0]]))], np.uint64)
-        for parameter, value in run.sampler.replay(word, np.array([int(row[keys[1]])]), version).items():
-            assert row[parameter] == value[0]
+    seed, index = ("seed", "draw_index") if own else ("source_seed", "source_index")
+    for version, rows in [(None, table)] if own else table.groupby("version"):
+        words = np.array([seed_word(int(value)) for value in rows[seed]], np.uint64)
+        drawn = run.sampler.replay(words, rows[index].to_numpy(np.int64), None if own else int(version))
+        for parameter, values in drawn.items():
+            np.testing.assert_array_equal(rows[parameter], values)
 
 
 @windless
-@pytest.mark.parametrize("name", STOPPED)
+@pytest.mark.parametrize("name", FEW)
 def test_a_stopped_run_goes_on_from_its_checkpoint(name: str, saved: Path, tmp_path: Path) -> None:
     before = opened(saved / name)
     run = opened(Path(shutil.copytree(before.path, tmp_path / "run"))).resume(progress=False)
