@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -35,9 +36,11 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and that of a run be written without anything being drawn for it."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
-    from gym_dr.evaluation.plots import read_metrics, save_figure
+    from gym_dr.evaluation.plots import read_metrics
+    from gym_dr.runs.durable import write_atomically
 
-    draw = Figure.savefig
+    draw, empty = Figure.savefig, io.BytesIO()
+    draw(Figure(figsize=(1, 1)), empty)
 
     def save(figure: Any, *args: Any, **kwargs: Any) -> None:
         draw(Figure(figsize=(1, 1)), *args, **kwargs)
@@ -45,9 +48,10 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     def plot_training(folders: Any, path: Path) -> None:
         for folder in folders:
             read_metrics(folder)
-        save_figure(Figure(), path, dpi=110)
+        write_atomically(path, empty.getvalue())
 
     patch.setattr(Figure, "savefig", save)
+    patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
     one_run = sys.modules.get("gym_dr.experiments.one_run")  # where it is not loaded, few runs are trained
     if one_run is not None:
         patch.setattr(one_run, "plot_training", plot_training)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -137,18 +138,29 @@ def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_p
     assert "is not a run folder: it has no config.json" in refused(gymdr(command, tmp_path))
 
 
-def test_a_run_is_not_replaced_unless_told_to(tmp_path: Path) -> None:
-    train(tmp_path / "run")
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    assert train(folder).code == 0
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A run that a test may change."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def test_a_run_is_not_replaced_unless_told_to(run: Path, tmp_path: Path) -> None:
     before = files(tmp_path)
-    assert "already exists. Continue it with gymdr resume" in refused(train(tmp_path / "run"))
+    assert "already exists. Continue it with gymdr resume" in refused(train(run))
     assert files(tmp_path) == before
 
 
-def test_overwrite_replaces_a_run(tmp_path: Path) -> None:
-    train(tmp_path / "run", "--seed", "1")
-    assert train(tmp_path / "run", "--seed", "2", "--overwrite").code == 0
-    assert b'"seed": 2' in (tmp_path / "run/config.json").read_bytes()
-    assert len((tmp_path / "run/metrics.csv").read_text().splitlines()) == 3
+def test_overwrite_replaces_a_run(run: Path) -> None:
+    assert train(run, "--seed", "2", "--overwrite").code == 0
+    assert b'"seed": 2' in (run / "config.json").read_bytes()
+    assert len((run / "metrics.csv").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
@@ -162,11 +174,10 @@ def test_a_foreign_folder_is_never_touched(name: str, overwrite: list[str], tmp_
     assert files(tmp_path) == before
 
 
-def test_overwrite_deletes_no_file_that_a_run_did_not_write(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    (tmp_path / "run/notes.txt").write_text("mine")
-    assert train(tmp_path / "run", "--overwrite").code == 0
-    assert (tmp_path / "run/notes.txt").read_text() == "mine"
+def test_overwrite_deletes_no_file_that_a_run_did_not_write(run: Path) -> None:
+    (run / "notes.txt").write_text("mine")
+    assert train(run, "--overwrite").code == 0
+    assert (run / "notes.txt").read_text() == "mine"
 
 
 def test_a_file_in_the_place_of_the_folder_is_never_touched(tmp_path: Path) -> None:
@@ -183,9 +194,8 @@ def test_a_folder_of_several_seeds_is_not_replaced_by_one_run(tmp_path: Path) ->
     assert files(tmp_path) == before
 
 
-def test_a_run_is_not_mixed_with_a_folder_of_several_seeds(tmp_path: Path) -> None:
-    train(tmp_path / "run", "--updates", "1")
-    assert "is the run folder of a single seed" in refused(train(tmp_path / "run", "--seeds", "1,2", "--overwrite"))
+def test_a_run_is_not_mixed_with_a_folder_of_several_seeds(run: Path) -> None:
+    assert "is the run folder of a single seed" in refused(train(run, "--seeds", "1,2", "--overwrite"))
 
 
 def test_a_seed_that_exists_already_stops_the_others_from_being_made(tmp_path: Path) -> None:
@@ -215,38 +225,32 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
         tmp_path.chmod(0o755)
 
 
-def test_a_picture_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    train(tmp_path / "run")
+def test_a_picture_that_cannot_be_written_is_named(run: Path, tmp_path: Path) -> None:
     assert f"{tmp_path / 'no/x.png'}: cannot be written: No such file" in refused(
-        gymdr("plot", tmp_path / "run", "--output", tmp_path / "no/x.png")
+        gymdr("plot", run, "--output", tmp_path / "no/x.png")
     )
 
 
-def test_a_video_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    assert "expected a file that ends in .mp4 or .gif" in refused(gymdr("play", tmp_path / "run", "--video", "x.avi"))
+def test_a_video_of_an_unknown_kind_is_refused(run: Path) -> None:
+    assert "expected a file that ends in .mp4 or .gif" in refused(gymdr("play", run, "--video", "x.avi"))
 
 
-def test_metrics_that_are_not_a_table_are_named(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    (tmp_path / "run/metrics.csv").write_text("garbage\nmore\n")
-    assert "metrics.csv: expected columns update" in refused(gymdr("plot", tmp_path / "run"))
-    assert "metrics.csv: was not written by a run" in refused(gymdr("resume", tmp_path / "run"))
+def test_metrics_that_are_not_a_table_are_named(run: Path) -> None:
+    (run / "metrics.csv").write_text("garbage\nmore\n")
+    assert "metrics.csv: expected columns update" in refused(gymdr("plot", run))
+    assert "metrics.csv: was not written by a run" in refused(gymdr("resume", run))
 
 
-def test_a_run_of_an_environment_that_is_gone_says_which(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    config = tmp_path / "run/config.json"
+def test_a_run_of_an_environment_that_is_gone_says_which(run: Path) -> None:
+    config = run / "config.json"
     config.write_text(config.read_text().replace("LunarLanderDR-v3", "LunarLanderDR-v9"))
-    assert f"{config}: Unknown environment 'gym_dr/LunarLanderDR-v9'" in refused(gymdr("evaluate", tmp_path / "run"))
+    assert f"{config}: Unknown environment 'gym_dr/LunarLanderDR-v9'" in refused(gymdr("evaluate", run))
 
 
-def test_a_command_that_fails_before_its_first_update_gives_the_overwritten_run_back(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    train(folder)
-    before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    refused(train(folder, "--env", "FrozenLake-v1", "--randomization", "none", "--overwrite"))
-    assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+def test_a_command_that_fails_before_its_first_update_gives_the_overwritten_run_back(run: Path) -> None:
+    before = {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    refused(train(run, "--env", "FrozenLake-v1", "--randomization", "none", "--overwrite"))
+    assert {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def test_launching_options_without_seeds_are_refused(tmp_path: Path) -> None:

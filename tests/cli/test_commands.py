@@ -157,11 +157,11 @@ def test_the_same_seed_plays_the_same_episode(run: Path, played: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes close differently there")
-def test_a_reader_that_stops_early_gets_no_traceback() -> None:
+@pytest.mark.parametrize("args", [["list", "envs"], pytest.param(["--help"], marks=pytest.mark.slow)], ids=" ".join)
+def test_a_reader_that_stops_early_gets_no_traceback(args: list[str]) -> None:
     program = "import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1)\nfrom gym_dr.cli.main import main\nmain({})"
-    for args in (["list", "envs"], ["--help"]):
-        result = subprocess.run([sys.executable, "-c", program.format(args)], capture_output=True, text=True)
-        assert result.stderr == ""
+    result = subprocess.run([sys.executable, "-c", program.format(args)], capture_output=True, text=True)
+    assert result.stderr == ""
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -6,39 +6,50 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "scipy", "Box2D", "pygame", "plotly", "jinja2"}
 COMMANDS = ("--help", "--version", "train --help", "train a2c --help", "bench --help", "list plugins", "list envs")
 
 
-def loaded(program: str) -> list[str]:
-    """What a process says that has run a program, with ``heavy()`` for what is loaded of ``HEAVY``."""
-    program = f"import sys\ndef heavy():\n    return sorted({HEAVY} & set(sys.modules))\n{program}"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.stderr == ""
-    return [line for line in result.stdout.splitlines() if line.startswith("loaded by ")]
-
-
-def test_nothing_heavy_is_imported_with_the_package() -> None:
-    assert loaded("import gym_dr\nprint('loaded by gym_dr:', heavy())") == ["loaded by gym_dr: []"]
-
-
-def test_nothing_heavy_is_imported_by_what_answers_at_once() -> None:
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """What a process says that has loaded the package, and then run each command."""
     program = f"""
+import sys
+import gym_dr
+
+def tell(what):
+    print("loaded by " + what + ":", sorted({HEAVY} & set(sys.modules)))
+
+tell("gym_dr")
 from gym_dr.cli.main import main
 for command in {COMMANDS}:
     try:
         main(command.split())
     except SystemExit as stop:
         assert not stop.code, stop
-    print("loaded by " + command + ":", heavy())
+    tell(command)
 """
-    assert loaded(program) == [f"loaded by {command}: []" for command in COMMANDS]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.stderr == ""
+    return [line for line in result.stdout.splitlines() if line.startswith("loaded by ")]
+
+
+def test_nothing_heavy_is_imported_with_the_package(told: list[str]) -> None:
+    assert told[0] == "loaded by gym_dr: []"
+
+
+def test_nothing_heavy_is_imported_by_what_answers_at_once(told: list[str]) -> None:
+    assert told[1:] == [f"loaded by {command}: []" for command in COMMANDS]
 
 
 def test_a_training_does_without_the_compiler_of_torch(tmp_path: Path) -> None:
     program = """
 import sys
 from gym_dr.cli.main import main
+from gym_dr.experiments import one_run
+one_run.plot_training = lambda *_: None  # which takes longer than all else
 tiny = "--updates 1 --num-envs 2 --eval-episodes 0 --hidden-sizes 8 --run-dir".split()
 for algorithm in ("a2c", "ppo", "reinforce"):
     main(["train", algorithm, *tiny, algorithm])

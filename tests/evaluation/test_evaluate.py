@@ -195,7 +195,9 @@ class StopError(Exception):
     """In place of Ctrl-C."""
 
 
-@pytest.mark.parametrize("after", [1, 5, 11, 12, 20])  # the last two in the worst cell
+@pytest.mark.parametrize(
+    "after", [5, 12, *(pytest.param(more, marks=pytest.mark.slow) for more in (1, 11, 20))]
+)  # from 12 on in the worst cell
 def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     runs: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

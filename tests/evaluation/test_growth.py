@@ -79,7 +79,7 @@ def test_the_picture_has_a_panel_for_each_parameter_and_for_what_the_sampler_did
     plot_growth(folder, config(), folder.growth)
     picture = imread(folder.growth)
     assert picture.shape[:2] == (660, 1452)  # four panels in rows of three
-    assert len(np.unique(picture.reshape(-1, 4).round(2), axis=0)) > 20
+    assert len(np.unique(picture[::4, ::4].reshape(-1, 4).round(2), axis=0)) > 20
 
 
 def test_the_report_has_a_view_for_each_policy_whose_sampler_learned(tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ words = st.sampled_from(["gravity", "stack_observations", "observe_reward", "dis
 trees = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
 
 
-@many
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), trees.map(json.dumps) | st.text(max_size=9), max_size=4))
 def test_any_metadata(about: dict[str, str]) -> None:
     policy = read_policy(Path("policy.onnx"), small_policy(**about))

@@ -22,7 +22,8 @@ from tests.evaluation.tiny_run import train_tiny_run
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A policy and the draws of its training."""
-    (policy,) = open_policies([open_run(str(train_tiny_run(tmp_path_factory.mktemp("play") / "run")))])
+    run = train_tiny_run(tmp_path_factory.mktemp("play") / "run", "--env", "gym_dr/CartPoleDR-v1")  # short episodes
+    (policy,) = open_policies([open_run(str(run))])
     return policy, policy.randomization
 
 
@@ -107,14 +108,16 @@ def test_flying_without_a_display_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     ("env_id", "key", "action", "without"),
     [
         ("gym_dr/LunarLanderDR-v3", pygame.K_UP, 2, 0),
-        ("gym_dr/LunarLanderDR-v3", pygame.K_LEFT, 1, 0),
-        ("gym_dr/LunarLanderDR-v3", pygame.K_RIGHT, 3, 0),
+        pytest.param("gym_dr/LunarLanderDR-v3", pygame.K_LEFT, 1, 0, marks=pytest.mark.slow),
+        pytest.param("gym_dr/LunarLanderDR-v3", pygame.K_RIGHT, 3, 0, marks=pytest.mark.slow),
         ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_UP, [1.0, 0.0], [0.0, 0.0]),
-        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_RIGHT, [0.0, 1.0], [0.0, 0.0]),
+        pytest.param(
+            "gym_dr/LunarLanderContinuousDR-v3", pygame.K_RIGHT, [0.0, 1.0], [0.0, 0.0], marks=pytest.mark.slow
+        ),
         ("gym_dr/MountainCarDR-v0", pygame.K_RIGHT, 2, 1),
         ("gym_dr/PendulumDR-v1", pygame.K_RIGHT, [-2.0], [0.0]),
         ("CartPole-v1", pygame.K_RIGHT, 1, 0),
-        ("MountainCar-v0", pygame.K_LEFT, 0, 1),
+        pytest.param("MountainCar-v0", pygame.K_LEFT, 0, 1, marks=pytest.mark.slow),
     ],
 )
 def test_arrow_keys_fly(env_id: str, key: int, action: Any, without: Any, monkeypatch: pytest.MonkeyPatch) -> None:

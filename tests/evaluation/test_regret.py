@@ -160,10 +160,10 @@ def test_parameters_that_do_not_matter_rarely_have_a_range() -> None:
     """5 % of the sets do by chance, whatever the number of parameters."""
     rng = np.random.default_rng(4)
     found = 0
-    for _ in range(100):
+    for _ in range(60):
         values = {f"p{k}": rng.random(60) for k in range(8)}
         found += bool(hard_ranges(values, 1.0 * (rng.random(60) < 0.5), 60))
-    assert found <= 12  # more has a chance of 1 in 600
+    assert found <= 9  # more has a chance of 1 in 1,000
 
 
 def test_cells_that_share_a_row_of_a_sequence_are_no_independent_witnesses() -> None:

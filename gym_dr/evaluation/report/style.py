@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.arrays import Array
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SERIES = ("#1f83c4", "#d9601a", "#0f9d76", "#c4709e", "#b98a12", "#7a7f87")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # distinguishable without colors
 HEIGHT = 400  # pixels
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 def series(index: int) -> tuple[str, str]:
@@ -56,25 +58,38 @@ def parameter_axis(comparison: Comparison, name: str, bins: Bins, **options: Any
     return axis
 
 
-def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int = HEIGHT, **layout: Any) -> go.Figure:
+def new_figure(
+    traces: Sequence[Any],
+    *,
+    x: str = "",
+    y: str = "",
+    height: int = HEIGHT,
+    margin_t: int = 60,
+    xaxis: Mapping[str, Any] = NO_OPTIONS,
+    yaxis: Mapping[str, Any] = NO_OPTIONS,
+    **layout: Any,
+) -> go.Figure:
     """A figure without colors for text and axes, which the page's script sets.
 
     Args:
         traces: Plotly traces.
-        x: Title of the x axis, as ``plain`` text, unless ``layout`` has one.
-        y: Title of the y axis.
+        x: Title of the x axis, as ``plain`` text, unless ``xaxis`` has one.
+        y: Title of the y axis, unless ``yaxis`` has one.
         height: Pixels; the width is that of the page.
-        layout: Plotly layout options.
+        margin_t: Pixels above the plot, where buttons and the legend are.
+        xaxis: Plotly options of the x axis.
+        yaxis: Plotly options of the y axis.
+        layout: Other Plotly layout options.
     """
     import plotly.graph_objects as go  # heavy
 
-    shared = {  # given at once, since every later change of a figure takes as long as making it
+    shared = {  # all at once, since every later change of a figure takes longer than making it
         "template": {},
         "height": height,
-        "margin": {"l": 10, "r": 10, "t": 60, "b": 10},  # room for buttons and legend at the top
+        "margin": {"l": 10, "r": 10, "t": margin_t, "b": 10},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "xaxis": {"title": {"text": x}},
-        "yaxis": {"title": {"text": y}},
+        "xaxis": {"title": {"text": x}, **xaxis},
+        "yaxis": {"title": {"text": y}, **yaxis},
         "hovermode": "closest",
     }
-    return go.Figure(data=list(traces), layout=shared).update_layout(**layout)
+    return go.Figure(data=list(traces), layout={**shared, **layout})

@@ -16,7 +16,6 @@ from gym_dr.evaluation.report.comparison import Comparison, Group, group_policie
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
-from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run
 
 
@@ -50,8 +49,9 @@ def test_a_map_of_regret_is_beside_those_of_returns(judged: Comparison) -> None:
     assert "Regret is how much more the best known policy returns." in heat_maps.how_to_read
 
 
-def test_a_reference_has_its_origin_on_the_page(judged: Comparison) -> None:
+def test_a_reference_has_its_origin_on_the_page(judged: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [group.name for group in (*judged.groups, *judged.references)]
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
     report = assemble(judged, "gymdr report", lambda text: None)
     assert [origin.name for origin in report.provenance] == names
     assert [table.caption for table in report.tables].count("Regret") == 1
@@ -149,7 +149,8 @@ def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> 
 
 
 def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path: Path) -> None:
-    runs = [train_tiny_run(tmp_path / f"seed-{s}", "--seed", str(s), "--updates", "60") for s in (1, 2)]
+    short = ("--env", "gym_dr/CartPoleDR-v1", "--updates", "8")  # enough for episodes to end
+    runs = [train_tiny_run(tmp_path / f"seed-{s}", "--seed", str(s), *short) for s in (1, 2)]
     groups = group_policies(open_policies([open_run(str(run)) for run in runs]))
     one, two, mean = training.learning_curves(groups).views[0].panels[0].figure.data
     assert mean.y[-1] == pytest.approx((one.y[-1] + two.y[-1]) / 2)
@@ -166,11 +167,9 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
 
 
 def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path) -> None:
-    policies = tiny_policies(tmp_path, "nominal", "wide")
-    for policy in policies:
-        assert policy.run is not None
-        policy.run.folder.draws.unlink()
-    assert training.draw_history(group_policies(policies)).views == []
+    run = train_tiny_run(tmp_path / "run", "--randomization", "wide")
+    assert not (run / "draws.csv").exists()
+    assert training.draw_history(group_policies(open_policies([open_run(str(run))]))).views == []
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import copy
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from gym_dr.cli.main import main
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.report import evaluation
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.report.curves import sensitivity
@@ -19,14 +21,15 @@ from gym_dr.evaluation.report.tables import findings, summary_tables
 from gym_dr.evaluation.results import Evaluation, write_document
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
-from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run
 
 
-@pytest.fixture(autouse=True)
-def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPISODES", 2), ("POINTS", 4), ("POINT_EPISODES", 2)):
-        monkeypatch.setattr(evaluation, name, value)
+@pytest.fixture(scope="module", autouse=True)
+def few_episodes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("EPISODES", 2), ("POINTS", 4), ("POINT_EPISODES", 2)):
+            patch.setattr(evaluation, name, value)
+        yield
 
 
 def silent(title: str, done: int, total: int) -> None:
@@ -37,8 +40,26 @@ def sets(document: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return {entry["name"]: (entry["cells"], entry["episodes"]) for entry in document["sets"]}
 
 
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, on nominal physics, and its complete evaluation ``run/evaluation``."""
+    run = train_tiny_run(tmp_path_factory.mktemp("evaluated") / "run", "--randomization", "none")
+    complete_evaluation(opened(run), run / "evaluation", "gymdr report", silent)
+    return run
+
+
+@pytest.fixture
+def run(evaluated: Path, tmp_path: Path) -> Path:
+    """A copy of it, which a test may change."""
+    return Path(shutil.copytree(evaluated, tmp_path / "run"))
+
+
+def opened(*runs: Path) -> list[FrozenPolicy]:
+    return open_policies([open_run(str(run)) for run in runs])
+
+
 def test_a_run_that_was_not_evaluated_is(tmp_path: Path) -> None:
-    policies = tiny_policies(tmp_path, "nominal", "wide")[1:]
+    policies = opened(train_tiny_run(tmp_path / "wide", "--randomization", "wide"))
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     # 4 points of 4 parameters: 4 x (4 + 2) cells
     assert sets(found.document) == {"nominal": (1, 2), "training": (1, 2), "sobol": (24, 2)}
@@ -50,7 +71,7 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
         train_tiny_run(tmp_path / "b", "--randomization", "wide"),
         train_tiny_run(tmp_path / "c", "--randomization", "none", "--randomize", "gravity=-9.0"),  # nothing varies
     ]
-    policies = open_policies([open_run(str(run)) for run in runs])
+    policies = opened(*runs)
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     filled = {name: count for name, count in sets(found.document).items() if name.startswith("sobol")}
     assert filled == {"sobol: a": (4 * 3, 2), "sobol: wide": (4 * 6, 2)}
@@ -73,7 +94,7 @@ def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_sa
         "matrix = [[1.0, 0.5], [0.5, 1.0]]\n"
     )
     run = train_tiny_run(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
-    policies = open_policies([open_run(str(run))])
+    policies = opened(run)
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     assert sets(found.document)["sobol"] == (4 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
     comparison = Comparison(groups=group_policies(policies), evaluation=found)
@@ -84,8 +105,8 @@ def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_sa
     assert "depends most" not in " ".join(findings(comparison))
 
 
-def test_what_is_there_is_kept_and_only_what_is_missing_played(tmp_path: Path) -> None:
-    policies = tiny_policies(tmp_path, "run")
+def test_what_is_there_is_kept_and_only_what_is_missing_played(run: Path, tmp_path: Path) -> None:
+    policies = opened(run)
     space = param_space_of(policies[0].env)
     assert space is not None
     asked = [cells.nominal(3), cells.grid(space, {"gravity": [-9.0, -3.0]}, 1)]
@@ -98,49 +119,44 @@ def test_what_is_there_is_kept_and_only_what_is_missing_played(tmp_path: Path) -
     assert found.document["command"] == "gymdr evaluate --grid ... && gymdr report"
 
 
-def test_a_complete_evaluation_is_read_and_not_touched(tmp_path: Path) -> None:
-    policies = tiny_policies(tmp_path, "run")
-    complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "e").iterdir()}
+def test_a_complete_evaluation_is_read_and_not_touched(run: Path) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in (run / "evaluation").iterdir()}
 
     def fail(title: str, done: int, total: int) -> None:
         raise AssertionError("played again")
 
-    complete_evaluation(policies, tmp_path / "e", "gymdr report again", fail)
-    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "e").iterdir()} == before
+    complete_evaluation(opened(run), run / "evaluation", "gymdr report again", fail)
+    assert {path.name: path.stat().st_mtime_ns for path in (run / "evaluation").iterdir()} == before
 
 
-def test_worst_cells_that_an_earlier_version_played_once_are_played_again(tmp_path: Path) -> None:
-    policies = tiny_policies(tmp_path, "run")
-    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    (tmp_path / "e/worst_cells.csv").unlink()
+def test_worst_cells_that_an_earlier_version_played_once_are_played_again(run: Path) -> None:
+    folder = run / "evaluation"
+    found = Evaluation.load(folder)
+    (folder / "worst_cells.csv").unlink()
     old = copy.deepcopy(found.document)
     for row in old["results"]:
         (row["worst_cell"] or {}).pop("first_mean", None)
-    write_document(tmp_path / "e", old)
-    assert Evaluation.load(tmp_path / "e").episodes.equals(found.episodes)  # still readable
-    assert complete_evaluation(policies, tmp_path / "e", "gymdr report", silent).document == found.document
+    write_document(folder, old)
+    assert Evaluation.load(folder).episodes.equals(found.episodes)  # still readable
+    assert complete_evaluation(opened(run), folder, "gymdr report", silent).document == found.document
 
 
-def test_a_run_that_was_trained_anew_is_played_again(tmp_path: Path) -> None:
-    first = complete_evaluation(tiny_policies(tmp_path, "run"), tmp_path / "run/evaluation", "gymdr report", silent)
-    main(
-        ["train", "a2c", "--config", str(tmp_path / "run/config.json"), "--seed", "2", "--run-dir", str(tmp_path / "b")]
-    )
-    (tmp_path / "run").rename(tmp_path / "old")
-    (tmp_path / "b").rename(tmp_path / "run")
-    (tmp_path / "old/evaluation").rename(tmp_path / "run/evaluation")
-    policies = open_policies([open_run(str(tmp_path / "run"))])
-    found = complete_evaluation(policies, tmp_path / "run/evaluation", "gymdr report", silent)
+def test_a_run_that_was_trained_anew_is_played_again(run: Path, tmp_path: Path) -> None:
+    first = Evaluation.load(run / "evaluation")
+    main(["train", "a2c", "--config", str(run / "config.json"), "--seed", "2", "--run-dir", str(tmp_path / "b")])
+    run.rename(tmp_path / "old")
+    (tmp_path / "b").rename(run)
+    (tmp_path / "old/evaluation").rename(run / "evaluation")
+    found = complete_evaluation(opened(run), run / "evaluation", "gymdr report", silent)
     assert found.document["policies"][0]["digest"] != first.document["policies"][0]["digest"]
     assert found.returns("sobol: default").tolist() != first.returns("sobol: default").tolist()
 
 
 def test_a_run_that_was_trained_anew_on_other_draws_is_played_on_these(tmp_path: Path) -> None:
     train_tiny_run(tmp_path / "run", "--randomization", "default")
-    complete_evaluation(open_policies([open_run(str(tmp_path / "run"))]), tmp_path / "e", "gymdr report", silent)
+    complete_evaluation(opened(tmp_path / "run"), tmp_path / "e", "gymdr report", silent)
     train_tiny_run(tmp_path / "run", "--randomization", "wide", "--overwrite")
-    policies = open_policies([open_run(str(tmp_path / "run"))])
+    policies = opened(tmp_path / "run")
     (tmp_path / "e").rename(tmp_path / "run/evaluation")  # where another policy's may be
     found = complete_evaluation(policies, tmp_path / "run/evaluation", "gymdr report", silent)
     drawn = {form["name"]: form.get("randomization") for form in found.document["sets"]}
@@ -150,5 +166,5 @@ def test_a_run_that_was_trained_anew_on_other_draws_is_played_on_these(tmp_path:
 
 def test_an_environment_without_parameters_is_evaluated_as_it_is(tmp_path: Path) -> None:
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
-    found = complete_evaluation(open_policies([open_run(str(run))]), tmp_path / "e", "gymdr report", silent)
+    found = complete_evaluation(opened(run), tmp_path / "e", "gymdr report", silent)
     assert sets(found.document) == {"nominal": (1, 2)}
