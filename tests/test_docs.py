@@ -22,6 +22,7 @@ import pytest
 
 from gym_dr.cli import bench
 from gym_dr.cli.main import cli, main
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets
@@ -37,7 +38,9 @@ README = ROOT / "README.md"
 PAGES = pages()
 NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations/test_sb3.py runs it
 
+TINY_PPO = (*TINY, "--minibatches", "1")
 TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
+BUDGETS = {"a2c": TINY, "ppo": TINY_PPO, "reinforce": TINY_REINFORCE}
 
 NOT_RUN_HERE = ("pip install", *NOT_TYPED)
 
@@ -146,7 +149,7 @@ def run(line: str) -> None:
     if arguments[0] == "train":
         arguments = [a for a in arguments if a not in ("--updates", "--total-steps") and not re.fullmatch(r"\d{4,}", a)]
         arguments += ["--overwrite"]
-        arguments += TINY if "a2c" in arguments else TINY_REINFORCE
+        arguments += BUDGETS[arguments[1]]
         if line in SHOWN:  # it prints the evaluations
             arguments += ["--eval-episodes", "2"]
     if line in OF_FLIGHTS:  # a fit of landers takes half a minute, so it writes here what it has found once
@@ -166,14 +169,15 @@ def run(line: str) -> None:
     main(arguments)
 
 
-def shorten_episodes(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robots walk for 1,000 steps, which takes longer than all else in a tiny study."""
-    if env_id in gym.registry:  # its module may not be imported yet
-        limit = min(gym.registry[env_id].max_episode_steps or 50, 50)
-        monkeypatch.setattr(gym.registry[env_id], "max_episode_steps", limit)
+@pytest.fixture
+def short_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Landers hover and robots walk for 1,000 steps, which takes longer than all else in a command."""
+    for env_id in ENVIRONMENTS:
+        spec = gym.registry[env_id]
+        monkeypatch.setattr(spec, "max_episode_steps", min(spec.max_episode_steps or 50, 50))
 
 
-@pytest.mark.usefixtures("seeds_in_this_process")
+@pytest.mark.usefixtures("seeds_in_this_process", "short_episodes")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_runs_and_writes_what_it_names(
     line: str,
@@ -190,8 +194,6 @@ def test_a_command_runs_and_writes_what_it_names(
         request.getfixturevalue("full_pictures")
     if line.startswith("gymdr study") or (line.startswith("gymdr report") and "--output" in line):
         monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
-    if line.startswith("gymdr study"):
-        shorten_episodes(read_table(workplace / line.split()[2]).get("env", ""), monkeypatch)
     try:
         run(line)
     except SystemExit as stop:
@@ -257,6 +259,5 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
 def test_every_example_configuration_trains(path: Path, tmp_path: Path) -> None:
     algorithm = path.stem.rpartition("_")[2]
-    tiny = TINY if algorithm == "a2c" else TINY_REINFORCE
-    main(["train", algorithm, "--config", str(path), *tiny, "--run-dir", str(tmp_path / "run")])
+    main(["train", algorithm, "--config", str(path), *BUDGETS[algorithm], "--run-dir", str(tmp_path / "run")])
     assert (tmp_path / "run" / "training.png").is_file()
