@@ -68,7 +68,7 @@ def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int =
     """
     import plotly.graph_objects as go  # heavy
 
-    shared = {  # given at once, since every later change of a figure takes as long as making it
+    shared = {
         "template": {},
         "height": height,
         "margin": {"l": 10, "r": 10, "t": 60, "b": 10},  # room for buttons and legend at the top
@@ -77,4 +77,5 @@ def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int =
         "yaxis": {"title": {"text": y}},
         "hovermode": "closest",
     }
-    return go.Figure(data=list(traces), layout=shared).update_layout(**layout)
+    # merged before the figure is made, since a change of a figure takes as long as making it
+    return go.Figure(data=list(traces), layout=go.Layout(shared).update(layout))
