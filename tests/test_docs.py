@@ -7,12 +7,10 @@ runs README and the tutorials with their whole budgets, in a fresh environment, 
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +20,7 @@ import pytest
 
 from gym_dr.cli import bench
 from gym_dr.cli.main import cli, main
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets
@@ -37,7 +36,9 @@ README = ROOT / "README.md"
 PAGES = pages()
 NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations/test_sb3.py runs it
 
+TINY_PPO = (*TINY, "--minibatches", "1")
 TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
+BUDGETS = {"a2c": TINY, "ppo": TINY_PPO, "reinforce": TINY_REINFORCE}
 
 NOT_RUN_HERE = ("pip install", *NOT_TYPED)
 
@@ -46,6 +47,18 @@ FIRST_READ = [README, ROOT / "docs" / "start.md", *TUTORIALS]  # whose readers h
 PROGRAMS = [page for page in PAGES if page.name not in NEEDS_MORE and blocks(page, "python")]
 
 
+@pytest.fixture
+def short_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Landers hover and robots walk for 1,000 steps, which takes longer than all else on a page.
+
+    A page counts the 200 steps of a pendulum.
+    """
+    for spec in map(gym.spec, ENVIRONMENTS):
+        if spec.max_episode_steps is None or spec.max_episode_steps > 200:
+            monkeypatch.setattr(spec, "max_episode_steps", 50)
+
+
+@pytest.mark.usefixtures("short_episodes")
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -146,7 +159,7 @@ def run(line: str) -> None:
     if arguments[0] == "train":
         arguments = [a for a in arguments if a not in ("--updates", "--total-steps") and not re.fullmatch(r"\d{4,}", a)]
         arguments += ["--overwrite"]
-        arguments += TINY if "a2c" in arguments else TINY_REINFORCE
+        arguments += BUDGETS[arguments[1]]
         if line in SHOWN:  # it prints the evaluations
             arguments += ["--eval-episodes", "2"]
     if line in OF_FLIGHTS:  # a fit of landers takes half a minute, so it writes here what it has found once
@@ -166,14 +179,7 @@ def run(line: str) -> None:
     main(arguments)
 
 
-def shorten_episodes(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robots walk for 1,000 steps, which takes longer than all else in a tiny study."""
-    if env_id in gym.registry:  # its module may not be imported yet
-        limit = min(gym.registry[env_id].max_episode_steps or 50, 50)
-        monkeypatch.setattr(gym.registry[env_id], "max_episode_steps", limit)
-
-
-@pytest.mark.usefixtures("seeds_in_this_process")
+@pytest.mark.usefixtures("seeds_in_this_process", "short_episodes")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_runs_and_writes_what_it_names(
     line: str,
@@ -190,8 +196,6 @@ def test_a_command_runs_and_writes_what_it_names(
         request.getfixturevalue("full_pictures")
     if line.startswith("gymdr study") or (line.startswith("gymdr report") and "--output" in line):
         monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
-    if line.startswith("gymdr study"):
-        shorten_episodes(read_table(workplace / line.split()[2]).get("env", ""), monkeypatch)
     try:
         run(line)
     except SystemExit as stop:
@@ -211,21 +215,20 @@ def test_the_pages_show_every_command_of_the_command_line() -> None:
     assert shown_commands == set(cli.list_commands(click.Context(cli)))
 
 
-def test_the_robot_of_the_page_runs_as_typed(tmp_path: Path) -> None:
+def test_the_robot_of_the_page_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs" / "environments" / "robots.md"
     (tmp_path / "cart.xml").write_text(blocks(page, "xml")[0])
-    shorter = "\nimport gymnasium\ngymnasium.spec('mine/Cart-v0').max_episode_steps = 50\n"
+    shorter = "\nimport gymnasium\ngymnasium.spec('mine/Cart-v0').max_episode_steps = 20\n"
     (tmp_path / "my_robot.py").write_text(blocks(page, "py")[0] + shorter)
     commands = "\n".join(blocks(page, "console"))
     lines = re.findall(r"^gymdr (.*)", commands, flags=re.MULTILINE)
-    small = {"train": " --updates 2 --eval-episodes 2", "evaluate": " --episodes 1", "play": " --episodes 1"}
-    typed = [line + small.get(line.split()[0], "") for line in lines]
-    # in a process of its own, since the module registers an environment
-    program = "import shlex, sys; from gym_dr.cli.main import main; [main(shlex.split(line)) for line in sys.argv[1:]]"
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), "."])}
-    command = [sys.executable, "-c", program, *typed]
-    result = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    small = {"train": [*TINY_PPO, "--eval-episodes", "2"], "evaluate": ["--episodes", "1"], "play": ["--episodes", "1"]}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(".")  # "export PYTHONPATH=."
+    monkeypatch.delitem(sys.modules, "my_robot", raising=False)
+    with forgotten_afterwards():
+        for name, *arguments in map(shlex.split, lines):
+            main([name, *arguments, *small.get(name, [])])
     assert lines
     assert (tmp_path / "cart.gif").stat().st_size > 1000
 
@@ -257,6 +260,5 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
 def test_every_example_configuration_trains(path: Path, tmp_path: Path) -> None:
     algorithm = path.stem.rpartition("_")[2]
-    tiny = TINY if algorithm == "a2c" else TINY_REINFORCE
-    main(["train", algorithm, "--config", str(path), *tiny, "--run-dir", str(tmp_path / "run")])
+    main(["train", algorithm, "--config", str(path), *BUDGETS[algorithm], "--run-dir", str(tmp_path / "run")])
     assert (tmp_path / "run" / "training.png").is_file()

@@ -35,6 +35,7 @@ from gym_dr.randomization.sampler import SAMPLERS, FinishedEpisode, ParamSampler
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import ALGORITHMS
 from tests.pages import ROOT, blocks
+from tests.sources import PACKAGE, nodes_of
 from tests.test_docs import PAGES
 
 DOCS = ROOT / "docs"
@@ -459,13 +460,12 @@ def test_no_page_counts_the_lines_of_a_file() -> None:
 
 def sentences(module: Path) -> list[str]:
     """The texts in a module; what an f-string inserts is left out."""
-    nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [node.value for node in nodes_of(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
 
 
 def test_the_messages_of_the_page_on_troubles_are_those_of_the_code() -> None:
     page = (DOCS / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
-    modules = [*(ROOT / "gym_dr").rglob("*.py"), Path(inspect.getfile(gym.make))]
+    modules = [*PACKAGE.rglob("*.py"), Path(inspect.getfile(gym.make))]
     known = [text for module in modules for text in sentences(module)]
     messages = re.findall(r"^\*\*`([^`]+)`", page, re.MULTILINE)
     assert len(messages) > 5

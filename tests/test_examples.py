@@ -28,8 +28,6 @@ from tests.experiments.study_sample import tiny_study
 from tests.pages import blocks
 from tests.registered import forgotten_afterwards
 
-pytestmark = pytest.mark.usefixtures("full_pictures")
-
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -190,7 +188,7 @@ def test_the_tuning_is_possible_and_says_what_it_says() -> None:
     assert (tuning.seeds, tuning.trials, tuning.cells.name) == ((1001, 1002), 20, "training")
 
 
-@pytest.mark.usefixtures("seeds_in_this_process")
+@pytest.mark.usefixtures("seeds_in_this_process", "full_pictures")
 @pytest.mark.parametrize(
     "name", ["algorithms", *(pytest.param(name, marks=pytest.mark.slow) for name in ("width", "hopper"))]
 )

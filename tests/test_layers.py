@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "gym_dr"
+from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
@@ -32,12 +32,6 @@ ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 def layer_of(module: str) -> str:
     return module.split(".")[1]
-
-
-@cache
-def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """Everything in a file's code."""
-    return tuple(ast.walk(ast.parse(path.read_text())))
 
 
 @cache
@@ -83,16 +77,15 @@ ENGINE_WORDS = ("mujoco", "box2d", "cartpole", "cart_pole")
 
 def words_of(path: Path) -> set[str]:
     """Names and texts in a file's code; docstrings, whose examples may name environments, are left out."""
-    tree = ast.parse(path.read_text())
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
     found = set(imports_of(path))
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             found.add(node.value)
         elif isinstance(node, ast.Name | ast.Attribute):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "gym_dr"
+from tests.sources import PACKAGE, nodes_of
 
 # patterns: name -> the folders in which files of the same form define it; elsewhere it may not be defined at all
 PATTERNS = {
@@ -23,9 +22,9 @@ PATTERNS = {
 }
 
 
-def defined_in(source: str) -> Iterator[str]:
+def defined_in(module: ast.AST) -> Iterator[str]:
     """Public classes and type aliases at the top of a module: CamelCase, unlike constants and type variables."""
-    for node in ast.parse(source).body:
+    for node in ast.iter_child_nodes(module):
         names: list[str] = []
         if isinstance(node, ast.ClassDef):
             names = [node.name]
@@ -36,11 +35,11 @@ def defined_in(source: str) -> Iterator[str]:
         yield from (name for name in names if name[0].isupper() and not name.isupper())
 
 
-def shared(sources: dict[str, str]) -> dict[str, list[str]]:
+def shared(modules: dict[str, ast.AST]) -> dict[str, list[str]]:
     """Name -> the files that define it, for names with several, except where it is a pattern."""
     places: dict[str, list[str]] = defaultdict(list)
-    for path, source in sources.items():
-        for name in dict.fromkeys(defined_in(source)):
+    for path, module in modules.items():
+        for name in dict.fromkeys(defined_in(module)):
             places[name].append(path)
     for name, folders in PATTERNS.items():
         inside = [path for path in places[name] if path.startswith(tuple(f"{folder}/" for folder in folders))]
@@ -50,8 +49,8 @@ def shared(sources: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_no_class_or_type_is_defined_by_two_modules() -> None:
-    sources = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
-    assert shared(sources) == {}
+    modules = {path.relative_to(PACKAGE).as_posix(): nodes_of(path)[0] for path in sorted(PACKAGE.rglob("*.py"))}
+    assert shared(modules) == {}
 
 
 def test_classes_and_aliases_of_the_same_name_are_found() -> None:
@@ -62,11 +61,13 @@ def test_classes_and_aliases_of_the_same_name_are_found() -> None:
         "envs/mujoco/d.py": "class Params: ...\n",
         "envs/box2d/lunar_lander/e.py": "State = int\n",
     }
-    assert shared(sources) == {"Table": ["runs/a.py", "runs/b.py"]}
-    assert set(shared({**sources, "runs/f.py": "class Params: ...\n"})) == {"Table", "Params"}  # outside its folders
+    modules: dict[str, ast.AST] = {path: ast.parse(source) for path, source in sources.items()}
+    assert shared(modules) == {"Table": ["runs/a.py", "runs/b.py"]}
+    elsewhere = {"runs/f.py": ast.parse("class Params: ...\n")}  # outside its folders
+    assert set(shared({**modules, **elsewhere})) == {"Table", "Params"}
 
 
 def test_every_pattern_is_one() -> None:
     """A name that a single module defines needs no exception."""
-    defined = [name for path in PACKAGE.rglob("*.py") for name in set(defined_in(path.read_text()))]
+    defined = [name for path in PACKAGE.rglob("*.py") for name in set(defined_in(nodes_of(path)[0]))]
     assert {name for name in PATTERNS if defined.count(name) < 2} == set()

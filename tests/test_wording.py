@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import json
 import re
@@ -26,8 +25,8 @@ from gym_dr.wording import addressing, at_command_line, counted, either, how_to_
 from tests.cli.command import gymdr, refused
 from tests.evaluation.tiny_run import train_tiny_run
 from tests.experiments.study_sample import tiny
+from tests.sources import PACKAGE, nodes_of
 
-PACKAGE = Path(gym_dr.__file__).parent
 LANDER = "gym_dr/LunarLanderDR-v3"
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
@@ -201,15 +200,9 @@ def test_a_noun_is_in_the_plural_unless_there_is_one(number: int, text: str) -> 
 # the code
 
 
-@functools.cache
-def nodes(path: Path) -> list[ast.AST]:
-    """All parts of a file's code."""
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-
-
 def literals(path: Path) -> Iterator[tuple[ast.AST, str]]:
     """Texts in a file's code, also parts of f-strings, with the call that they are an argument of; no docstrings."""
-    for parent in nodes(path):
+    for parent in nodes_of(path):
         for node in ast.iter_child_nodes(parent):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and not isinstance(parent, ast.Expr):
                 yield parent, node.value
@@ -217,7 +210,7 @@ def literals(path: Path) -> Iterator[tuple[ast.AST, str]]:
 
 def calls(path: Path, *names: str) -> set[int]:
     """The lines of calls of functions."""
-    found = [node for node in nodes(path) if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names]
+    found = [node for node in nodes_of(path) if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names]
     return {line for call in found for line in range(call.lineno, (call.end_lineno or call.lineno) + 1)}
 
 
@@ -246,7 +239,7 @@ def test_every_keyword_that_a_message_spells_is_one() -> None:
     known |= set(A2CConfig.__dataclass_fields__) | set(DistillConfig.__dataclass_fields__)
     spelt = set()
     for path in BELOW:
-        for node in nodes(path):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "spelled" and node.args:
                 spelt |= {n.value for n in [node.args[0]] if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     assert spelt

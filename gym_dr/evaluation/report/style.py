@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.arrays import Array
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 SERIES = ("#1f83c4", "#d9601a", "#0f9d76", "#c4709e", "#b98a12", "#7a7f87")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # distinguishable without colors
 HEIGHT = 400  # pixels
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 def series(index: int) -> tuple[str, str]:
@@ -58,38 +56,26 @@ def parameter_axis(comparison: Comparison, name: str, bins: Bins, **options: Any
     return axis
 
 
-def new_figure(
-    traces: Sequence[Any],
-    *,
-    x: str = "",
-    y: str = "",
-    height: int = HEIGHT,
-    margin_t: int = 60,
-    xaxis: Mapping[str, Any] = NO_OPTIONS,
-    yaxis: Mapping[str, Any] = NO_OPTIONS,
-    **layout: Any,
-) -> go.Figure:
+def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int = HEIGHT, **layout: Any) -> go.Figure:
     """A figure without colors for text and axes, which the page's script sets.
 
     Args:
         traces: Plotly traces.
-        x: Title of the x axis, as ``plain`` text, unless ``xaxis`` has one.
-        y: Title of the y axis, unless ``yaxis`` has one.
+        x: Title of the x axis, as ``plain`` text, unless ``layout`` has one.
+        y: Title of the y axis.
         height: Pixels; the width is that of the page.
-        margin_t: Pixels above the plot, where buttons and the legend are.
-        xaxis: Plotly options of the x axis.
-        yaxis: Plotly options of the y axis.
-        layout: Other Plotly layout options.
+        layout: Plotly layout options.
     """
     import plotly.graph_objects as go  # heavy
 
-    shared = {  # all at once, since every later change of a figure takes longer than making it
+    shared = {
         "template": {},
         "height": height,
-        "margin": {"l": 10, "r": 10, "t": margin_t, "b": 10},
+        "margin": {"l": 10, "r": 10, "t": 60, "b": 10},  # room for buttons and legend at the top
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "xaxis": {"title": {"text": x}, **xaxis},
-        "yaxis": {"title": {"text": y}, **yaxis},
+        "xaxis": {"title": {"text": x}},
+        "yaxis": {"title": {"text": y}},
         "hovermode": "closest",
     }
-    return go.Figure(data=list(traces), layout={**shared, **layout})
+    # merged before the figure is made, since a change of a figure takes as long as making it
+    return go.Figure(data=list(traces), layout=go.Layout(shared).update(layout))
