@@ -55,7 +55,9 @@ def test_disabled_it_is_unknown(example: Installed) -> None:
     assert "Unknown algorithm 'cem'" in result.err
 
 
-def test_a_run_of_it_is_refused_where_it_is_missing_with_the_file_that_names_it(example: Installed, trained: Path) -> None:
+def test_a_run_of_it_is_refused_where_it_is_missing_with_the_file_that_names_it(
+    example: Installed, trained: Path
+) -> None:
     result = example.gymdr("evaluate", trained, GYMDR_DISABLE_PLUGINS="cem")
     assert result.code == 2
     assert f"{trained / 'config.json'}: Unknown algorithm 'cem'" in result.err
