@@ -148,11 +148,16 @@ def assert_learned_is_done(agent: ActorCritic, sequences: Any) -> None:
 
 
 HOW = ["played in one call", "stepped", "by torch", "too large to be compiled"]
+LEARNED = [
+    # every pair of an actor, a way and a variant is among a third of the cases
+    pytest.param(name, how, variant, marks=[] if (i + j - k) % 3 == 0 else [pytest.mark.slow])
+    for i, name in enumerate(ACTORS)
+    for j, how in enumerate(HOW)
+    for k, variant in enumerate(VARIANTS)
+]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("name", ACTORS)
+@pytest.mark.parametrize(("name", "how", "variant"), LEARNED)
 def test_before_an_update_the_learner_finds_the_probabilities_and_values_of_acting(
     name: str, how: str, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,8 +356,22 @@ LEARNING: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("mask", [False, True], ids=["all steps", "masked"])
-@pytest.mark.parametrize("name", LEARNING)
+MASKED = ("discrete", "continuous", "normalized")  # the others are slow: a mask goes through the same code
+
+
+@pytest.mark.parametrize(
+    ("name", "mask"),
+    [
+        pytest.param(
+            name,
+            mask,
+            id=f"{name}-{'masked' if mask else 'all steps'}",
+            marks=[pytest.mark.slow] if mask and name not in MASKED else [],
+        )
+        for name in LEARNING
+        for mask in (False, True)
+    ],
+)
 def test_compiled_gradients_through_time_are_those_of_torch(
     name: str, mask: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
