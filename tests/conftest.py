@@ -32,6 +32,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """What tests write need not outlive a loss of power, and waiting for the disk takes minutes in all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set

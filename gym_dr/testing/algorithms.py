@@ -70,7 +70,7 @@ class AlgorithmCase:
         if self.imitates is not None:
             taught = path.parent / f"teacher-{env_id.replace('/', '-')}"
             if not taught.exists():
-                self.imitates.train(taught, env_id)
+                self.imitates.train(taught, env_id, **options)
             options = {"teacher": str(taught), **options}
         settings = {"env": env_id, "num_envs": 8, "eval_episodes": 0}
         config = build_config(self.algorithm, {**settings, **self.options, **options}, randomization="none")
