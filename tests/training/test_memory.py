@@ -495,12 +495,13 @@ class Cue(gym.Env[Any, Any]):
         return observation, float(asked and action == self.cue), asked, False, {}
 
 
-TRAININGS: dict[str, tuple[Callable[..., None], Any]] = {
-    "ppo": (ppo.train, replace(CONFIG, updates=25, rollout_steps=40, sequence_length=20, entropy_coef=0.01)),
+TRAININGS: dict[str, tuple[Callable[..., None], int, Any]] = {
+    "ppo": (ppo.train, 16, replace(CONFIG, updates=25, rollout_steps=40, sequence_length=20, entropy_coef=0.01)),
     "a2c": (
         a2c.train,
+        8,
         A2CConfig(
-            updates=90,
+            updates=60,
             rollout_steps=40,
             sequence_length=20,
             hidden_sizes=(8,),
@@ -508,6 +509,9 @@ TRAININGS: dict[str, tuple[Callable[..., None], Any]] = {
             memory_size=6,
             actor_lr=0.02,
             critic_lr=0.02,
+            gamma=0.9,
+            gae_lambda=0.9,
+            entropy_coef=0.0,
         ),
     ),
 }
@@ -515,9 +519,9 @@ TRAININGS: dict[str, tuple[Callable[..., None], Any]] = {
 
 @pytest.mark.parametrize("name", TRAININGS)
 def test_it_learns_to_answer_what_it_was_shown_before(name: str) -> None:
-    train, config = TRAININGS[name]
-    session = FakeSession("", num_envs=16)
-    session._make = lambda: gym.vector.SyncVectorEnv([Cue] * 16)
+    train, num_envs, config = TRAININGS[name]
+    session = FakeSession("")
+    session._make = lambda: gym.vector.SyncVectorEnv([Cue] * num_envs)
     train(session, config)
     assert np.mean([episode.episode_return for episode in session.episodes[-200:]]) > 0.95  # half without memory
     assert sum(parameter.numel() for parameter in session.state["actor"].values()) < SMALL
