@@ -32,15 +32,24 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """What tests write need not outlive a loss of power, so that no test waits for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 def leave_empty(patch: pytest.MonkeyPatch) -> None:
-    """Has every picture be an empty one, and that of a run be written without anything being drawn for it."""
+    """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
+    from gym_dr.evaluation.growth import read_growth, read_updates
     from gym_dr.evaluation.plots import read_metrics
     from gym_dr.runs.durable import write_atomically
 
-    draw, empty = Figure.savefig, io.BytesIO()
-    draw(Figure(figsize=(1, 1)), empty)
+    draw, picture = Figure.savefig, io.BytesIO()
+    draw(Figure(figsize=(1, 1)), picture)
 
     def save(figure: Any, *args: Any, **kwargs: Any) -> None:
         draw(Figure(figsize=(1, 1)), *args, **kwargs)
@@ -48,13 +57,19 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     def plot_training(folders: Any, path: Path) -> None:
         for folder in folders:
             read_metrics(folder)
-        write_atomically(path, empty.getvalue())
+        write_atomically(path, picture.getvalue())
+
+    def plot_growth(folder: Any, config: Any, path: Path) -> None:
+        read_updates(folder)
+        if read_growth(folder, config):
+            write_atomically(path, picture.getvalue())
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
     one_run = sys.modules.get("gym_dr.experiments.one_run")  # where it is not loaded, few runs are trained
     if one_run is not None:
         patch.setattr(one_run, "plot_training", plot_training)
+        patch.setattr(one_run, "plot_growth", plot_growth)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,13 +13,14 @@ from gym_dr.envs.mujoco.robots import ROBOTS
 from gym_dr.randomization.presets import PRESETS
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.registry import Registry
+from gym_dr.runs.loggers import LOGGERS
 from gym_dr.training.registry import ALGORITHMS
 
 
 @contextlib.contextmanager
 def forgotten_afterwards() -> Iterator[None]:
     """Takes back what a block registers."""
-    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, ROBOTS)
+    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, ROBOTS, LOGGERS)
     before, registered = [dict(registry._entries) for registry in registries], dict(gym.registry)
     try:
         yield

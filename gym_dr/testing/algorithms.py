@@ -70,9 +70,9 @@ class AlgorithmCase:
         if self.imitates is not None:
             taught = path.parent / f"teacher-{env_id.replace('/', '-')}"
             if not taught.exists():
-                self.imitates.train(taught, env_id)
+                self.imitates.train(taught, env_id, **options)
             options = {"teacher": str(taught), **options}
-        settings = {"env": env_id, "num_envs": 8, "checkpoint_every": 2, "eval_episodes": 0}
+        settings = {"env": env_id, "num_envs": 8, "eval_episodes": 0}
         config = build_config(self.algorithm, {**settings, **self.options, **options}, randomization="none")
         resume = path.exists()
         folder = RunFolder.open(path) if resume else RunFolder.create(path, config.to_json(), overwrite=False)
@@ -123,12 +123,13 @@ def it_learns_what_is_trivial_and_its_policy_takes_any_number_of_observations(ca
 
 
 def a_run_that_was_cut_resumes_bit_for_bit(case: AlgorithmCase, path: Path) -> None:
+    short = {"updates": 4, "checkpoint_every": 2}
     for i, env_id in enumerate(BANDITS):
-        whole = case.train(path / f"whole-{i}", env_id, updates=4)
+        whole = case.train(path / f"whole-{i}", env_id, **short)
         for cut_at in (1, 2):  # before the first checkpoint and after it
             cut = path / f"cut-{i}-{cut_at}"
-            case.train(cut, env_id, cut_at=cut_at, updates=4)
-            resumed = case.train(cut, env_id, updates=4)
+            case.train(cut, env_id, cut_at=cut_at, **short)
+            resumed = case.train(cut, env_id, **short)
             assert rows(resumed.metrics) == rows(whole.metrics)
             assert rows(resumed.draws) == rows(whole.draws)
             assert_same(load_newest(resumed)["state"], load_newest(whole)["state"])

@@ -10,6 +10,7 @@ import torch
 from numba import njit
 
 from gym_dr.compiled import gru
+from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.gru import ActingMemory, TrainedMemory
 from gym_dr.compiled.options import ENTRY, RUNTIME
 from gym_dr.training.memory import GRUMemory
@@ -32,6 +33,10 @@ def unroll(memory: Any, weights: Any, length: int, first: Any, starts: Any) -> N
 @njit(**ENTRY | RUNTIME)
 def unroll_backward(memory: Any, weights: Any, gradient: Any, length: int, n: int, starts: Any) -> None:
     gru.unroll_backward(memory, weights, gradient, length, n, starts)
+
+
+for function in (features_of, unroll, unroll_backward):
+    cache_on_disk(function, "tests of the compiled gru")
 
 
 def torch_memory() -> GRUMemory:

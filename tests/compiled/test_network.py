@@ -11,6 +11,7 @@ from numba import njit
 from torch import nn
 
 from gym_dr.compiled import network
+from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.network import Network, Trained
 from gym_dr.compiled.options import ENTRY, RUNTIME
 
@@ -37,6 +38,10 @@ def step(trained: Any, max_norm: float, lr: float, steps: int) -> None:
 @njit(**ENTRY)
 def softplus(x: Any) -> Any:
     return network.softplus(x)
+
+
+for function in (outputs_of, gradient_of_the_sum, step, softplus):
+    cache_on_disk(function, "tests of the compiled network")
 
 
 def torch_network(tanh: bool) -> nn.Sequential:

@@ -7,15 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from gym_dr.plugins.loading import load_plugins
+from tests.cli.command import Result, gymdr
+from tests.registered import forgotten_afterwards
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def load(name: str) -> ModuleType:
@@ -30,17 +32,39 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def install(name: str, tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """Installs an example; returns what runs gymdr in a process of its own, where it is installed."""
+@dataclass(frozen=True)
+class Installed:
+    """An example, installed into a folder of its own."""
+
+    site: Path
+
+    def gymdr(self, *args: str | Path, **env: str) -> Result:
+        """``gymdr ARGS`` in this process, which finds the example as an installed package and forgets it again."""
+        with forgotten_afterwards(), pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(self.site))
+            for name in [name for name in sys.modules if name.startswith("gym_dr_")]:  # that were loaded elsewhere
+                patch.delitem(sys.modules, name)
+            for name, value in env.items():
+                patch.setenv(name, value)
+            load_plugins.cache_clear()
+            try:
+                return gymdr(*args)
+            finally:
+                load_plugins.cache_clear()
+
+    def gymdr_alone(self, *args: str | Path) -> Result:
+        """``gymdr ARGS`` in a process of its own, as users run it."""
+        path = os.pathsep.join(filter(None, [str(self.site), os.environ.get("PYTHONPATH")]))
+        command = [sys.executable, "-c", "from gym_dr.cli.main import main; main()", *map(str, args)]
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+
+def install(name: str, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Installs an example with pip."""
     source, site = tmp_path_factory.mktemp("source") / name, tmp_path_factory.mktemp("site")
     shutil.copytree(EXAMPLES / name, source)  # so that building writes nothing into the repository
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index"]
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--no-compile"]
     installed = subprocess.run([*pip, "--target", str(site), str(source)], capture_output=True, text=True)
     assert installed.returncode == 0, installed.stderr
-
-    def run(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
-        command = [sys.executable, "-c", "from gym_dr.cli.main import main; main()", *map(str, args)]
-        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path, **env}, capture_output=True, text=True)
-
-    return run
+    return Installed(site)

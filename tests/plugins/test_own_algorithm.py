@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.installed import Command, install
+from tests.plugins.installed import Installed, install
 
 
 @pytest.fixture(scope="module")
-def gymdr(tmp_path_factory: pytest.TempPathFactory) -> Command:
+def example(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return install("own_algorithm", tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def trained(gymdr: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(example: Installed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cem") / "run"
     budget = ["--updates", "2", "--num-envs", "2", "--population", "3", "--elite", "2", "--eval-episodes", "2"]
-    result = gymdr("train", "cem", *budget, "--run-dir", folder)
-    assert result.returncode == 0, result.stderr
+    result = example.gymdr("train", "cem", *budget, "--run-dir", folder)
+    assert result.code == 0, result.err
     return folder
 
 
-def test_the_plugin_is_listed_with_its_package(gymdr: Command) -> None:
-    assert "gym-dr-cem 0.1.0" in gymdr("list", "plugins").stdout
+def test_the_plugin_is_listed_with_its_package(example: Installed) -> None:
+    assert "gym-dr-cem 0.1.0" in example.gymdr_alone("list", "plugins").out
 
 
 def test_it_trains_into_a_complete_run_folder(trained: Path) -> None:
@@ -44,18 +44,20 @@ def test_its_policy_is_evaluated(trained: Path) -> None:
     assert [(row["set"], row["episodes"]) for row in results] == [("nominal", 2), ("training", 2)]
 
 
-def test_an_impossible_value_is_refused_like_one_of_gym_dr(gymdr: Command, tmp_path: Path) -> None:
-    result = gymdr("train", "cem", "--elite", "99", "--run-dir", tmp_path / "run")
-    assert (result.returncode, result.stderr) == (2, "Error: elite: expected from 1 to population (40), got 99.\n")
+def test_an_impossible_value_is_refused_like_one_of_gym_dr(example: Installed, tmp_path: Path) -> None:
+    result = example.gymdr("train", "cem", "--elite", "99", "--run-dir", tmp_path / "run")
+    assert (result.code, result.err) == (2, "Error: elite: expected from 1 to population (40), got 99.\n")
 
 
-def test_disabled_it_is_unknown(gymdr: Command) -> None:
-    result = gymdr("train", "cem", GYMDR_DISABLE_PLUGINS="cem")
-    assert result.returncode == 2
-    assert "Unknown algorithm 'cem'" in result.stderr
+def test_disabled_it_is_unknown(example: Installed) -> None:
+    result = example.gymdr("train", "cem", GYMDR_DISABLE_PLUGINS="cem")
+    assert result.code == 2
+    assert "Unknown algorithm 'cem'" in result.err
 
 
-def test_a_run_of_it_is_refused_where_it_is_missing_with_the_file_that_names_it(gymdr: Command, trained: Path) -> None:
-    result = gymdr("evaluate", trained, GYMDR_DISABLE_PLUGINS="cem")
-    assert result.returncode == 2
-    assert f"{trained / 'config.json'}: Unknown algorithm 'cem'" in result.stderr
+def test_a_run_of_it_is_refused_where_it_is_missing_with_the_file_that_names_it(
+    example: Installed, trained: Path
+) -> None:
+    result = example.gymdr("evaluate", trained, GYMDR_DISABLE_PLUGINS="cem")
+    assert result.code == 2
+    assert f"{trained / 'config.json'}: Unknown algorithm 'cem'" in result.err

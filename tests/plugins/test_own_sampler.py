@@ -11,27 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.installed import Command, install
+from tests.plugins.installed import Installed, install
 
 BUDGET = ["--updates", "6", "--num-envs", "16", "--rollout-steps", "32", "--hidden-sizes", "8", "--eval-episodes", "0"]
 
 
 @pytest.fixture(scope="module")
-def gymdr(tmp_path_factory: pytest.TempPathFactory) -> Command:
+def example(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return install("own_sampler", tmp_path_factory)
 
 
-def test_the_sampler_is_listed_with_its_options(gymdr: Command) -> None:
-    listed = gymdr("list", "samplers").stdout
+def test_the_sampler_is_listed_with_its_options(example: Installed) -> None:
+    listed = example.gymdr_alone("list", "samplers").out
     assert "widening    Widens ranges at a constant rate" in listed
     assert "--widening-episodes 20000" in listed
-    assert "[widening] episodes until draws cover" in " ".join(gymdr("train", "a2c", "--help").stdout.split())
+    assert "[widening] episodes until draws cover" in " ".join(example.gymdr("train", "a2c", "--help").out.split())
 
 
-def test_it_widens_draws_in_a_training(gymdr: Command, tmp_path: Path) -> None:
+def test_it_widens_draws_in_a_training(example: Installed, tmp_path: Path) -> None:
     own = ["--sampler", "widening", "--widening-episodes", "20", "--start-width", "0.1"]
-    result = gymdr("train", "a2c", *BUDGET, *own, "--run-dir", tmp_path / "run", "--randomization", "wide")
-    assert result.returncode == 0, result.stderr
+    result = example.gymdr("train", "a2c", *BUDGET, *own, "--run-dir", tmp_path / "run", "--randomization", "wide")
+    assert result.code == 0, result.err
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["widening"] == {"start": "nominal", "start_width": 0.1, "widening_episodes": 20}
     with open(tmp_path / "run" / "sampler.csv", newline="") as file:
@@ -49,7 +49,7 @@ def test_it_widens_draws_in_a_training(gymdr: Command, tmp_path: Path) -> None:
     ],
 )
 def test_an_impossible_option_is_refused_like_one_of_gym_dr(
-    gymdr: Command, own: list[str], message: str, tmp_path: Path
+    example: Installed, own: list[str], message: str, tmp_path: Path
 ) -> None:
-    result = gymdr("train", "a2c", "--sampler", "widening", *own, "--run-dir", tmp_path / "run")
-    assert (result.returncode, result.stderr) == (2, f"Error: {message}\n")
+    result = example.gymdr("train", "a2c", "--sampler", "widening", *own, "--run-dir", tmp_path / "run")
+    assert (result.code, result.err) == (2, f"Error: {message}\n")

@@ -103,6 +103,7 @@ def run(args: list[str], prepare: Callable[[], None] = lambda: None, kill_after:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         prepare()
         code: Any = 1
         try:
@@ -152,6 +153,9 @@ def go_on(path: Path, train: list[str]) -> list[str]:
 def check(algorithm: str, points: int, seed: int, base: Path) -> int:
     """Returns how often a training was killed, at least once a point; exits with a message at the first difference."""
     random.seed(seed)
+    torch.set_num_threads(1)
+    if "growing" not in SAMPLERS:
+        SAMPLERS.add("growing", GROWING, "tests")
     whole = ["train", algorithm, *OPTIONS[algorithm], "--run-dir"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for draw in ("plot_training", "plot_growth"):  # pictures take longer than the training here
@@ -186,7 +190,5 @@ def check(algorithm: str, points: int, seed: int, base: Path) -> int:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    SAMPLERS.add("growing", GROWING, "tests")
     for name in sys.argv[4:]:
         print(check(name, int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]) / name))

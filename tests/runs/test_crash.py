@@ -7,8 +7,8 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,15 @@ from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from tests.cli.command import Result, gymdr, refused
-from tests.runs.kill_points import OPTIONS, result
+from tests.runs.kill_points import OPTIONS, check, result
 
 A2C = ("train", "a2c", *OPTIONS["a2c"], "--run-dir")
-ROOT = Path(__file__).parents[2]
 
 
 def kill(points: int, seed: int, base: Path, *algorithms: str) -> list[int]:
-    command = [sys.executable, "-m", "tests.runs.kill_points", str(points), str(seed), str(base), *algorithms]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return [int(count) for count in done.stdout.split()]
+    """Kills trainings in a process that is forked from this one, which has imported everything."""
+    with ProcessPoolExecutor(1) as pool:
+        return [pool.submit(check, name, points, seed, base / name).result() for name in algorithms]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks")

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import csv
+import multiprocessing
+import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from gym_dr.cli.main import main
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.workers.worker import Worker
 from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.sampler import SAMPLERS
@@ -229,29 +232,33 @@ def test_a_configuration_that_was_edited_is_refused_with_the_difference(tmp_path
     assert files(folder) == before
 
 
+def train_and_interrupt(folder: Path, said: Path) -> None:
+    """``gymdr train`` with worker processes, as a process of its own, which Ctrl-C reaches while it waits for them."""
+    os.setsid()
+    receive, calls = Worker.receive, []
+
+    def receive_and_interrupt(self: Worker, *args: Any) -> Any:
+        calls.append(args)
+        answer = receive(self, *args)
+        if len(calls) == 31:
+            os.killpg(0, signal.SIGINT)  # the whole group, as from a terminal
+        return answer
+
+    Worker.receive = receive_and_interrupt  # type: ignore[method-assign]
+    with open(said, "w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        os.dup2(file.fileno(), 2)
+        main(["train", "a2c", "--num-envs", "2", "--vectorization", "async", "--run-dir", str(folder)])
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are interrupted in another way here")
 def test_ctrl_c_ends_async_workers_without_a_word_from_them(tmp_path: Path) -> None:
-    # the interrupt reaches the whole group, as from a terminal, in the middle of waiting for the workers
-    program = f"""
-import os, signal
-from gym_dr.envs.workers.worker import Worker
-from gym_dr.cli.main import main
-receive = Worker.receive
-calls = []
-def receive_and_interrupt(self, *args):
-    calls.append(args)
-    answer = receive(self, *args)
-    if len(calls) == 31:
-        os.killpg(0, signal.SIGINT)
-    return answer
-Worker.receive = receive_and_interrupt
-main(["train", "a2c", "--num-envs", "2", "--vectorization", "async", "--run-dir", {str(tmp_path / "run")!r}])
-"""
-    command = [sys.executable, "-c", program]
-    result = subprocess.run(command, capture_output=True, text=True, start_new_session=True, timeout=60)
-    assert result.returncode == 130
-    assert "Traceback" not in result.stderr
-    assert "gymdr resume" in result.stderr
+    process = multiprocessing.Process(target=train_and_interrupt, args=(tmp_path / "run", tmp_path / "said"))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 130
+    said = (tmp_path / "said").read_text()
+    assert "Traceback" not in said
+    assert "gymdr resume" in said
 
 
 @pytest.fixture
