@@ -26,8 +26,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish() -> None:
-    """Spares the garbage collector, and processes that are forked, the many objects of modules and collected tests."""
+@pytest.fixture(scope="module", autouse=True)
+def few_objects_to_collect() -> None:
+    """Spares the garbage collector, and forked processes, which collect too, what was there before the tests of a file.
+
+    That is modules, compiled code and the tests themselves: a collection of all of it takes half a second.
+    """
     gc.collect()
     gc.freeze()
 

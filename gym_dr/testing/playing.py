@@ -76,6 +76,8 @@ def assert_same(left: Any, right: Any, tolerance: float = 0.0, path: str = "") -
     else:
         left, right = np.asarray(left), np.asarray(right)
         assert (left.dtype, left.shape) == (right.dtype, right.shape), (path, left.dtype, right.dtype)
+        if left.tobytes() == right.tobytes():  # as nearly always; numpy's functions take a hundred times as long
+            return
         if left.dtype.kind == "U":
             assert left.tolist() == right.tolist(), path
         else:

@@ -28,9 +28,19 @@ OWN = {
     "a_state_of_some_sub_environments_leaves_the_others_alone",
     "a_single_environment_goes_on_from_a_state_or_says_why_not",
 }
-# Worker processes are Gymnasium's: every contract for the very first id, and this one for the first of each module; the
-# others are slow.
+# Worker processes are Gymnasium's: this contract for the first id of each module, and for the very first one these too,
+# which are about what we send to the processes; the others are slow.
 SAME = "everything_is_as_in_a_sync_environment"
+SENT = {
+    SAME,
+    "exact_values_hold_for_one_episode_and_options_are_left_alone",
+    "pins_hold_from_the_next_reset_until_they_are_handed_back",
+    "masks_choose_what_is_pinned_and_what_is_reset",
+    "impossible_values_masks_and_seeds_change_nothing",
+    "impossible_actions_change_nothing",
+    "pushes_change_what_comes_where_they_reach_the_environment",
+    "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
+}
 
 
 def cells() -> list[Any]:
@@ -42,7 +52,7 @@ def cells() -> list[Any]:
             first = entry.id in FAMILIES.values()
             for contract in ENVIRONMENT_CONTRACTS[name]:
                 if name == "async":
-                    quick = entry == ENTRIES[0] or (first and contract.__name__ == SAME)
+                    quick = first and contract.__name__ in (SENT if entry == ENTRIES[0] else {SAME})
                 else:
                     quick = first or (name != "sync" and contract.__name__ in OWN)
                 marks: list[Any] = [] if quick else [pytest.mark.slow]

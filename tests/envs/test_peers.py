@@ -145,18 +145,20 @@ def plain(value: Any) -> Any:
     return value
 
 
-QUICK = (
-    "RecordEpisodeStatistics",
-    "NormalizeObservation",
-    "FilterObservation",
-)  # with worker processes; the others are slow
+# (wrapper, kind, mode) with worker processes; the others are slow
+QUICK = {("RecordEpisodeStatistics", "workers", mode) for mode in MODES} | {
+    ("RecordEpisodeStatistics", "async", AutoresetMode.NEXT_STEP),
+    ("NormalizeObservation", "workers", AutoresetMode.NEXT_STEP),
+    ("FilterObservation", "workers", AutoresetMode.NEXT_STEP),
+}
 
 NO_CV2 = importlib.util.find_spec("cv2") is None
 
 
-def marks(name: str, kind: str) -> list[pytest.MarkDecorator]:
+def marks(name: str, kind: str, mode: AutoresetMode) -> list[pytest.MarkDecorator]:
     found = []
-    if kind != "native" and name not in QUICK:
+    drawn_again = name == "HumanRendering" and mode != AutoresetMode.NEXT_STEP  # the same pictures take long
+    if drawn_again if kind == "native" else (name, kind, mode) not in QUICK:
         found.append(pytest.mark.slow)
     if name in ("ResizeObservation", "HumanRendering"):  # Gymnasium resizes pictures with OpenCV
         found.append(pytest.mark.skipif(NO_CV2, reason="opencv-python-headless is not installed"))
@@ -164,9 +166,10 @@ def marks(name: str, kind: str) -> list[pytest.MarkDecorator]:
 
 
 CELLS = [
-    pytest.param(name, kind, marks=marks(name, kind))
+    pytest.param(name, kind, mode, marks=marks(name, kind, mode), id=f"{name}-{kind}-{mode.value}")
     for name in WRAPPERS
     for kind in KINDS
+    for mode in MODES
     if kind != "sync" and not (kind == "native" and name in INNER)
 ]
 
@@ -174,8 +177,7 @@ CELLS = [
 # DtypeObservation makes a float64 Box of float32 bounds; Gymnasium's Box compares these with the greatest float64, and
 # that is infinite as a float32. Nothing is out of bounds there.
 @pytest.mark.filterwarnings(r"ignore:overflow encountered in cast:RuntimeWarning:gymnasium\.spaces\.box")
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-@pytest.mark.parametrize(("name", "kind"), CELLS)
+@pytest.mark.parametrize(("name", "kind", "mode"), CELLS)
 def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
     name: str, kind: str, mode: AutoresetMode
 ) -> None:
@@ -204,8 +206,15 @@ def test_wrappers_of_dicts_and_pictures_refuse_the_flat_observations_of_native_e
     envs.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        # processes are slow in two modes; ours are in all of them in tests/envs/workers
+        pytest.param(kind, mode, marks=pytest.mark.slow if kind in ("async", "workers") and mode != MODES[0] else ())
+        for kind in KINDS
+        for mode in MODES
+    ],
+)
 def test_the_same_seed_gives_the_same_again(kind: str, mode: AutoresetMode) -> None:
     runs = []
     for _ in range(2):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
+
+from gym_dr.testing import playing
 
 NAMES = (
     "InvertedPendulum",
@@ -36,19 +37,7 @@ def single(name: str, **kwargs: Any) -> Any:
 
 def assert_same(left: Any, right: Any, path: str = "") -> None:
     """Results of vector environments agree: keys, types, shapes, and values to 1e-9."""
-    if isinstance(left, dict):
-        assert left.keys() == right.keys(), (path, left.keys() ^ right.keys())
-        for key in left:
-            assert_same(left[key], right[key], f"{path}/{key}")
-    elif isinstance(left, tuple) or (isinstance(left, np.ndarray) and left.dtype == object):
-        for one, other in zip(left, right, strict=True):
-            assert_same(one, other, path)
-    elif left is None:
-        assert right is None, path
-    else:
-        left, right = np.asarray(left), np.asarray(right)
-        assert (left.dtype, left.shape) == (right.dtype, right.shape), (path, left.dtype, right.dtype)
-        np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=path)
+    playing.assert_same(left, right, 1e-9, path)
 
 
 def without_draws(info: dict[str, Any]) -> dict[str, Any]:
