@@ -18,14 +18,14 @@ from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from tests.cli.command import Result, gymdr, refused
+from tests.processes import training_processes
 from tests.runs.kill_points import OPTIONS, check, result
 
 A2C = ("train", "a2c", *OPTIONS["a2c"], "--run-dir")
 
 
 def kill(points: int, seed: int, base: Path, *algorithms: str) -> list[int]:
-    """Kills trainings in a process that is forked from this one, which has imported everything."""
-    with ProcessPoolExecutor(1) as pool:
+    with training_processes() as context, ProcessPoolExecutor(1, context) as pool:
         return [pool.submit(check, name, points, seed, base / name).result() for name in algorithms]
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import multiprocessing
 import os
 import signal
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from gym_dr.training.a2c import train
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
 from tests.plugins.parts.growing import GROWING
+from tests.processes import training_processes
 
 A2C = find_algorithm("a2c")
 UPDATES = 6
@@ -252,8 +252,9 @@ def train_and_interrupt(folder: Path, said: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are interrupted in another way here")
 def test_ctrl_c_ends_async_workers_without_a_word_from_them(tmp_path: Path) -> None:
-    process = multiprocessing.Process(target=train_and_interrupt, args=(tmp_path / "run", tmp_path / "said"))
-    process.start()
+    with training_processes() as context:
+        process = context.Process(target=train_and_interrupt, args=(tmp_path / "run", tmp_path / "said"))
+        process.start()
     process.join(60)
     assert process.exitcode == 130
     said = (tmp_path / "said").read_text()
