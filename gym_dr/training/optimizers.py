@@ -2,6 +2,8 @@
 
 The methods of torch's optimizers are marked as not for ``torch.compile``, and mark themselves when they are first
 called, for which they import it. Trainers compile no torch, so their optimizers have these methods without the marks.
+With the CUDA builds of torch, the compiler brings Triton along, which ends the process with a segmentation fault if a
+picture of a robot has been rendered in software before (Triton 3.7, Mesa 22): both have a copy of LLVM.
 """
 
 from __future__ import annotations

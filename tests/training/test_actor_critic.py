@@ -19,13 +19,14 @@ from gym_dr.training.api import TrainedNetworks
 from gym_dr.training.config import A2CConfig, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
 from gym_dr.training.normalization import NormalizeRewards
+from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
 from tests.training.rollouts import batch_of
 
 DEFAULTS: dict[str, Any] = {
     "hidden_sizes": (8,),
-    "make_optimizer": torch.optim.AdamW,
+    "make_optimizer": without_compiler(torch.optim.AdamW),
     "actor_lr": 0.4,
     "critic_lr": 0.8,
     "entropy_coef": 0.1,
@@ -119,7 +120,7 @@ def test_a_loss_or_gradient_that_is_not_finite_changes_nothing(broken: Callable[
 
 
 def test_a_weight_that_is_not_finite_is_no_update_that_could_be_skipped() -> None:
-    made = agent(make_optimizer=torch.optim.SGD, actor_lr=1e38)
+    made = agent(make_optimizer=without_compiler(torch.optim.SGD), actor_lr=1e38)
     with pytest.raises(TrainingError, match="A weight is not finite") as error:
         made.gradient_step(1e30 * loss_of(made))
     assert not isinstance(error.value, NotFiniteError)

@@ -11,6 +11,7 @@ import torch
 
 from gym_dr.training import a2c, actor_critic, reinforce
 from gym_dr.training.config import A2CConfig, ReinforceConfig
+from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import collect_episodes
 from tests.training.fake_session import FakeSession
 
@@ -26,9 +27,8 @@ def test_an_algorithm_on_the_old_loop_trains_as_a2c_does() -> None:
     shared_options, train_on_rollouts = old_name("shared_options"), old_name("train_on_rollouts")
 
     def make_agent(envs: Any, config: A2CConfig, seed: int, device: str) -> Any:
-        return actor_critic.ActorCritic(
-            envs, seed, device, make_optimizer=torch.optim.RMSprop, **shared_options(config)
-        )
+        optimizer = without_compiler(torch.optim.RMSprop)
+        return actor_critic.ActorCritic(envs, seed, device, make_optimizer=optimizer, **shared_options(config))
 
     config = replace(CONFIG, optimizer_eps=1e-8)  # torch's default
     old, new = FakeSession("CartPole-v1"), FakeSession("CartPole-v1")

@@ -17,6 +17,7 @@ from gym_dr.training.api import Algorithm, Policy, Session
 from gym_dr.training.batch import Batch, advantages_of, make_batch
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
+from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 from gym_dr.training.update import training_update
 
@@ -63,7 +64,7 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PolicyGradientConfig, see
         seed,
         device,
         hidden_sizes=(16,),
-        make_optimizer=torch.optim.Adam,
+        make_optimizer=without_compiler(torch.optim.Adam),
         actor_lr=config.lr,
         critic_lr=config.lr,
         entropy_coef=0.0,
