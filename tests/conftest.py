@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 def few_objects_to_collect() -> None:
     """Spares the garbage collector, and forked processes, which collect too, what was there before the tests of a file.
 
-    That is modules, compiled code and the tests themselves: a collection of all of it takes half a second.
+    That is modules, compiled code and the tests themselves: a collection of all of it takes long.
     """
     gc.collect()
     gc.freeze()

@@ -83,9 +83,9 @@ class ActorCritic:
     ) -> None:
         """Builds networks for the environment's spaces on ``device``. The seed determines weights and actions.
 
-        ``make_optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions,
-        ``reward_moments`` normalizes rewards, ``memory_size`` and ``sequence_length`` are 0 without memory, and
-        ``A2CConfig`` documents the other keywords.
+        ``make_optimizer`` makes the optimizer of each network (see ``without_compiler``), ``continuous`` is the actor
+        for continuous actions, ``reward_moments`` normalizes rewards, ``memory_size`` and ``sequence_length`` are 0
+        without memory, and ``A2CConfig`` documents the other keywords.
 
         Raises:
             ConfigError: The networks do not support the spaces.

@@ -1,4 +1,4 @@
-"""Torch's optimizers without torch's compiler, whose import takes as long as that of all else in torch.
+"""Torch's optimizers without torch's compiler, whose import takes nearly as long as that of the rest.
 
 The methods of torch's optimizers are marked as not for ``torch.compile``, and mark themselves when they are first
 called, for which they import it. Trainers compile no torch, so their optimizers have these methods without the marks.

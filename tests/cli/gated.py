@@ -24,7 +24,7 @@ def gated(*args, **kwargs):
     return function(*args, **kwargs)
 
 setattr(module, name, gated)
-if name != "plot_training" and sys.argv[2] != "record":  # which takes longer than the training
+if name != "plot_training":  # which takes longer than the training
     importlib.import_module("gym_dr.experiments.one_run").plot_training = lambda _, path: path.touch()
 main(sys.argv[2:])
 """

@@ -157,8 +157,11 @@ NO_CV2 = importlib.util.find_spec("cv2") is None
 
 def marks(name: str, kind: str, mode: AutoresetMode) -> list[pytest.MarkDecorator]:
     found = []
-    drawn_again = name == "HumanRendering" and mode != AutoresetMode.NEXT_STEP  # the same pictures take long
-    if drawn_again if kind == "native" else (name, kind, mode) not in QUICK:
+    if kind == "native":
+        slow = name == "HumanRendering" and mode != AutoresetMode.NEXT_STEP  # the same pictures take long
+    else:
+        slow = (name, kind, mode) not in QUICK
+    if slow:
         found.append(pytest.mark.slow)
     if name in ("ResizeObservation", "HumanRendering"):  # Gymnasium resizes pictures with OpenCV
         found.append(pytest.mark.skipif(NO_CV2, reason="opencv-python-headless is not installed"))

@@ -103,7 +103,7 @@ def run(args: list[str], prepare: Callable[[], None] = lambda: None, kill_after:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # pytest has replaced them
         prepare()
         code: Any = 1
         try:
