@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import click
 
+from gym_dr.cli.typed import as_typed
 from gym_dr.errors import GymDrError, Interrupted, unknown_name
 from gym_dr.wording import addressing, short_warnings
 
@@ -78,10 +79,12 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stop:
         cause = stop.__cause__ or stop  # click wraps interrupts in Abort
-        click.echo(f"{cause}\nInterrupted." if isinstance(cause, Interrupted) else "Interrupted.", err=True)
+        click.echo(
+            f"{as_typed(str(cause))}\nInterrupted." if isinstance(cause, Interrupted) else "Interrupted.", err=True
+        )
         sys.exit(128 + (cause.args[-1] if cause.args else signal.SIGINT))  # 130; 143 for SIGTERM
     except GymDrError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {as_typed(str(error))}", err=True)
         sys.exit(2)
     except MemoryError:
         click.echo("Error: Not enough memory.", err=True)

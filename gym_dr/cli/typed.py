@@ -1,0 +1,45 @@
+"""Messages at the command line: what they call by its Python argument is shown as the option that is typed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from typing import Any
+
+# what is typed otherwise than the argument is called
+OPTIONS = {"loggers": "log", "references": "reference", "policies": "policy", "params": "set"}
+
+_ARGUMENT = re.compile(r"`([a-z]\w*)(?:=([^`]+))?`")  # as messages name an argument, alone or with a value
+
+
+def option(argument: str) -> str:
+    """The option that sets an argument: ``run_dir`` -> ``--run-dir``."""
+    return f"--{OPTIONS.get(argument, argument).replace('_', '-')}"
+
+
+def as_typed(message: str) -> str:
+    """A message with options in place of the arguments that it names in backticks.
+
+    Example:
+        >>> as_typed("Leave out `run_dir`, or add `overwrite=True` or `trust=['a', 'b']`.")
+        'Leave out --run-dir, or add --overwrite or --trust a --trust b.'
+    """
+    return _ARGUMENT.sub(lambda found: _typed(*found.groups()), message)
+
+
+def _typed(argument: str, text: str | None) -> str:
+    if text is None:
+        return option(argument)
+    try:
+        value: Any = ast.literal_eval(text)
+    except (SyntaxError, ValueError):  # a placeholder, such as LOW:HIGH
+        return f"{option(argument)} {text}"
+    if isinstance(value, bool):
+        return option(argument if value else f"no_{argument}")
+    if isinstance(value, dict):  # a name and what it gets, typed once for each
+        return " ".join(f"{option(argument)} {shlex.quote(f'{name}={one}')}" for name, one in value.items())
+    if isinstance(value, tuple):  # typed at once
+        return f"{option(argument)} {','.join(map(str, value)) or shlex.quote('')}"
+    items = value if isinstance(value, list) else [value]
+    return " ".join(f"{option(argument)} {shlex.quote(str(item))}" for item in items)
