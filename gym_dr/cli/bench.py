@@ -18,6 +18,7 @@ from gym_dr.cli.options import NumberList
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.reports.table import Table
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import counted
 
@@ -99,7 +100,6 @@ def _show(result: dict[str, Any]) -> None:
     """Prints the results as tables."""
     from gym_dr.bench.plots import left_out_texts  # heavy, as the next
     from gym_dr.bench.profile import PARTS
-    from gym_dr.cli.tables import show_table
 
     machine, env, algorithm = result["machine"], result["settings"]["env"], result["settings"]["algorithm"]
     click.echo(f"{machine['cpu']}, {counted(machine['usable_cores'], 'core')}, {env}")
@@ -114,39 +114,39 @@ def _show(result: dict[str, Any]) -> None:
     ):
         click.echo(f"\n{title}")
         cells = {(row["num_envs"], row["mode"]): _cell(row, field, form) for row in rows}
-        show_table([["N", *modes], *([str(n), *(cells.get((n, mode), "-") for mode in modes)] for n in sizes)], left=())
+        click.echo(
+            Table(columns=["N", *modes], rows=[[str(n), *(cells.get((n, mode), "-") for mode in modes)] for n in sizes])
+        )
     for text in left_out_texts(result):
         click.echo(f"Left out: {text}.")
     learning = result["learning"]
     threshold = f"{learning['threshold']:g}"
     click.echo(f"\nSeconds until the mean training return of {algorithm} passes {threshold}, median over seeds")
-    table = [["N", "seconds", "passed"]]
+    table = []
     for row in learning["rows"]:
         passed = f"{row['passed']} of {len(row['runs'])}"
         table.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
-    show_table(table, left=())
+    click.echo(Table(columns=["N", "seconds", "passed"], rows=table))
     _show_solving(result["solving"])
     click.echo(f"\nMilliseconds per update of {algorithm}")
     divided = ([row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"])
-    show_table([["", *PARTS], *divided], left=())
+    click.echo(Table(columns=["", *PARTS], rows=list(divided)))
 
 
 def _show_solving(solving: dict[str, Any]) -> None:
-    from gym_dr.cli.tables import show_table  # heavy
-
     if not solving["rows"]:
         return
     click.echo(
         f"\nSeconds until the mean training return on nominal physics passes {solving['threshold']:g} with default "
         "settings, median over seeds"
     )
-    table = [["", "seconds", "steps", "passed"]]
+    table = []
     for row in solving["rows"]:
         passed = f"{row['passed']} of {len(row['runs'])}"
         table.append(
             [row["algorithm"], _cell(row, "median_seconds", ".1f"), _cell(row, "median_steps", ",.0f"), passed]
         )
-    show_table(table)
+    click.echo(Table(columns=["", "seconds", "steps", "passed"], rows=table))
 
 
 def _cell(row: dict[str, Any], field: str, form: str) -> str:
