@@ -2,7 +2,7 @@
 
 Run it with: python -m benchmarks.samplers [--updates 1000] [--algorithm a2c] [--env gym_dr/LunarLanderDR-v3] [NAME ...]
 
-Counts everything that a sampler does: draws, updates, scores, and AdaptParams's bookkeeping of each step. "uniform"
+Counts everything that a sampler does: draws, updates, and AdaptParams's bookkeeping of each step. "uniform"
 only draws; what is above its share is what adapting adds. Measures processor time, which other load hardly affects,
 without importing scipy.
 """
@@ -26,7 +26,7 @@ from gym_dr.runs.configure import build_config
 from gym_dr.runs.session import RunSession
 from gym_dr.training.registry import find_algorithm
 
-METHODS = ("update", "score", "_begin", "_note")  # of AdaptParams
+METHODS = ("update", "_begin", "_count")  # of AdaptParams
 TARGET = 0.02
 
 

@@ -33,6 +33,7 @@ from gym_dr.randomization.distributions import (
 )
 from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.rules import Add, Scale
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.renamed import old_names
@@ -41,7 +42,7 @@ from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.past import ObservePast
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
 

@@ -23,8 +23,9 @@ from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import distribution, nominal
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import EpisodeStarts, Policy
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 
 if TYPE_CHECKING:  # torch is heavy
     from gym_dr.training.behavior import RememberingPolicy
