@@ -76,7 +76,8 @@ def measure_throughput(
     Returns:
         Mode -> steps per second of each round, and mode -> why it could not take part.
     """
-    sides, left_out = {}, {}
+    sides: dict[str, Callable[[], float]] = {}
+    left_out = {}
     with contextlib.ExitStack() as closing:
         for mode in MODES:
             try:

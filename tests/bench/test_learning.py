@@ -35,7 +35,7 @@ def test_a_training_that_is_over_before_it_passes_has_not_passed() -> None:
 def test_any_algorithm_is_timed_for_at_least_an_update(name: str) -> None:
     algorithm = ALGORITHMS[name]
     made = training_config(DEFAULT_ENV, algorithm, 4, seed=1)
-    assert made.options.updates == 10**9  # type: ignore[attr-defined]  # an option of all of these
+    assert made.options.updates == 10**9
     assert getattr(made.options, "schedule", "constant") == "constant"
     run = time_to_threshold(made, algorithm, threshold=1e9, limit=0.0)
     assert run["steps"] > 0
