@@ -23,7 +23,6 @@ from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, FixedSampler, Sampler
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.session import RunSession
 from gym_dr.training.registry import find_algorithm
 
 METHODS = ("update", "score", "_begin", "_note")  # of AdaptParams
@@ -73,7 +72,7 @@ def measure(name: str, algorithm: str, env_id: str, updates: int) -> tuple[float
         patch.multiple(AdaptParams, **timed),
         patch.object(Sampler, "for_space", for_space),
         patch.object(FixedSampler, "draw", watch.timed(FixedSampler.draw)),
-        temporary_session(RunSession, config) as session,
+        temporary_session(config) as session,
     ):
         begin = time.process_time()
         found.train_function()(session, config.options)
