@@ -9,6 +9,7 @@ from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
+from gym_dr.evaluation.sets import corners, draws, grid, sobol
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.fit import fit
 from gym_dr.experiments.pretrained import pretrained
@@ -81,9 +82,12 @@ __all__ = [
     "VectorParams",
     "WorkerVectorEnv",
     "add_preset",
+    "corners",
+    "draws",
     "equations_family",
     "evaluate",
     "fit",
+    "grid",
     "load_plugins",
     "load_run",
     "pretrained",
@@ -91,6 +95,7 @@ __all__ = [
     "register_equations",
     "register_robot",
     "report",
+    "sobol",
     "study",
     "train",
     "tune",
