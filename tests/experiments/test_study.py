@@ -200,7 +200,7 @@ def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_
     page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
     assert "| sees: critic minus nobody |" in text
     assert found.tables.findings[0] in text
-    for shown in ("<h3>Mean return: shares of variance</h3>", "The factors", "omega squared"):
+    for shown in ("<caption>Mean return: shares of variance</caption>", "The factors", "omega squared"):
         assert shown in page
     before = trained_at(tmp_path / "out")
     variants = {"baseline": {"randomization": "wide"}}
