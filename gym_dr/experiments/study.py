@@ -29,6 +29,7 @@ from gym_dr.runs.lock import OWNER, FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.version import check_written_by
 from gym_dr.wording import counted, either, spelled
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ def _check_folder(folder: Path, plan: Study) -> None:
         _check_links(folder, plan)
         try:
             there = json.loads(read_plain(folder / DOCUMENT, MAX_DOCUMENT))
+            check_written_by(folder / DOCUMENT, there)
             found = there["format"], there["version"]
             env, variants = str(there["env"]), set(there["variants"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
