@@ -31,11 +31,11 @@ from gym_dr.evaluation.results import (
 )
 from gym_dr.evaluation.summary import initial_document, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import os_errors
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.wording import spelled
-from gym_dr.wrappers.record import EpisodeRecord
 
 if TYPE_CHECKING:
     import pandas as pd

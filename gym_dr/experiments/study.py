@@ -248,11 +248,11 @@ def _check_folder(folder: Path, plan: Study) -> None:
         _check_links(folder, plan)
         try:
             there = json.loads(read_plain(folder / DOCUMENT, MAX_DOCUMENT))
-            check_written_by(folder / DOCUMENT, there)
             found = there["format"], there["version"]
             env, variants = str(there["env"]), set(there["variants"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunFolderError(f"{folder / DOCUMENT}: is not a gym_dr study ({error!r}); {choose}.") from None
+    check_written_by(folder / DOCUMENT, there)
     if found != (FORMAT, VERSION):
         raise RunFolderError(f"{folder / DOCUMENT}: expected {FORMAT}, version {VERSION}, got {found}; {choose}.")
     if env != plan.env or not variants & set(plan.budgets):

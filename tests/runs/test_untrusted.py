@@ -270,7 +270,7 @@ def test_a_recorded_command_is_not_recommended_unless_it_is_plain(command: Any, 
         "env": "x",
     }
     (tmp_path / "evaluation.json").write_text(
-        json.dumps({**document, "policies": [], "sets": [], "success": None, "results": []})
+        json.dumps({**document, "env": "x", "policies": [], "sets": [], "success": None, "results": []})
     )
     with addressing(command_line=True), pytest.raises(RunFolderError, match=r"Continue with: gymdr evaluate RUN$"):
         Evaluation.load(tmp_path)
