@@ -10,8 +10,13 @@ from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
+<<<<<<< HEAD
     ("errors", "wording", "renamed"),
     ("registry", "arrays", "options", "reports"),
+=======
+    ("errors", "version", "wording", "renamed"),
+    ("registry", "arrays", "options"),
+>>>>>>> main
     ("randomization",),
     ("compiled",),
     ("envs",),
