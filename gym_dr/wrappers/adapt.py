@@ -13,9 +13,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, RandomizationWarning
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import (
     MASKS,
@@ -144,25 +143,6 @@ class AdaptParams(RecordEpisodes):
         self._versions: list[int | None] = [None] * self.num_envs
         self._sources: list[tuple[int, int] | None] = [None] * self.num_envs
         self._hand_over()
-
-    def get_state(self) -> EnvState:
-        """Refuses: the sampler has learned from episodes that a restored state would play again.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        raise EnvStateError(
-            "AdaptParams does not offer its state: its sampler would learn from the same episodes twice. Take "
-            "that of the environment inside."
-        )
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
-        """Refuses, as ``get_state`` does.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        return self.get_state()
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments; episodes that this cuts off do not count.
