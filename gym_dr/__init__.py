@@ -9,6 +9,7 @@ from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
+from gym_dr.evaluation.sets import corners, draws, grid, sobol
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.fit import fit
 from gym_dr.experiments.pretrained import pretrained
@@ -33,6 +34,7 @@ from gym_dr.randomization.distributions import (
 )
 from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.rules import Add, Scale
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.renamed import old_names
@@ -41,7 +43,7 @@ from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.past import ObservePast
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
 
@@ -80,9 +82,12 @@ __all__ = [
     "VectorParams",
     "WorkerVectorEnv",
     "add_preset",
+    "corners",
+    "draws",
     "equations_family",
     "evaluate",
     "fit",
+    "grid",
     "load_plugins",
     "load_run",
     "pretrained",
@@ -90,6 +95,7 @@ __all__ = [
     "register_equations",
     "register_robot",
     "report",
+    "sobol",
     "study",
     "train",
     "tune",

@@ -43,7 +43,6 @@ def train_on_rollouts(
         advantages = advantages_of(
             rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
         )
-        collector.score(rollout, advantages)
         batch = make_batch(rollout, values, advantages)
         return learn(agent, batch, config) if len(batch) else {}
 
