@@ -10,13 +10,8 @@ from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
-<<<<<<< HEAD
-    ("errors", "wording", "renamed"),
-    ("registry", "arrays", "options", "reports"),
-=======
     ("errors", "version", "wording", "renamed"),
-    ("registry", "arrays", "options"),
->>>>>>> main
+    ("registry", "arrays", "options", "reports"),
     ("randomization",),
     ("compiled",),
     ("envs",),

@@ -29,12 +29,8 @@ from gym_dr.runs.lock import OWNER, FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
-<<<<<<< HEAD
-from gym_dr.wording import counted, either, listed, spelled
-=======
 from gym_dr.version import check_written_by
-from gym_dr.wording import counted, either, spelled
->>>>>>> main
+from gym_dr.wording import counted, either, listed, spelled
 
 if TYPE_CHECKING:
     import pandas as pd

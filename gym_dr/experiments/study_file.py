@@ -29,12 +29,8 @@ from gym_dr.runs.environments import check_module
 from gym_dr.runs.given import file_beside, option_names, sampler_option_names
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
-<<<<<<< HEAD
-from gym_dr.wording import addressing, counted, listed
-=======
 from gym_dr.version import WRITTEN_BY, __version__
-from gym_dr.wording import addressing, counted
->>>>>>> main
+from gym_dr.wording import addressing, counted, listed
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet

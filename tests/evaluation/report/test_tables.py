@@ -176,19 +176,6 @@ def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_
     assert first == pytest.approx(worst["first_mean"], abs=0.5)
 
 
-<<<<<<< HEAD
-def test_an_evaluation_whose_worst_cells_were_played_once_is_shown(comparison: Comparison) -> None:
-    document = copy.deepcopy(comparison.document)
-    for row in document["results"]:
-        for key in ("first_mean", "episodes") if row["worst_cell"] else ():
-            del row["worst_cell"][key]
-    old = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
-    (table,) = tables.failure_tables(dataclasses.replace(comparison, evaluation=old))
-    assert "chosen" not in table.rows[0][1].detail
-
-
-=======
->>>>>>> main
 def test_without_references_there_is_no_regret(comparison: Comparison) -> None:
     assert tables.regret_tables(comparison) == []
     assert comparison.regret(0, "sobol") is None
