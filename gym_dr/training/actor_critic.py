@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from gymnasium.vector import VectorEnv
@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from gym_dr.arrays import Floats
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
-from gym_dr.renamed import old_names
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
@@ -404,27 +403,3 @@ def _load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> No
     except (KeyError, RuntimeError, TypeError, AttributeError) as error:
         detail = str(error).replace("\n", " ")
         raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None
-
-
-if not TYPE_CHECKING:  # a checker shall report names that do not exist
-    __getattr__ = old_names(
-        __name__,
-        {
-            "shared_options": (
-                "gym_dr.training.superseded:shared_options",
-                "works until gym_dr 0.4: pass options by name, such as actor_lr=config.actor_lr",
-            ),
-            "train_on_rollouts": (
-                "gym_dr.training.superseded:train_on_rollouts",
-                "works until gym_dr 0.4: write the loop as gym_dr/training/a2c.py does",
-            ),
-            "train_agent": (
-                "gym_dr.training.superseded:train_agent",
-                "works until gym_dr 0.4: write the loop as gym_dr/training/reinforce.py does",
-            ),
-            "training_update": (
-                "gym_dr.training.update:training_update",
-                "works until gym_dr 0.4: import it from gym_dr.training.update",
-            ),
-        },
-    )

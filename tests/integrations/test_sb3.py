@@ -42,8 +42,6 @@ GRAVITY = {"gravity": (-11.5, -5)}
 def make(mode: str = "native", autoreset: AutoresetMode = SAME_STEP, env_id: str = LANDER, **kwargs: Any) -> Any:
     if mode == "native":
         return gym.make_vec(env_id, N, autoreset_mode=autoreset, **kwargs)
-    if mode == "workers":
-        return gym_dr.WorkerVectorEnv([lambda: gym.make(env_id, **kwargs)] * N, autoreset_mode=autoreset)
     vector = {"autoreset_mode": autoreset}
     return gym.make_vec(env_id, N, vectorization_mode=mode, vector_kwargs=vector, **kwargs)
 
@@ -108,7 +106,7 @@ def test_native_landers_play_the_episodes_of_dummy_vec_env_bit_for_bit(env_id: s
 
 @pytest.mark.parametrize(
     ("mode", "autoreset"),
-    [("native", DISABLED), ("sync", SAME_STEP), ("sync", DISABLED), ("async", SAME_STEP), ("workers", SAME_STEP)],
+    [("native", DISABLED), ("sync", SAME_STEP), ("sync", DISABLED), ("async", SAME_STEP)],
 )
 def test_any_vector_environment_plays_the_episodes_of_dummy_vec_env(mode: str, autoreset: AutoresetMode) -> None:
     ours = GymnasiumVecEnv(make(mode, autoreset, max_episode_steps=LIMIT))
