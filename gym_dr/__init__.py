@@ -6,6 +6,7 @@ from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
+from gym_dr.evaluation.sets import corners, draws, grid, sobol
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.fit import fit
 from gym_dr.experiments.pretrained import pretrained
@@ -30,6 +31,7 @@ from gym_dr.randomization.distributions import (
 )
 from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.rules import Add, Scale
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.wrappers.adapt import AdaptParams
@@ -37,7 +39,7 @@ from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.past import ObservePast
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
 
@@ -75,9 +77,12 @@ __all__ = [
     "Uniform",
     "VectorParams",
     "add_preset",
+    "corners",
+    "draws",
     "equations_family",
     "evaluate",
     "fit",
+    "grid",
     "load_plugins",
     "load_run",
     "pretrained",
@@ -85,6 +90,7 @@ __all__ = [
     "register_equations",
     "register_robot",
     "report",
+    "sobol",
     "study",
     "train",
     "tune",

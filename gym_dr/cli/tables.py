@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from gym_dr.evaluation.knowledge import summarized
 from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
@@ -27,8 +26,6 @@ _COLUMNS = {  # statistic -> heading
 }
 
 _REGRET = {REGRET: "mean [95 % over episodes]", WORST_REGRET: "worst tenth of cells"}
-
-_MOST_KNOWN = 20  # parameters of a table
 
 
 def show_training(trained: Run | Runs) -> None:
@@ -84,9 +81,6 @@ def show_evaluation(evaluation: Evaluation) -> None:
         _show_differences(differences, evaluation.policies[0])
     for row in evaluation.document["generalization"] or ():
         _show_generalization(row)
-    for entry in evaluation.document.get("knowledge", ()):
-        click.echo("")
-        _show_knowledge(entry)
     click.echo(f"\n{ONE_TRAINING}")
 
 
@@ -182,20 +176,6 @@ def _show_generalization(row: Mapping[str, Any]) -> None:
     click.echo("  " + ", ".join(f"{name} {'-' if value is None else f'{value:.0%}'}" for name, value in scores.items()))
     if None in scores.values():
         click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")
-
-
-def _show_knowledge(entry: Mapping[str, Any]) -> None:
-    """Prints what a memory knows about each parameter, or about the best known ones if there are many."""
-    early, rows = summarized(entry)
-    each = counted(entry["episodes"], "episode")
-    click.echo(f"{entry['policy']}: share of a parameter's variance that its memory explains ({each}, leave-one-out)")
-    table = [["parameter", f"at step {early}", "at its best", "the observation alone then"]]
-    for name, first, best, step, observation in rows[:_MOST_KNOWN]:
-        shares = ["-" if math.isnan(share) else f"{share:.0%}" for share in (first, best, observation)]
-        table.append([name, shares[0], f"{shares[1]} (step {step})", shares[2]])
-    show_table(table)
-    if len(rows) > _MOST_KNOWN:
-        click.echo(f"  and {len(rows) - _MOST_KNOWN} more, of which it knows less")
 
 
 def show_table(table: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:

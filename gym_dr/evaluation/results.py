@@ -115,25 +115,6 @@ class Evaluation:
             if number["value"] is not None
         }
 
-    @property
-    def knowledge(self) -> pd.DataFrame:
-        """A row for each policy with memory, parameter and step: the shares of the parameter's variance that are known.
-
-        ``memory`` and ``observation`` are what each of them explains, NaN with too few ``episodes`` that still go on.
-        """
-        import pandas as pd  # heavy
-
-        rows = [
-            (entry["policy"], name, step, alive, memory[k], observation[k])
-            for entry in self.document.get("knowledge", ())  # evaluations of version 0.2 have none
-            for k, name in enumerate(entry["parameters"])
-            for step, alive, memory, observation in zip(
-                entry["steps"], entry["alive"], entry["memory"], entry["observation"], strict=True
-            )
-        ]
-        columns = ["policy", "parameter", "step", "episodes", "memory", "observation"]
-        return pd.DataFrame(rows, columns=columns).astype({"memory": np.float64, "observation": np.float64})
-
     def __repr__(self) -> str:
         names = [cells.name for cells in self.sets]
         return (

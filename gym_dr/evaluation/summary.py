@@ -52,7 +52,6 @@ def initial_document(
         "differences": [],
         "best_known": [],
         "generalization": None,
-        "knowledge": [],
     }
 
 

@@ -21,7 +21,7 @@ from gym_dr.errors import (
     TrainingError,
     located,
 )
-from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row, restore
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import (
     checkpoint_paths,
     finish_checkpoint,
@@ -40,7 +40,7 @@ from gym_dr.wording import how_to_resume, spelled
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import with_params
 
@@ -133,7 +133,6 @@ class RunSession:
             every=None,
             callback=self._record,
             on_update=self._record_update,
-            masks_fresh=True,
             **options,
         )
         if self._sampler_state is not None:
@@ -309,7 +308,7 @@ class RunSession:
             "env_index": record.env_index,
             "seed": record.seed,
             "draw_index": record.draw_index,
-            **({} if self._adapted is None else _drawn_by(record)),
+            **({} if self._adapted is None else {"version": record.version}),
             "return": record.episode_return,
             "steps": record.length,
             "terminated": int(record.terminated),
@@ -338,12 +337,6 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
         with located(folder.checkpoints):
             restore(sampler, state)
     return sampler
-
-
-def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:
-    """Where a draw of an adaptive sampler comes from: the sampler's version, and the draw that it replays, if any."""
-    seed, index = record.source or (None, -1)
-    return {"version": record.version, "source_seed": seed, "source_index": index}
 
 
 def _not_finite(state: Any, name: str = "state") -> Iterator[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -24,27 +23,12 @@ from gym_dr.envs.states import (
     write_seeds,
 )
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpisodeRecord:
-    """One finished episode of one sub-environment."""
-
-    env_index: int  # of the sub-environment
-    seed: int | None  # in the key of the draw; the sub-environment's own, except for shared draws
-    draw_index: int  # in the key of the draw, so that the draw can be repeated; -1 in environments without draws
-    params: Mapping[str, float]  # the values: drawn, or set by set_params or options
-    episode_return: float  # sum of rewards
-    length: int  # steps
-    terminated: bool  # whether the environment ended it rather than the step limit
-    version: int | None = None  # of the sampler that drew it; None for one that never changes
-    source: tuple[int, int] | None = None  # seed and draw index that its values come from: its own, or those it replays
-    score: float | None = None  # how much the policy can learn from it, if the trainer says; for samplers
 
 
 class RecordEpisodes(ParamsWrapper):

@@ -22,9 +22,9 @@ from gym_dr.experiments.study_factors import Design
 from gym_dr.experiments.study_tables import findings
 
 DESIGN = Design(
-    levels={"draws": ("box", "none"), "sampler": ("uniform", "adr", "plr")}, crossed=(("draws", "sampler"),), seeds={}
+    levels={"draws": ("box", "none"), "sampler": ("uniform", "adr", "spdl")}, crossed=(("draws", "sampler"),), seeds={}
 )
-MEANS = {"baseline": 100.0, "none": 40.0, "adr": 110.0, "plr": 90.0, "none+adr": 50.0, "none+plr": 60.0}
+MEANS = {"baseline": 100.0, "none": 40.0, "adr": 110.0, "spdl": 90.0, "none+adr": 50.0, "none+spdl": 60.0}
 RUNS = {
     name: {seed: mean + (5 * seed + index**seed) % 4 for seed in (1, 2, 3)}
     for index, (name, mean) in enumerate(MEANS.items())
@@ -47,13 +47,13 @@ def shares() -> pd.DataFrame:
 
 
 def test_a_row_says_which_level_is_compared_with_which_over_how_many_seeds() -> None:
-    rows = effects_on(DESIGN, RUNS | {"none+plr": {1: 61.0, 2: 60.0}})
+    rows = effects_on(DESIGN, RUNS | {"none+spdl": {1: 61.0, 2: 60.0}})
     assert [(row["term"], row["level"], row["other"], row["seeds"]) for row in rows] == [
         ("draws", "none", "box", 2),  # averaged over the samplers
         ("sampler", "adr", "uniform", 3),
-        ("sampler", "plr", "uniform", 2),
+        ("sampler", "spdl", "uniform", 2),
         ("draws x sampler", "none x adr", "box x uniform", 3),
-        ("draws x sampler", "none x plr", "box x uniform", 2),
+        ("draws x sampler", "none x spdl", "box x uniform", 2),
     ]
     assert rows[1]["compared"] == [("baseline", "adr"), ("none", "none+adr")]
     assert sorted(rows[3]["compared"][0]) == sorted(["baseline", "none", "adr", "none+adr"])
@@ -90,11 +90,11 @@ def test_main_effects_are_stated_as_comparisons_are(effects: pd.DataFrame) -> No
 
 def test_what_cannot_be_known_is_said_with_its_reason() -> None:
     assert undetermined(DESIGN, RUNS) == []
-    assert undetermined(DESIGN, {name: runs for name, runs in RUNS.items() if name != "none+plr"}) == [
-        "Effects of draws none, sampler plr, draws x sampler none x plr are not known, "
-        "since there is no run of none+plr."
+    assert undetermined(DESIGN, {name: runs for name, runs in RUNS.items() if name != "none+spdl"}) == [
+        "Effects of draws none, sampler spdl, draws x sampler none x spdl are not known, "
+        "since there is no run of none+spdl."
     ]
-    apart = {name: {2 if "plr" in name else 1: 1.0} for name in RUNS}
+    apart = {name: {2 if "spdl" in name else 1: 1.0} for name in RUNS}
     assert undetermined(DESIGN, apart)[0].endswith("since runs have too few seeds in common.")
 
 

@@ -22,7 +22,7 @@ FORM: dict[str, Any] = {
     "a2c": {"updates": 3, "rollout_steps": 64, "hidden_sizes": [8]},
     "factors": {
         "draws": {"wide": {"randomization": "wide"}, "none": {"randomization": "none"}},
-        "sampler": {"uniform": {}, "adr": {"sampler": "adr", "widen_at": 0.6}, "plr": {"sampler": "plr"}},
+        "sampler": {"uniform": {}, "adr": {"sampler": "adr", "widen_at": 0.6}, "spdl": {"sampler": "spdl"}},
         "sees": {"nobody": {}, "critic": {"critic_context": True}, "policy": {"context": "observation"}},
         "width": {"small": {}, "large": {"hidden_sizes": [16], "seeds": 2}},
     },
@@ -40,8 +40,8 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 def test_each_level_and_each_combination_of_crossed_levels_is_a_variant_named_after_what_differs() -> None:
     study = read_study(FORM)
-    alone = ["baseline", "none", "adr", "plr", "critic", "policy", "large"]
-    together = ["none+large", "adr+critic", "adr+policy", "plr+critic", "plr+policy"]
+    alone = ["baseline", "none", "adr", "spdl", "critic", "policy", "large"]
+    together = ["none+large", "adr+critic", "adr+policy", "spdl+critic", "spdl+policy"]
     assert [variant.name for variant in study.variants] == [*alone, *together]
     assert study.pairs == ()  # effects say how they differ
 
@@ -99,7 +99,7 @@ def test_without_a_design_each_factor_is_varied_alone(tmp_path: Path) -> None:
 
 def test_the_form_of_study_json_says_which_levels_a_variant_has() -> None:
     form = json.loads(json.dumps(read_study(FORM).to_dict()))["design"]
-    assert form["factors"]["sampler"] == ["uniform", "adr", "plr"]
+    assert form["factors"]["sampler"] == ["uniform", "adr", "spdl"]
     assert form["cross"] == [["draws", "width"], ["sampler", "sees"]]
     assert form["variants"]["adr+policy"] == {"draws": "wide", "sampler": "adr", "sees": "policy", "width": "small"}
 

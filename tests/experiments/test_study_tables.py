@@ -24,11 +24,11 @@ def said(*rows: dict[str, Any]) -> list[str]:
 
 
 def test_every_difference_on_nominal_values_is_stated() -> None:
-    found = said(difference(), difference(variant="plr", value=-3.0, low=-9.0, high=3.0, p_holm=0.4))
+    found = said(difference(), difference(variant="spdl", value=-3.0, low=-9.0, high=3.0, p_holm=0.4))
     assert found == [
         "On nominal, adr returns 20.0 more than uniform (95 % interval of the difference 12.5 to 27.5, "
         "corrected p = 0.010).",
-        "On nominal, plr returns 3.0 less than uniform (95 % interval of the difference -9.0 to 3.0, "
+        "On nominal, spdl returns 3.0 less than uniform (95 % interval of the difference -9.0 to 3.0, "
         "corrected p = 0.400), which is not significant.",
     ]
 

@@ -24,9 +24,6 @@ gymdr train reinforce --run-dir reinforce $small --env gym_dr/InvertedPendulumDR
 for sampler in adr doraemon spdl; do
   gymdr train a2c --run-dir $sampler $small $networks --rollout-steps 256 --randomization wide --sampler $sampler --cohort 4 --success -300
 done
-for sampler in plr robust_plr; do
-  gymdr train a2c --run-dir $sampler $small $networks --rollout-steps 256 --randomization wide --sampler $sampler --cohort 4 --min-levels 4
-done
 gymdr train a2c --run-dir seeds $small $networks --rollout-steps 64 --seeds 1,2
 cat > study.toml << 'STUDY'
 algorithm = "a2c"
@@ -53,7 +50,7 @@ STUDY
 gymdr study study.toml --output study
 rm study/report.html
 
-for run in a2c_* ppo ppo_memory reinforce adr doraemon spdl plr robust_plr; do
+for run in a2c_* ppo ppo_memory reinforce adr doraemon spdl; do
   rm -r "$run"/checkpoints/*6.safetensors "$run"/training.png "$run"/sampler.png "$run"/evaluation 2> /dev/null || true
 done
 find . -name .lock -delete

@@ -10,7 +10,6 @@ from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
 from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.memories import what_memories_know
 from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, Table, versions_of
 from gym_dr.evaluation.report.tables import (
     config_diff,
@@ -50,7 +49,7 @@ def assemble(
         RunFolderError: A run has no metrics or draws, or they are damaged.
     """
     document = comparison.document
-    plots = (heat_maps, along_parameters, distributions, difference_maps, sensitivity, what_memories_know)
+    plots = (heat_maps, along_parameters, distributions, difference_maps, sensitivity)
     sections = [make(comparison) for make in plots]
     sections.append(learning_curves(comparison.groups))
     sections.append(draw_growth(comparison.groups))

@@ -49,14 +49,14 @@ class QuantileBox:
         if support.correlation is not None:
             raise RandomizationError(
                 f"Expected independent parameters, since each range is learned separately, got a correlation of "
-                f"{', '.join(support.correlation.names)}. Leave the correlation out, or use the sampler uniform or plr."
+                f"{', '.join(support.correlation.names)}. Leave the correlation out, or use the sampler uniform."
             )
         for name in self.names:
             values = self._value(name, _GRID)
             if (np.diff(values) * np.sign(values[-1] - values[0]) < 0).any():
                 raise RandomizationError(
                     f"Parameter {name!r}: expected values that rise or fall with their quantile, so that a range can "
-                    f"be learned, got {support[name]!r}. List them in order, or use the sampler uniform or plr."
+                    f"be learned, got {support[name]!r}. List them in order, or use the sampler uniform."
                 )
 
     def values(self, quantiles: Array) -> dict[str, Array]:
