@@ -34,6 +34,7 @@ from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
@@ -42,8 +43,6 @@ from gym_dr.wrappers.past import ObservePast
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
-
-__version__ = "0.3.0"
 
 __all__ = [
     "AdaptParams",

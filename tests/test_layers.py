@@ -10,7 +10,7 @@ from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
-    ("errors", "wording"),
+    ("errors", "version", "wording"),
     ("registry", "arrays", "options"),
     ("randomization",),
     ("compiled",),

@@ -11,7 +11,6 @@ import click
 from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
-from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.experiments.run import Run, Runs
 from gym_dr.wording import counted
 
@@ -131,9 +130,8 @@ def _about_cells(row: Mapping[str, Any]) -> list[str]:
     worst, near = row["worst_cell"], row["least_perturbation"]
     if worst is not None:
         text = f"worst mean {_cell('mean', worst['mean'])} at {_values(worst['params'])}"
-        if FIRST_MEAN in worst:
-            text += f" ({worst['episodes']} fresh episodes; {worst[FIRST_MEAN]:.1f} when it was chosen)"
-        lines.append(text)
+        chosen = f"{worst['first_mean']:.1f} when it was chosen"
+        lines.append(f"{text} ({worst['episodes']} fresh episodes; {chosen})")
     if near is not None and near["cell"] is not None:
         lines.append(
             f"nearest failure {near['distance']:.0%} of the range from nominal, {near['success_rate']:.0%} solved at "

@@ -48,7 +48,7 @@ class CellSet:
     kind: str  # one of SET_KINDS
     episodes: int  # of each cell
     # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
-    # (sobol, sobol-box; 0.2.0 had one sequence); randomization (distribution, sobol); space (sobol: nominal values and
+    # (sobol, sobol-box); randomization (distribution, sobol); space (sobol: nominal values and
     # finite bounds); fixed, which replaces draws too.
     definition: Mapping[str, Any]
     switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that nobody asked for; a file does not say so

@@ -22,6 +22,7 @@ from gym_dr.evaluation.regret import best_on
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
+from gym_dr.version import check_written_by
 from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
@@ -289,6 +290,7 @@ def read_document(folder: Path) -> dict[str, Any] | None:
         raise RunFolderError(f"{path}: cannot be read: {error}. Delete it to evaluate again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RunFolderError(f"{path}: is not a gym_dr evaluation. Move it away to evaluate here.")
+    check_written_by(path, document)
     if document.get("version") != VERSION:
         raise RunFolderError(
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "

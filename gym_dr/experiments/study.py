@@ -29,6 +29,7 @@ from gym_dr.runs.lock import OWNER, FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.version import check_written_by
 from gym_dr.wording import counted, either, spelled
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ def _check_folder(folder: Path, plan: Study) -> None:
             env, variants = str(there["env"]), set(there["variants"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunFolderError(f"{folder / DOCUMENT}: is not a gym_dr study ({error!r}); {choose}.") from None
+    check_written_by(folder / DOCUMENT, there)
     if found != (FORMAT, VERSION):
         raise RunFolderError(f"{folder / DOCUMENT}: expected {FORMAT}, version {VERSION}, got {found}; {choose}.")
     if env != plan.env or not variants & set(plan.budgets):

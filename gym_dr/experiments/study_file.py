@@ -30,6 +30,7 @@ from gym_dr.runs.environments import check_module
 from gym_dr.runs.given import file_beside, option_names, sampler_option_names
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
+from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wording import addressing, counted
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Study:
         variants = {v.name: {"steps": v.budget, "config": v.content} for v in self.variants}
         return {
             "format": FORMAT,
+            WRITTEN_BY: __version__,
             "version": VERSION,
             "env": self.env,
             "seeds": list(self.seeds),

@@ -16,6 +16,7 @@ from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges
+from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wording import spelled
 from gym_dr.wrappers.past import MAX_STACKED, Past
 
@@ -97,8 +98,8 @@ class RunConfig:
         return form
 
     def to_json(self) -> str:
-        """``to_dict`` as text."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
+        """The content of ``config.json``: ``to_dict``, and what wrote it."""
+        return json.dumps({WRITTEN_BY: __version__, **self.to_dict()}, indent=2) + "\n"
 
 
 NOT_COMPARED = ("loggers",)  # settings that change nothing of a run's results

@@ -103,7 +103,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     saved = read_config_file(str(folder.config), algorithm)
     with located(folder.config):
         check_module(saved["settings"].get("env", ""), trust)
-        drawn = saved.pop("randomization", {})  # 0.2 left it out for environments without parameters
+        drawn = saved.pop("randomization", {})
         if isinstance(drawn, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(drawn, Mapping):

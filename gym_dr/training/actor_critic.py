@@ -6,7 +6,6 @@ Each algorithm's loop is in a file of its own; start with ``a2c.py``.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, Training
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
-from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
+from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN, INITS, DistillConfig, PPOConfig, check_same_networks, memory_size
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
@@ -132,12 +131,6 @@ class ActorCritic:
             (value_function, self.critic_optimizer, critic_lr),
         )
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
-
-    @property
-    def sampler(self) -> Behavior:
-        """The old name of ``behavior``."""
-        warnings.warn("ActorCritic.sampler works until gym_dr 0.4: use behavior.", DeprecationWarning, stacklevel=2)
-        return self.behavior
 
     @property
     def reward_scale(self) -> float:

@@ -18,7 +18,6 @@ from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
-from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.runs.config import RunConfig
 from gym_dr.wording import counted, flag
@@ -226,7 +225,7 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
             value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
             interval=_values(least["params"]) if least["params"] else least["reason"],
         )
-        first = f"\n{_number(worst[FIRST_MEAN])} when it was chosen" if FIRST_MEAN in worst else ""
+        first = f"\n{_number(worst['first_mean'])} when it was chosen"
         bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]) + first)
         rows.append((result["policy"], [bad, near]))
     note = (

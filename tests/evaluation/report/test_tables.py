@@ -14,7 +14,6 @@ from gym_dr.evaluation.policies import FrozenPolicy, TrainedRun
 from gym_dr.evaluation.report import tables
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, Group
-from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.config import ReinforceConfig
 from tests.evaluation.report.sample import tiny_policies
@@ -175,16 +174,6 @@ def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_
     assert float(cell.value) == pytest.approx(worst["mean"]["value"], abs=0.5)
     first = float(cell.interval.splitlines()[-1].removesuffix(" when it was chosen"))
     assert first == pytest.approx(worst["first_mean"], abs=0.5)
-
-
-def test_an_evaluation_whose_worst_cells_were_played_once_is_shown(comparison: Comparison) -> None:
-    document = copy.deepcopy(comparison.document)
-    for row in document["results"]:
-        for key in ("first_mean", "episodes") if row["worst_cell"] else ():
-            del row["worst_cell"][key]
-    old = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
-    (table,) = tables.failure_tables(dataclasses.replace(comparison, evaluation=old))
-    assert "chosen" not in table.rows[0][1][0].interval
 
 
 def test_without_references_there_is_no_regret(comparison: Comparison) -> None:
