@@ -16,6 +16,14 @@ import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
 from gymnasium.wrappers.vector import TransformObservation
+
+import gym_dr
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.wrappers.vector_params import VectorParams
+from tests.pages import ROOT, run_program
+
+pytest.importorskip("stable_baselines3")
+
 from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env as make_dummy
@@ -24,11 +32,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor, load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
 
-import gym_dr
-from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.integrations.sb3 import GymnasiumVecEnv, LogDraws, make_vec_env
-from gym_dr.wrappers.vector_params import VectorParams
-from tests.pages import ROOT, run_program
 
 pytestmark = pytest.mark.integration
 
