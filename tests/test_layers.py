@@ -10,7 +10,7 @@ from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
-    ("errors", "version", "wording", "renamed"),
+    ("errors", "version", "wording"),
     ("registry", "arrays", "options", "reports"),
     ("randomization",),
     ("compiled",),
