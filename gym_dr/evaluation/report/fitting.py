@@ -35,8 +35,8 @@ MAX_POINTS = 1000  # of a pair
 SMALL = 320  # height of one of many plots, pixels
 MARKS = [step * 10.0**power for power in range(-6, 7) for step in (1, 2, 5)]  # of a logarithmic axis
 PARAMETERS = (
-    "The prior is what was possible before the log was read. Mean and 90 % interval are those of the posterior, which is "
-    "what the log leaves possible. The log tells nothing of a parameter that keeps its prior."
+    "The prior is what was possible before the log was read. Mean and 90 % interval are those of the posterior, which "
+    "is what the log leaves possible. The log tells nothing of a parameter that keeps its prior."
 )
 
 
