@@ -20,9 +20,9 @@ from gym_dr.envs.family import takes_arguments
 from gym_dr.errors import EquationsError, shortened
 
 # where numba speaks of a user's line, and of a function that it compiles
-_LINE = re.compile(r'^(?:File "|Raised from )([^"<\n]+?)"?(?:, line | \()(\d+)', re.MULTILINE)
+_LINE = re.compile(r'(?:^File "|Raised from )([^"<\n]+?)"?(?:, line | \()(\d+)', re.MULTILINE)
 _FUNCTION = re.compile(r"CPUDispatcher\(<function (?:\S+\.)?(\S+) at")
-_AFTER_THE_REASON = ("There are ", "File ", "During: ", "Return of", "Raised from")
+_AFTER_THE_REASON = ("There are ", "File ", "During: ", "Return of")
 _KERNELS = Path(__file__).with_name("kernels.py")
 
 

@@ -62,7 +62,7 @@ def try_out(
 
 def _random_states() -> Any:
     """Changes when functions use the random numbers of Python or of numpy."""
-    return random.getstate(), np.random.get_state()[2:]  # noqa: NPY002  what users' functions may call
+    return random.getstate(), str(np.random.get_state())  # noqa: NPY002  what users' functions may call
 
 
 def _drawn(space: ParamSpace, presets: Mapping[str, Randomization]) -> Iterator[tuple[float, ...]]:
