@@ -10,7 +10,7 @@ from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
 from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, Table, versions_of
+from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, versions_of
 from gym_dr.evaluation.report.tables import (
     config_diff,
     difference_tables,
@@ -19,11 +19,12 @@ from gym_dr.evaluation.report.tables import (
     generalization_tables,
     regret_tables,
     summary_tables,
+    watch_commands,
 )
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
+from gym_dr.reports.table import Table
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
-from gym_dr.wording import flag
 
 MAX_COMMAND = 2**20  # bytes that are read
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may depend on their versions
@@ -83,6 +84,7 @@ def assemble(
         provenance=[_provenance(group) for group in (*comparison.groups, *comparison.references)],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=versions_of(PACKAGES),
+        next_commands=watch_commands(comparison),
     )
 
 
@@ -118,15 +120,15 @@ def _provenance(group: Group) -> Provenance:
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
     commands = [("Command", command) for command in typed if command]
     path = str(group.runs[0].folder.config)
-    repeat = ["gymdr", "train", config.algorithm, flag("config"), path, flag("run_dir"), "runs/again"]
+    repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
     several = len(group.seeds) > 1
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
     if several:
-        repeat += [flag("seeds"), ",".join(map(str, group.seeds))]
+        repeat += ["--seeds", ",".join(map(str, group.seeds))]
         text += " The configuration is that of the first seed; the others differ only in the seed"
         folders = group.folders_by_seed
         for name, folder in folders.items():
-            repeat += [flag(name), folder]
+            repeat += [f"--{name.replace('_', '-')}", folder]
         text += f", and in the run with the same seed that {' and '.join(folders)} names." if folders else "."
     commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
