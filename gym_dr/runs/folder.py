@@ -113,7 +113,7 @@ class RunFolder:
         Raises:
             RunFolderError: The folder cannot be removed.
         """
-        if self.metrics.exists() or self.draws.exists() or not self.path.exists():
+        if self.metrics.exists() or self.draws.exists() or not self.config.exists():
             return
         with contextlib.suppress(BusyFolderError), self.locked(), os_errors(self.path, "removed"):
             _delete([*self._written, self.checkpoints, self.config])

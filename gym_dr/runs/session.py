@@ -13,7 +13,6 @@ import numpy as np
 from gym_dr.errors import (
     CheckpointError,
     ConfigError,
-    TrainingError,
     located,
 )
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
@@ -174,6 +173,7 @@ class RunSession:
             self._resample()
         if self._adapted is not None:
             self._adapted.update()
+        self.updates_made = update + 1
         self.progress(update + 1, row)
         if self._callback is not None:
             answer = self._callback(dict(row))
@@ -191,7 +191,6 @@ class RunSession:
         updates, total = update + 1, self.config.options.updates
         if updates % self.config.settings.checkpoint_every == 0 or updates == total or self._ended:
             self._save(updates, state())
-        self.updates_made = updates
         if number := self._stop():
             raise KeyboardInterrupt(number)
         if self._ended and updates < total:
@@ -212,7 +211,7 @@ class RunSession:
 
     def _save(self, updates: int, state: Mapping[str, Any]) -> None:
         for name in _not_finite(state):
-            raise TrainingError(f"The algorithm's {name} is not finite.")
+            raise CheckpointError(f"Update {updates - 1}: the algorithm's {name} is not finite. {self.last_good()}")
         session: dict[str, Any] = {
             "steps": self._steps,
             "episodes": self._episodes,
