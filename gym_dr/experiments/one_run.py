@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from gym_dr.errors import Interrupted, InvalidActionError, PluginError, TrainingError
+from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
@@ -14,6 +14,7 @@ from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import family_defaults
+from gym_dr.runs.environments import lost_worker
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
@@ -46,6 +47,7 @@ def train_run(
         PluginError: The algorithm's function cannot be imported, or a logger cannot be opened.
         CheckpointError: There is nothing usable to resume from.
         BusyFolderError: Another process writes into the folder.
+        LostRunError: A worker process of async environments died.
         TrainingError: Training cannot continue.
         Interrupted: A signal stopped the run; the message says how to continue.
     """
@@ -129,6 +131,10 @@ def _train(
                 f"Continue, to the same result as without the stop, with: gymdr resume {folder.path}",
                 *stopped.args[-1:],
             ) from None
+        except Exception as error:
+            if config.settings.vectorization != "async" or (lost := lost_worker(error, session.envs)) is None:
+                raise
+            raise LostRunError(f"{lost} Continue with: gymdr resume {folder.path}") from error
         finally:
             session.close()
 

@@ -201,11 +201,6 @@ class RandomizedEnv:
         """The current draw index: resets since the environment was seeded, unless a draw is held."""
         return self.episode.draw_index
 
-    @draw_index.setter
-    def draw_index(self, value: int) -> None:
-        """Makes the next reset use the draw after this one, so that a replacement continues where a worker failed."""
-        self.episode.table.index[0] = int(value)
-
     @property
     def sampler(self) -> ParamSampler:
         """The sampler that makes the draws; a new one takes effect at the next reset."""
