@@ -184,7 +184,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_resumes_to_the_same_resul
 
     with monkeypatch.context() as patch:
         patch.setattr(RunSession, "save", interrupted)
-        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*load_run") as caught:
+        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*gymdr resume") as caught:
             gym_dr.train("a2c", run_dir=tmp_path / "cut", checkpoint_every=1, **TINY)
     assert isinstance(caught.value, KeyboardInterrupt)
     again = gym_dr.load_run(tmp_path / "cut").resume(progress=False)
