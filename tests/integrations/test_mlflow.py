@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mlflow
 import pytest
 
 from tests.integrations.training import SMALL, UPDATES, gymdr, killed_and_resumed, rows
+
+mlflow = pytest.importorskip("mlflow")
 
 # MLflow and what it stands on announce deprecations of their own
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore")]
