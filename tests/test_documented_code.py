@@ -22,13 +22,13 @@ import click
 import gymnasium as gym
 import numpy as np
 import pytest
+from gym_dr.experiments.study_gap import Gap
 
 import gym_dr
 from gym_dr.cli.main import cli
 from gym_dr.envs.family import FAMILIES
 from gym_dr.experiments import study_file
 from gym_dr.experiments.evaluate import EPISODES
-from gym_dr.experiments.study_gap import Gap
 from gym_dr.plugins import hookspecs
 from gym_dr.randomization.distributions import DISTRIBUTIONS
 from gym_dr.randomization.sampler import SAMPLERS, FinishedEpisode, ParamSampler

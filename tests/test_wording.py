@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import re
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,14 +16,13 @@ import pytest
 import gym_dr
 from gym_dr.errors import GymDrError, RandomizationWarning
 from gym_dr.evaluation.play import play_policy
-from gym_dr.experiments.launch import _call_in_worker, train_folder
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.config import A2CConfig, DistillConfig
 from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, percent, short_warnings, spelled
 from tests.cli.command import gymdr, refused
 from tests.evaluation.tiny_run import train_tiny_run
-from tests.experiments.study_sample import tiny
 from tests.sources import PACKAGE, nodes_of
+from tests.studies.study_sample import tiny
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
@@ -168,8 +165,6 @@ def test_in_python_no_message_advises_to_type_an_option(
         (("evaluate", "--policy", "nobody:act"), "Expected --env ID"),
         (("report", "run", "--output", "page.txt"), "--output: expected a file that ends in .html"),
         (("play", "run", "--video", "flight.avi"), "--video: expected a file"),
-        # a study's keys are no options of its command
-        (("study", "study.toml", "--output", "new"), "protocol='dre' counts successes"),
         (("study", "study.toml", "--output", "new", "--ray-address", "here"), "expected with --launcher ray"),
     ],
     ids=lambda part: "" if isinstance(part, str) else " ".join(part),
@@ -179,17 +174,6 @@ def test_at_the_command_line_messages_name_options(
 ) -> None:
     monkeypatch.chdir(place)
     assert said in refused(gymdr(*typed))
-
-
-@pytest.mark.parametrize(("command_line", "said"), [(True, "--trust antigravity"), (False, "trust=['antigravity']")])
-def test_a_training_in_another_process_advises_the_reader_of_this_one(
-    command_line: bool, said: str, place: Path, tmp_path: Path
-) -> None:
-    """What the process runs, here; ``tests/experiments/test_launch.py`` has whole processes."""
-    shutil.copytree(place / "run", tmp_path / "run")
-    config = json.loads((place / "run" / "config.json").read_text())
-    (tmp_path / "run" / "config.json").write_text(json.dumps({**config, "env": "antigravity:My-v0"}))
-    assert said in _call_in_worker(train_folder, command_line, str(tmp_path / "run"), (), "nothing")
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 cores"), (1, "1 core"), (2, "2 cores"), (1200, "1,200 cores")])
