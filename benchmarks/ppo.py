@@ -30,7 +30,7 @@ from gym_dr.bench.learning import temporary_session, time_to_threshold
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.session import WINDOW, RunSession
+from gym_dr.runs.session import WINDOW
 from gym_dr.training.registry import find_algorithm
 
 SOLVED = 200.0  # mean of the last 100 training returns
@@ -93,7 +93,7 @@ def compare_speed(env_id: str, rollouts: int, rounds: int, clock: Callable[[], f
 
     def ours() -> float:
         begin = clock()
-        with temporary_session(RunSession, config) as session:
+        with temporary_session(config) as session:
             find_algorithm("ppo").train_function()(session, config.options)
         return 3 * rollouts * transitions / (clock() - begin)
 

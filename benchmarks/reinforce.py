@@ -30,7 +30,6 @@ from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.session import RunSession
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.reinforce import learn, make_agent
@@ -130,7 +129,7 @@ def with_defaults(episodes: int, seed: int = 1) -> Played:
     settings = {"env": NATIVE, "seed": seed, "eval_episodes": 0}
     num_envs = build_config(algorithm, settings, randomization="none").settings.num_envs
     config = build_config(algorithm, {**settings, "updates": episodes // num_envs}, randomization="none")
-    with temporary_session(RunSession, config) as session:
+    with temporary_session(config) as session:
         spent = seconds(lambda: algorithm.train_function()(session, config.options))
         with open(session.folder.draws, newline="") as file:
             lengths = [int(row["steps"]) for row in csv.DictReader(file)]

@@ -2,7 +2,7 @@
 
 Run it with: python -m benchmarks.samplers [--updates 1000] [--algorithm a2c] [--env gym_dr/LunarLanderDR-v3] [NAME ...]
 
-Counts everything that a sampler does: draws, updates, scores, and AdaptParams's bookkeeping of each step. "uniform"
+Counts everything that a sampler does: draws, updates, and AdaptParams's bookkeeping of each step. "uniform"
 only draws; what is above its share is what adapting adds. Measures processor time, which other load hardly affects,
 without importing scipy.
 """
@@ -23,10 +23,9 @@ from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, FixedSampler, Sampler
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.session import RunSession
 from gym_dr.training.registry import find_algorithm
 
-METHODS = ("update", "score", "_begin", "_note")  # of AdaptParams
+METHODS = ("update", "_begin", "_count")  # of AdaptParams
 TARGET = 0.02
 
 
@@ -73,7 +72,7 @@ def measure(name: str, algorithm: str, env_id: str, updates: int) -> tuple[float
         patch.multiple(AdaptParams, **timed),
         patch.object(Sampler, "for_space", for_space),
         patch.object(FixedSampler, "draw", watch.timed(FixedSampler.draw)),
-        temporary_session(RunSession, config) as session,
+        temporary_session(config) as session,
     ):
         begin = time.process_time()
         found.train_function()(session, config.options)

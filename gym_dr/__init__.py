@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
-from gym_dr.envs.workers.vector_env import WorkerVectorEnv
+from gym_dr.evaluation.sets import corners, draws, grid, sobol
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.fit import fit
 from gym_dr.experiments.pretrained import pretrained
@@ -31,21 +29,20 @@ from gym_dr.randomization.distributions import (
 )
 from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.rules import Add, Scale
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
-from gym_dr.renamed import old_names
 from gym_dr.studies.study import study
 from gym_dr.studies.tune import tune
+from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.past import ObservePast
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
-
-__version__ = "0.3.0"
 
 __all__ = [
     "AdaptParams",
@@ -78,11 +75,13 @@ __all__ = [
     "Scale",
     "Uniform",
     "VectorParams",
-    "WorkerVectorEnv",
     "add_preset",
+    "corners",
+    "draws",
     "equations_family",
     "evaluate",
     "fit",
+    "grid",
     "load_plugins",
     "load_run",
     "pretrained",
@@ -90,16 +89,11 @@ __all__ = [
     "register_equations",
     "register_robot",
     "report",
+    "sobol",
     "study",
     "train",
     "tune",
 ]
-
-
-if not TYPE_CHECKING:  # a checker shall report names that do not exist
-    __getattr__ = old_names(
-        __name__, {"SupervisedVectorEnv": ("gym_dr:WorkerVectorEnv", "is now gym_dr.WorkerVectorEnv")}
-    )
 
 
 loading.load([], frozenset())  # gym_dr's own; load_plugins finds those of other packages

@@ -24,7 +24,7 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets
-from tests.bench.tiny import TINY as TINY_BENCH
+from tests.cli.test_bench import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
 from tests.registered import forgotten_afterwards

@@ -15,7 +15,7 @@ from gym_dr.options import option
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.adaptive.box import QuantileBox
 from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import FinishedEpisode, Row, Sampler, Task
+from gym_dr.randomization.sampler import EpisodeRecord, Row, Sampler, Task
 
 Words, Indices, Array = npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class Widening:
         low, high = (self.first + share * ([0.0, 1.0] - self.first)).T[:, :, None]
         return self.box.values(low + (high - low) * uniforms(seeds, draw_index, self.box.names, version))
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
+    def update(self, episodes: Sequence[EpisodeRecord]) -> list[Row]:
         """Counts episodes; returns a row for ``sampler.csv`` if the ranges have changed."""
         if not episodes or self.episodes[-1] >= self.options.widening_episodes:
             return []

@@ -1,50 +1,48 @@
-"""Runs ``gymdr bench``: checks, all measurements, and output files."""
+"""What ``gymdr bench`` measures, part by part, so that all but the part in progress outlives its end."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict
+import contextlib
+import platform
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_dr.bench.learning import (
-    measure_learning,
-    measure_solving,
-    solving_trainings,
-    time_to_threshold,
-    training_config,
-)
-from gym_dr.bench.machine import describe
-from gym_dr.bench.plots import PICTURES
-from gym_dr.bench.profile import measure_profile
-from gym_dr.bench.settings import BenchSettings
-from gym_dr.bench.throughput import measure_throughput
-from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import os_errors, write_atomically
+import gymnasium as gym
+
+import gym_dr
+from gym_dr.bench.learning import time_to_threshold, training_config
+from gym_dr.bench.throughput import karp_flatt, measure_throughput
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.training.api import Algorithm
-from gym_dr.wording import either, flag
-
-FORMAT = 3  # of bench.json
-RESULT = "bench.json"
+from gym_dr.wording import counted
 
 
-def reports(settings: BenchSettings) -> int:
-    """Number of times that ``measure`` calls ``report``."""
-    trainings = len(settings.learning_sizes) * len(settings.seeds) + solving_trainings(settings)
-    return 1 + len(settings.sizes) + trainings + 1
-
-
-def measure(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str], None]) -> dict[str, Any]:
-    """Measures everything; writes only into temporary folders.
+def measure(
+    env_id: str,
+    algorithm: Algorithm,
+    *,
+    sizes: Sequence[int],
+    seeds: Sequence[int],
+    threshold: float,
+    limit: float,
+    rounds: int,
+    seconds: float,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measures steps per second, then the time to a threshold, each with all numbers of sub-environments.
 
     Args:
-        settings: What to measure, and for how long.
-        algorithm: The algorithm to train.
-        report: Called before each measurement.
+        env_id: Id of the environment.
+        algorithm: What to train.
+        sizes: Numbers of sub-environments, of which the first is 1.
+        seeds: Of training. All sizes take turns within a seed.
+        threshold: Mean return of the last 100 episodes to pass, ...
+        limit: ... within so many seconds.
+        rounds: Of stepping, after one that does not count.
+        seconds: Of stepping in a round.
 
-    Returns:
-        The content of ``bench.json``.
+    Yields:
+        What is measured next, and the content of ``bench.json`` so far.
 
     Raises:
         GymDrError: The environment is unknown, cannot be made, or cannot be trained on.
@@ -52,48 +50,36 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str
     import torch  # heavy
 
     torch.set_num_threads(1)  # as in training: the networks are small
-    report("compiling")
-    config = training_config(settings.env, algorithm, None, settings.seeds[0])
-    time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles everything timed later
-    machine = describe()
-    throughput = measure_throughput(settings, report)
-    profile = measure_profile(config, algorithm, settings.profile_updates, report)
-    learning = measure_learning(settings, algorithm, report)
-    solving = measure_solving(settings, report)
-    return {
-        "format": FORMAT,
-        "machine": machine,
-        "settings": {"algorithm": algorithm.name, **asdict(settings)},
-        "throughput": throughput,
-        "learning": learning,
-        "solving": solving,
-        "profile": profile,
-    }
+    result: dict[str, Any] = {"machine": describe(), "env": env_id, "algorithm": algorithm.name, "sizes": list(sizes)}
+    result |= {"threshold": threshold, "limit_seconds": limit, "throughput": [], "left_out": {}, "learning": []}
+    yield "compiling", result
+    time_to_threshold(training_config(env_id, algorithm, 1, 0), algorithm, threshold, limit=0.0)
+    single: dict[str, list[float]] = {}
+    for num_envs in sizes:
+        yield f"stepping {counted(num_envs, 'environment')}", result
+        rates, left_out = measure_throughput(env_id, num_envs, rounds, seconds)
+        single = single or rates
+        for mode, own in rates.items():
+            fraction = karp_flatt(own, single[mode], num_envs)
+            row = {"num_envs": num_envs, "mode": mode, "steps_per_second": own, "serial_fraction": fraction}
+            result["throughput"].append(row)
+        for mode, reason in left_out.items():
+            result["left_out"].setdefault(mode, f"from N = {num_envs}: {reason}")
+    for seed in seeds:
+        for num_envs in sizes:
+            yield f"training with {counted(num_envs, 'environment')}, seed {seed}", result
+            config = training_config(env_id, algorithm, num_envs, seed)
+            run = {"num_envs": num_envs, "seed": seed, **time_to_threshold(config, algorithm, threshold, limit)}
+            result["learning"].append(run)
+    yield "done", result
 
 
-def prepare(folder: Path) -> None:
-    """Makes the folder for the results.
-
-    Raises:
-        RunFolderError: It is not empty, or cannot be made.
-    """
-    with os_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise RunFolderError(
-                f"{folder}: already exists and is not empty. Choose another {either(flag('output'), 'folder')}."
-            )
-
-
-def write(result: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes the results and their pictures; returns the files.
-
-    Raises:
-        RunFolderError: A file cannot be written.
-    """
-    written = [folder / RESULT]
-    write_atomically(written[0], (json.dumps(result, indent=2, allow_nan=False) + "\n").encode())
-    for name, draw in PICTURES.items():
-        written.append(folder / name)
-        draw(result, written[-1])
-    return written
+def describe() -> str:
+    """The machine and what runs on it, in a line."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, IndexError):
+        processor = (
+            Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2].split("\n")[0].strip(" \t:")
+        )
+    versions = f"gym-dr {gym_dr.__version__}, gymnasium {gym.__version__}, Python {platform.python_version()}"
+    return f"{processor}, {counted(usable_threads(), 'core')}; {versions}"

@@ -1,92 +1,168 @@
-"""Steps per second of every vector environment against the number of sub-environments, and how that scales."""
+"""Steps per second of vector environments, by the number of sub-environments."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
+import itertools
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from gym_dr.bench.contenders import MAKERS, PROCESSES, Contender, LeftOutError, make_contender
-from gym_dr.bench.machine import UNKNOWN_PROCESS, private_memory, why_no_room
-from gym_dr.bench.settings import BenchSettings
-from gym_dr.bench.timing import alternate, karp_flatt, max_speedup, speedup
-from gym_dr.wording import counted
+import gymnasium as gym
+import numpy as np
 
-Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second of each round
+from gym_dr.compiled.threads import usable_threads
+from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.randomization.presets import resolve
+from gym_dr.runs.environments import make_vector_env, param_space_of
+
+MODES = ("native", "sync", "async", "EnvPool")
+_ACTION_BATCHES = 64  # drawn beforehand and reused
+_MOST_PROCESSES = 32  # of async environments where there are few cores: more fill the memory and are no faster
+
+Name = TypeVar("Name", bound=Hashable)
 
 
-def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -> dict[str, Any]:
-    """Measures all contenders for each number of sub-environments.
+class Stepper:
+    """Steps a vector environment with random actions; episodes continue between calls."""
 
-    In each round a contender steps once with N sub-environments and once with a single one, so speed-ups compare
-    measurements from about the same time.
+    def __init__(self, envs: Any, action_space: gym.Space[Any], num_envs: int) -> None:
+        """Resets the environments.
+
+        Args:
+            envs: Of Gymnasium or EnvPool; they reset at the step after an episode's end.
+            action_space: That of one sub-environment.
+            num_envs: Number of sub-environments.
+        """
+        self._envs = envs
+        space = gym.vector.utils.batch_space(action_space, num_envs)
+        space.seed(0)
+        batches = [space.sample().astype(action_space.dtype) for _ in range(_ACTION_BATCHES)]
+        self._actions = itertools.cycle(batches)
+        self._done = np.zeros(num_envs, np.bool_)
+        envs.reset()
+
+    def rate(self, seconds: float) -> float:
+        """Steps of sub-environments per second, without steps that only reset.
+
+        Args:
+            seconds: How long to step; makes at least one step that counts.
+        """
+        spent, counted = 0.0, 0
+        while spent < seconds or not counted:
+            actions = next(self._actions)
+            begin = time.perf_counter()
+            _, _, terminated, truncated, _ = self._envs.step(actions)
+            spent += time.perf_counter() - begin
+            counted += int((~self._done).sum())
+            self._done = terminated | truncated
+        return counted / spent
+
+
+def measure_throughput(
+    env_id: str, num_envs: int, rounds: int, seconds: float
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Steps all vector environments in turn, with nominal physics.
+
+    Args:
+        env_id: Id of the environment.
+        num_envs: Number of sub-environments.
+        rounds: Each is stepped once in a round; a first one does not count.
+        seconds: Of stepping in a round.
 
     Returns:
-        ``rows``, one for each mode and number, and ``left_out``, the contenders that could not take part, and why.
+        Mode -> steps per second of each round, and mode -> why it could not take part.
     """
-    rows: list[dict[str, Any]] = []
-    left_out: list[dict[str, Any]] = []
-    with _opened(MAKERS, 1, settings, left_out) as singles:
-        for num_envs in settings.sizes:
-            report(f"stepping {counted(num_envs, 'environment')}")
-            rates = _measure(singles, num_envs, settings, left_out)
-            rows += [_row(mode, num_envs, rates) for mode in singles if (mode, num_envs) in rates]
-    return {"unit": "steps/s", "rows": rows, "left_out": left_out}
-
-
-def _measure(
-    singles: dict[str, Contender], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
-) -> Rates:
-    """Measures the rates of all modes with one sub-environment and with ``num_envs``."""
-    with _opened(singles if num_envs > 1 else (), num_envs, settings, left_out) as many:
-        sides = {(mode, 1): contender for mode, contender in singles.items() if num_envs == 1 or mode in many}
-        sides |= {(mode, num_envs): contender for mode, contender in many.items()}
-        return alternate({name: partial(side.rate, settings.seconds) for name, side in sides.items()}, settings.rounds)
+    sides: dict[str, Callable[[], float]] = {}
+    left_out = {}
+    with contextlib.ExitStack() as closing:
+        for mode in MODES:
+            try:
+                stepper = closing.enter_context(_opened(mode, env_id, num_envs))
+                sides[mode] = partial(stepper.rate, seconds)
+            except GymDrError as error:  # not for this environment, or not enough memory
+                left_out[mode] = str(error)
+        return alternate(sides, rounds), left_out
 
 
 @contextlib.contextmanager
-def _opened(
-    modes: Iterable[str], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
-) -> Iterator[dict[str, Contender]]:
-    """Opens the contenders that can take part, and closes them at the end."""
-    contenders = {}
-    with contextlib.ExitStack() as closing:
-        for mode in modes:
-            try:
-                if mode in PROCESSES and num_envs > 1:
-                    _check_room(num_envs, settings)
-                contenders[mode] = make_contender(mode, settings.env, num_envs)
-                closing.callback(contenders[mode].close)
-            except LeftOutError as error:
-                # a contender that fails with a single sub-environment is left out entirely
-                left_out.append({"mode": mode, "num_envs": None if num_envs == 1 else num_envs, "reason": str(error)})
-        yield contenders
+def _opened(mode: str, env_id: str, num_envs: int) -> Any:
+    """A vector environment, ready to step.
+
+    Raises:
+        GymDrError: It cannot take part.
+    """
+    if mode == "EnvPool":
+        envs, action_space = _envpool(env_id, num_envs)
+    else:
+        most = max(_MOST_PROCESSES, 2 * usable_threads())
+        if mode == "async" and num_envs > most:
+            raise ConfigError(f"a process for each environment, of at most {most} here.")
+        space = param_space_of(env_id)
+        envs = make_vector_env(env_id, num_envs, mode, None if space is None else resolve("none", space))
+        action_space = envs.single_action_space
+    with contextlib.closing(envs):
+        yield Stepper(envs, action_space, num_envs)
 
 
-def _check_room(processes: int, settings: BenchSettings) -> None:
-    if processes > settings.max_processes:
-        raise LeftOutError(f"more than the limit of {settings.max_processes} processes")
-    children = [process.pid for process in multiprocessing.active_children() if process.pid]
-    each = max((private_memory(pid) for pid in children), default=UNKNOWN_PROCESS)
-    if reason := why_no_room(processes, each):
-        raise LeftOutError(reason)
+def _envpool(env_id: str, num_envs: int) -> tuple[Any, gym.Space[Any]]:
+    """EnvPool's environment of the same name, and its actions.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    try:
+        import envpool
+    except ImportError:
+        raise ConfigError("not installed (extra gym-dr[bench]).") from None
+    own = env_id.rpartition(":")[2]
+    name = (ENVIRONMENTS.get(own).stock if own in ENVIRONMENTS else "") or env_id
+    if name not in envpool.list_all_envs():
+        raise ConfigError(f"has no {name}.")
+    threads = min(num_envs, usable_threads())
+    pool = envpool.make(name, env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
+    return pool, pool.action_space
 
 
-def _row(mode: str, num_envs: int, rates: Rates) -> dict[str, Any]:
-    """One row of the results; docs/guides/bench.md describes the fields."""
-    own = rates[mode, num_envs]
-    psi = speedup(own, rates[mode, 1])
-    serial_fraction = karp_flatt(psi, num_envs)
-    return {
-        "mode": mode,
-        "num_envs": num_envs,
-        "steps_per_second": statistics.median(own),
-        "lowest": min(own),
-        "highest": max(own),
-        "speedup": psi,
-        "serial_fraction": serial_fraction,
-        "max_speedup": max_speedup(serial_fraction),
-    }
+def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name, list[float]]:
+    """Runs every side once per round, in turn, so that slow moments of the machine affect all of them.
+
+    Args:
+        sides: name -> function that does the work and returns a measurement, for example steps per second.
+        rounds: Number of rounds, after one that does not count.
+
+    Returns:
+        name -> measurements, one per round.
+    """
+    measured: dict[Name, list[float]] = {name: [] for name in sides}
+    for round_number in range(rounds + 1):
+        for name, side in sides.items():
+            value = side()
+            if round_number:
+                measured[name].append(value)
+    return measured
+
+
+def karp_flatt(rates: Sequence[float], single: Sequence[float], n: int) -> float | None:
+    """Experimentally determined serial fraction (Karp and Flatt 1990, "Measuring parallel processor performance").
+
+    ``e = (1 / psi - 1 / n) / (1 - 1 / n)``, from Amdahl's law ``psi = 1 / (e + (1 - e) / n)``. Here n counts
+    sub-environments, not processors: the serial part is the time per environment that does not decrease with more of
+    them, whatever the reason (one core, a loop in Python, memory).
+
+    Args:
+        rates: Steps per second of n sub-environments; psi is the ratio of medians.
+        single: Those of one.
+        n: Number of sub-environments.
+
+    Returns:
+        The fraction; 0 is perfect scaling, 1 none, above 1 slower than n = 1, below 0 more than n-fold speed. None for
+        n = 1, where it is undefined.
+    """
+    if n == 1:
+        return None
+    psi = statistics.median(rates) / statistics.median(single)
+    return (1.0 / psi - 1.0 / n) / (1.0 - 1.0 / n)

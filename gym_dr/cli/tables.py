@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import indent
 from typing import Any
 
 import click
 
-from gym_dr.evaluation.knowledge import summarized
 from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
-from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.experiments.run import Run, Runs
+from gym_dr.reports.table import Table
 from gym_dr.wording import counted
 
 _COLUMNS = {  # statistic -> heading
@@ -27,8 +27,6 @@ _COLUMNS = {  # statistic -> heading
 }
 
 _REGRET = {REGRET: "mean [95 % over episodes]", WORST_REGRET: "worst tenth of cells"}
-
-_MOST_KNOWN = 20  # parameters of a table
 
 
 def show_training(trained: Run | Runs) -> None:
@@ -84,9 +82,6 @@ def show_evaluation(evaluation: Evaluation) -> None:
         _show_differences(differences, evaluation.policies[0])
     for row in evaluation.document["generalization"] or ():
         _show_generalization(row)
-    for entry in evaluation.document.get("knowledge", ()):
-        click.echo("")
-        _show_knowledge(entry)
     click.echo(f"\n{ONE_TRAINING}")
 
 
@@ -137,9 +132,8 @@ def _about_cells(row: Mapping[str, Any]) -> list[str]:
     worst, near = row["worst_cell"], row["least_perturbation"]
     if worst is not None:
         text = f"worst mean {_cell('mean', worst['mean'])} at {_values(worst['params'])}"
-        if FIRST_MEAN in worst:
-            text += f" ({worst['episodes']} fresh episodes; {worst[FIRST_MEAN]:.1f} when it was chosen)"
-        lines.append(text)
+        chosen = f"{worst['first_mean']:.1f} when it was chosen"
+        lines.append(f"{text} ({worst['episodes']} fresh episodes; {chosen})")
     if near is not None and near["cell"] is not None:
         lines.append(
             f"nearest failure {near['distance']:.0%} of the range from nominal, {near['success_rate']:.0%} solved at "
@@ -184,23 +178,6 @@ def _show_generalization(row: Mapping[str, Any]) -> None:
         click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")
 
 
-def _show_knowledge(entry: Mapping[str, Any]) -> None:
-    """Prints what a memory knows about each parameter, or about the best known ones if there are many."""
-    early, rows = summarized(entry)
-    each = counted(entry["episodes"], "episode")
-    click.echo(f"{entry['policy']}: share of a parameter's variance that its memory explains ({each}, leave-one-out)")
-    table = [["parameter", f"at step {early}", "at its best", "the observation alone then"]]
-    for name, first, best, step, observation in rows[:_MOST_KNOWN]:
-        shares = ["-" if math.isnan(share) else f"{share:.0%}" for share in (first, best, observation)]
-        table.append([name, shares[0], f"{shares[1]} (step {step})", shares[2]])
-    show_table(table)
-    if len(rows) > _MOST_KNOWN:
-        click.echo(f"  and {len(rows) - _MOST_KNOWN} more, of which it knows less")
-
-
-def show_table(table: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
-    """Prints rows of text in columns; columns in ``left`` are left-aligned, others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (f"{cell:{'<' if i in left else '>'}{widths[i]}}" for i, cell in enumerate(row))
-        click.echo(f"  {'  '.join(cells)}")
+def show_table(table: Sequence[Sequence[str]]) -> None:
+    """Prints a table whose first row has the heads, indented."""
+    click.echo(indent(str(Table(columns=table[0], rows=table[1:])), "  "))

@@ -31,7 +31,7 @@ def caption_of(names: Iterable[str], params: Mapping[str, float], space: ParamSp
 
 
 def captioned(picture: Any, lines: Sequence[str]) -> Frame:
-    """A copy of a picture with lines of text in its upper left corner, on a shade of grey."""
+    """A copy of a picture with lines of text in its upper left corner, on a shade of gray."""
     from PIL import Image, ImageDraw, ImageFont  # heavy
 
     image = Image.fromarray(np.asarray(picture))

@@ -48,9 +48,10 @@ class CellSet:
     kind: str  # one of SET_KINDS
     episodes: int  # of each cell
     # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
-    # (sobol, sobol-box; 0.2.0 had one sequence); randomization (distribution, sobol); space (sobol: nominal values and
+    # (sobol, sobol-box); randomization (distribution, sobol); space (sobol: nominal values and
     # finite bounds); fixed, which replaces draws too.
     definition: Mapping[str, Any]
+    switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that nobody asked for; a file does not say so
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -108,6 +109,13 @@ class CellSet:
         if self.randomization is None:
             return (*self.names, *self.fixed)
         return tuple(dict.fromkeys((*self.randomization, *(self.randomization.switched_on or ()), *self.fixed)))
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks for the user."""
+        return [
+            f"{self.name}: {switch} is on, since a parameter has no effect without it." for switch in self.switched_on
+        ]
 
     @property
     def num_cells(self) -> int:
@@ -204,7 +212,8 @@ def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) ->
     _check_count("The grid", math.prod(len(values) for values in checked.values()))
     switches = {space[name].switch for name in checked} - {"", *checked}
     fixed = {name: 1.0 for name in sorted(switches) if space[name].nominal != 1.0}
-    cells = CellSet(name="grid", kind="grid", episodes=episodes, definition={"axes": checked, "fixed": fixed})
+    definition = {"axes": checked, "fixed": fixed}
+    cells = CellSet(name="grid", kind="grid", episodes=episodes, definition=definition, switched_on=tuple(fixed))
     space.check_vector(dict(zip(cells.names, cells.values.T, strict=True)), cells.num_cells)  # valid combinations?
     return cells
 

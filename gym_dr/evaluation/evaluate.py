@@ -15,7 +15,6 @@ import numpy as np
 from gym_dr.arrays import Mask
 from gym_dr.errors import NotFiniteError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.knowledge import find_knowledge, known_before, missing_knowledge
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
@@ -32,11 +31,11 @@ from gym_dr.evaluation.results import (
 )
 from gym_dr.evaluation.summary import initial_document, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import os_errors
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.wording import spelled
-from gym_dr.wrappers.record import EpisodeRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +55,6 @@ def evaluate_policies(
     *,
     success: float | None = None,
     command: str = "",
-    memories: bool = False,
     progress: ProgressCallback = lambda title, done, total: None,
 ) -> Evaluation:
     """Plays policies on sets of cells and writes the folder of the evaluation.
@@ -71,8 +69,6 @@ def evaluate_policies(
         folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the environment's threshold.
         command: The command line, recorded for readers; empty if there was none.
-        memories: Whether to find out what the memories of policies know, if the folder does not say so already. That
-            takes up to twice as long as 100 episodes on nominal values and on training draws.
         progress: Called as episodes end.
 
     Raises:
@@ -84,7 +80,7 @@ def evaluate_policies(
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
     with FolderLock(folder).held():
-        return _evaluate(policies, sets, folder, success, command, progress, memories=memories)
+        return _evaluate(policies, sets, folder, success, command, progress)
 
 
 def _evaluate(
@@ -94,8 +90,6 @@ def _evaluate(
     success: float | None,
     command: str,
     progress: ProgressCallback,
-    *,
-    memories: bool,
 ) -> Evaluation:
     """See ``evaluate_policies``; the folder is locked."""
     env = policies[0].env
@@ -112,7 +106,6 @@ def _evaluate(
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
     document = initial_document(policies, all_sets, folder, threshold, command)
-    document["knowledge"] = known_before(before, document)
     if before is None:  # a folder that has only rows would be nobody's evaluation
         write_document(folder, document)
     # rows first: they must fit the digests in the document
@@ -120,8 +113,6 @@ def _evaluate(
         _write(folder / name, _reusable_rows(table, old, all_sets, document))
     write_document(folder, document)
     evaluation, fresh = _play(policies, all_sets, folder, document, progress)
-    if memories:
-        _ask_memories(policies, all_sets, document, progress)
     document.update(summarize(evaluation, fresh))
     if document["references"]:
         write_episodes(folder / REGRET_TABLE, evaluation.regret)
@@ -353,22 +344,6 @@ def _named(title: str) -> Iterator[None]:
         yield
     except NotFiniteError as error:
         raise NotFiniteError(f"{title}: {error}") from None
-
-
-def _ask_memories(
-    policies: Sequence[FrozenPolicy],
-    sets: Sequence[CellSet],
-    document: Mapping[str, Any],
-    progress: ProgressCallback,
-) -> None:
-    """Completes the document's entries on what memories know, in the order of the policies."""
-    entries, order = document["knowledge"], [policy.name for policy in policies]
-    total = sum(cells.num_episodes + fresh_episodes(cells) for cells in sets) * len(policies)  # all are played
-    for policy in missing_knowledge([policy for policy in policies if not policy.reference], entries):
-        title = f"what the memory of {policy.name} knows"
-        entries.append(find_knowledge(policy, functools.partial(progress, title, total, total)))
-    entries.sort(key=lambda entry: order.index(entry["policy"]))
-    progress("", total, total)
 
 
 def _report_new(report: Callable[[str, int], None], title: str, before: int, new: int) -> None:

@@ -27,8 +27,6 @@ DID = {  # columns of sampler.csv to plot, if present
     "success_rate": "Success rate",
     "entropy": "Entropy of draws, nats (whole box: 0)",
     "effective_sample_size": "Effective sample size",
-    "score_mean": "Mean score of levels",
-    "effective_levels": "Effective number of levels",
 }
 
 

@@ -20,12 +20,13 @@ from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.captions import Frame, caption_of, captioned
 from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, space_of
 from gym_dr.wording import spelled
 from gym_dr.wrappers.disturbed_space import undisturbed
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.vector_params import with_params
 
 

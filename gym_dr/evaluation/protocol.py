@@ -12,8 +12,9 @@ from gymnasium.vector import VectorEnv
 from gym_dr.arrays import Array
 from gym_dr.errors import NotFiniteError
 from gym_dr.evaluation.acting import drive
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import Policy, seed_for
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 
 EVALUATION_SEED = seed_for(0, stream=1)  # the same for every run, so that all policies play the same episodes
 

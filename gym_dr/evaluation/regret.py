@@ -205,5 +205,5 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
 
 def best_entry(document: Mapping[str, Any], set_name: str) -> dict[str, Any] | None:
     """What an evaluation says about the best known policy on a set; None without references."""
-    found: Sequence[dict[str, Any]] = document.get("best_known", ())  # evaluations of version 0.2 have none
+    found: Sequence[dict[str, Any]] = document["best_known"]
     return next((entry for entry in found if entry["set"] == set_name), None)

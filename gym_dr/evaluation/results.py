@@ -17,12 +17,13 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.html_tables import html_table, listed
 from gym_dr.evaluation.regret import best_on
+from gym_dr.reports.table import Table
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
-from gym_dr.wording import either, flag, spelled
+from gym_dr.version import check_written_by
+from gym_dr.wording import either, flag, listed, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,25 +116,6 @@ class Evaluation:
             if number["value"] is not None
         }
 
-    @property
-    def knowledge(self) -> pd.DataFrame:
-        """A row for each policy with memory, parameter and step: the shares of the parameter's variance that are known.
-
-        ``memory`` and ``observation`` are what each of them explains, NaN with too few ``episodes`` that still go on.
-        """
-        import pandas as pd  # heavy
-
-        rows = [
-            (entry["policy"], name, step, alive, memory[k], observation[k])
-            for entry in self.document.get("knowledge", ())  # evaluations of version 0.2 have none
-            for k, name in enumerate(entry["parameters"])
-            for step, alive, memory, observation in zip(
-                entry["steps"], entry["alive"], entry["memory"], entry["observation"], strict=True
-            )
-        ]
-        columns = ["policy", "parameter", "step", "episodes", "memory", "observation"]
-        return pd.DataFrame(rows, columns=columns).astype({"memory": np.float64, "observation": np.float64})
-
     def __repr__(self) -> str:
         names = [cells.name for cells in self.sets]
         return (
@@ -157,7 +139,7 @@ class Evaluation:
         ]
         columns = ["policy", "set", "episodes", *(shown[name] for name in known)]
         note = f"{self.document['confidence']:.0%} intervals are over episodes."
-        return html_table(columns, rows, self.document["env"], note)
+        return Table(rows=rows, columns=columns, caption=self.document["env"], notes=[note]).__html__()
 
     def cell_set(self, name: str) -> CellSet:
         """The set with a name.
@@ -308,6 +290,7 @@ def read_document(folder: Path) -> dict[str, Any] | None:
         raise RunFolderError(f"{path}: cannot be read: {error}. Delete it to evaluate again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RunFolderError(f"{path}: is not a gym_dr evaluation. Move it away to evaluate here.")
+    check_written_by(path, document)
     if document.get("version") != VERSION:
         raise RunFolderError(
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "

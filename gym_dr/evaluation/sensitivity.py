@@ -27,9 +27,8 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     so their noise is independent.
 
     Estimates are unbiased rather than positive: that of a parameter without effect is below 0 half of the time, and its
-    interval holds 0. Intervals take the Sobol sequences of a set as independent. Evaluations of version 0.2.0 have one
-    sequence, whose parts are more even than independent ones, so their intervals are too wide rather than too narrow.
-    So are those of cells with a single noisy episode.
+    interval holds 0. Intervals take the Sobol sequences of a set as independent. Those of cells with a
+    single noisy episode are too wide rather than too narrow.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.

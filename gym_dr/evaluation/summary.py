@@ -19,6 +19,7 @@ from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivi
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
 from gym_dr.evaluation.worst_cells import worst_cell
 from gym_dr.randomization.space import ParamSpace
+from gym_dr.version import WRITTEN_BY, __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,7 @@ def initial_document(
     described = ("nominal", "low", "high", "unit", "kind", "doc")
     return {
         "format": FORMAT,
+        WRITTEN_BY: __version__,
         "version": VERSION,
         "complete": False,
         "command": command,
@@ -52,7 +54,6 @@ def initial_document(
         "differences": [],
         "best_known": [],
         "generalization": None,
-        "knowledge": [],
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from gym_dr.arrays import Array
@@ -13,8 +12,6 @@ from gym_dr.training.api import seed_for
 WORST_CELLS = "worst_cells.csv"  # their fresh episodes, with the columns of ``episodes.csv``
 FRESH_SEED = seed_for(0, stream=3)  # of the first fresh episode; no other episode has such a seed
 FEWEST = 20  # fresh episodes of a cell, which may have had fewer
-
-FIRST_MEAN = "first_mean"  # key of a worst cell that was played again
 
 
 def worst_of(returns: Array) -> int:
@@ -49,8 +46,7 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
 
     Returns:
         ``cell``, its ``params``, ``mean`` (value, low, high) and ``min`` of the fresh episodes and their number
-        (``episodes``), and ``first_mean``, by which the cell was chosen. In evaluations without it (version 0.2, and
-        before worst cells were played again) the other numbers are those of the first episodes.
+        (``episodes``), and ``first_mean``, by which the cell was chosen.
     """
     chosen = worst_of(returns)
     return {
@@ -59,11 +55,5 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
         "mean": mean_with_interval(fresh),
         "min": float(fresh.min()),
         "episodes": len(fresh),
-        FIRST_MEAN: float(returns[chosen].mean()),
+        "first_mean": float(returns[chosen].mean()),
     }
-
-
-def not_played_again(document: Mapping[str, Any]) -> bool:
-    """Whether an evaluation has a worst cell that was only played once."""
-    found = [row["worst_cell"] for row in document["results"]]
-    return any(worst is not None and FIRST_MEAN not in worst for worst in found)

@@ -151,7 +151,7 @@ def call_in_processes(
     Raises:
         KeyboardInterrupt: A signal arrived; its number is the argument.
     """
-    waiting, running, results = list(calls), dict[Connection, str](), dict[str, Any]()
+    waiting, running, results = list(calls), dict[Any, str](), dict[str, Any]()  # running: see ``_begin``
     received: list[int] = []
 
     def stop(number: int) -> None:

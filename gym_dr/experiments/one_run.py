@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from gym_dr.errors import Interrupted, PluginError
+from gym_dr.errors import Interrupted, LostRunError, PluginError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
@@ -14,12 +14,12 @@ from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import family_defaults
+from gym_dr.runs.environments import lost_worker
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.training.api import Algorithm
-from gym_dr.wording import how_to_resume
 
 
 def train_run(
@@ -47,6 +47,7 @@ def train_run(
         PluginError: The algorithm's function cannot be imported, or a logger cannot be opened.
         CheckpointError: There is nothing usable to resume from.
         BusyFolderError: Another process writes into the folder.
+        LostRunError: A worker process of async environments died.
         TrainingError: Training cannot continue.
         Interrupted: A signal stopped the run; the message says how to continue.
     """
@@ -59,7 +60,7 @@ def train_run(
     ):
         _train(folder, config, algorithm, stop, resume, display, callback, feed)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
-        with explain_interrupt(f"{unfinished} Continue with: {how_to_resume(folder.path)}"):
+        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
             _plot_and_evaluate(folder, config, algorithm, stop, feed)
     if stop.number:  # too late to stop anything, but the sender expects the exit code
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
@@ -122,14 +123,18 @@ def _train(
         except EndedEarly:
             progress.note(
                 f"{title}: the callback ended the run after {session.updates_made} of {total} updates. Train the "
-                f"others with: {how_to_resume(folder.path)}"
+                f"others with: gymdr resume {folder.path}"
             )
         except KeyboardInterrupt as stopped:
             raise Interrupted(
                 f"Stopped with {session.updates_made} of {total} updates made and {session.updates_saved} saved. "
-                f"Continue, to the same result as without the stop, with: {how_to_resume(folder.path)}",
+                f"Continue, to the same result as without the stop, with: gymdr resume {folder.path}",
                 *stopped.args[-1:],
             ) from None
+        except Exception as error:
+            if config.settings.vectorization != "async" or (lost := lost_worker(error, session.envs)) is None:
+                raise
+            raise LostRunError(f"{lost} Continue with: gymdr resume {folder.path}") from error
         finally:
             session.close()
 

@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -319,7 +319,7 @@ class _Player:
         if not self._states:
             return None
         try:
-            state: dict[str, npt.NDArray[Any]] = self._inner.get_state()
+            state: dict[str, npt.NDArray[Any]] = cast(Any, self.envs.unwrapped).get_state()
         except (AttributeError, EnvStateError):
             self._states = False
             self._display.note(f"{self._policy.env} does not offer its state; the log has none.")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.sampler import MASKS, SCORES, FixedSampler, Sampler
+from gym_dr.randomization.sampler import FixedSampler, Sampler
 from gym_dr.runs.loggers import Logger
 from gym_dr.training.api import Algorithm
 
@@ -25,7 +25,6 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.a2c:train",
             num_envs=32,
             load_policy="gym_dr.training.a2c:load_policy",
-            offers=(SCORES, MASKS),
         ),
         Algorithm(
             name="ppo",
@@ -34,7 +33,6 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.ppo:train",
             num_envs=8,
             load_policy="gym_dr.training.ppo:load_policy",
-            offers=(SCORES, MASKS),
         ),
         Algorithm(
             name="distill",
@@ -43,7 +41,6 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.distill:train",
             num_envs=8,
             load_policy="gym_dr.training.distill:load_policy",
-            offers=(SCORES, MASKS),
         ),
         Algorithm(
             name="reinforce",
@@ -89,20 +86,6 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
             summary="Moves draws towards the whole box as fast as the mean return allows (Klink et al. 2021).",
             make=f"{ADAPTIVE}.self_paced:SelfPaced",
             options=f"{ADAPTIVE}.self_paced:SelfPacedOptions",
-        ),
-        Sampler(
-            name="plr",
-            summary="Replays draws with a large value loss (Jiang et al. 2021a).",
-            make=f"{ADAPTIVE}.prioritized:Prioritized",
-            options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
-            needs=(SCORES,),
-        ),
-        Sampler(
-            name="robust_plr",
-            summary="Replays draws with a large positive value loss and learns only from replays (Jiang et al. 2021b).",
-            make=f"{ADAPTIVE}.prioritized:RobustPrioritized",
-            options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
-            needs=(SCORES, MASKS),
         ),
     ):
         register(sampler)

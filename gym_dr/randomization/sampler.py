@@ -16,44 +16,18 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, load_object
 
 
-class FinishedEpisode(Protocol):
-    """What a sampler learns from, for example an ``EpisodeRecord``."""
+@dataclass(frozen=True, kw_only=True)
+class EpisodeRecord:
+    """One finished episode of one sub-environment."""
 
-    @property
-    def env_index(self) -> int:
-        """Index of its sub-environment."""
-
-    @property
-    def seed(self) -> int | None:
-        """The seed in the key of its draw."""
-
-    @property
-    def draw_index(self) -> int:
-        """The draw index in that key."""
-
-    @property
-    def params(self) -> Mapping[str, float]:
-        """The parameter values during the episode."""
-
-    @property
-    def episode_return(self) -> float:
-        """Sum of rewards."""
-
-    @property
-    def length(self) -> int:
-        """Number of steps."""
-
-    @property
-    def terminated(self) -> bool:
-        """Whether the environment ended it; False if the step limit truncated it."""
-
-    @property
-    def version(self) -> int | None:
-        """Of the sampler that drew it; None for a sampler that never changes."""
-
-    @property
-    def score(self) -> float | None:
-        """How much the policy can learn from it, by the trainer's measure; None if the trainer gives none."""
+    env_index: int  # of the sub-environment
+    seed: int | None  # in the key of the draw; the sub-environment's own, except for shared draws
+    draw_index: int  # in the key of the draw, so that the draw can be repeated; -1 in environments without draws
+    params: Mapping[str, float]  # the values: drawn, or set by set_params or options
+    episode_return: float  # sum of rewards
+    length: int  # steps
+    terminated: bool  # whether the environment ended it rather than the step limit
+    version: int | None = None  # of the sampler that drew it; None for one that never changes
 
 
 Row = Mapping[str, float | str]  # of the table of a sampler's updates: column -> value
@@ -66,7 +40,8 @@ class ParamSampler(Protocol):
     must not depend on how many are drawn at once or in which order. A sampler changes only in ``update`` and
     ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
 
-    What only some samplers offer are protocols of their own: ``TaskSampler``, ``ScoringSampler`` and ``LevelSampler``.
+    One that is made for a certain number of sub-environments, whose episodes it needs, says so in an attribute
+    ``task``, the ``Task`` that it was made for.
     """
 
     @property
@@ -89,13 +64,13 @@ class ParamSampler(Protocol):
         """
 
     def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> Mapping[str, Array]:
-        """Repeats draws of this or an earlier version, given the keys of their sources (``EpisodeRecord.source``).
+        """Repeats draws of this or an earlier version.
 
         Raises:
             RandomizationError: There has been no such version yet.
         """
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> Sequence[Row] | None:
+    def update(self, episodes: Sequence[EpisodeRecord]) -> Sequence[Row] | None:
         """Learns from the episodes that finished since the last call; called between rollouts.
 
         Returns:
@@ -107,51 +82,6 @@ class ParamSampler(Protocol):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restores a state that ``state`` returned."""
-
-
-class TaskSampler(ParamSampler, Protocol):
-    """A sampler that is made for a certain number of sub-environments, and needs episodes of all of them."""
-
-    @property
-    def task(self) -> Task:
-        """The training that it was made for."""
-
-
-class ScoringSampler(ParamSampler, Protocol):
-    """A sampler that needs the score of each episode, which is the mean over the scores of its steps.
-
-    It learns when ``AdaptParams.score`` is given advantages, not on a schedule. Its ``Sampler`` needs ``SCORES``.
-    """
-
-    def score(self, advantages: Array) -> Array:
-        """The score of each step, from its advantage; any shape."""
-
-
-class LevelSampler(ParamSampler, Protocol):
-    """A sampler that replays some of its earlier draws, called levels; the other draws are fresh."""
-
-    @property
-    def only_replays(self) -> bool:
-        """Whether the policy should learn only from replayed draws. If so, its ``Sampler`` needs ``MASKS``."""
-
-    def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
-        """The key of the level with these values, as seed word and draw index; None for a fresh draw."""
-
-
-def offers(sampler: Any, protocol: type) -> bool:
-    """Whether a sampler has what a protocol adds to ``ParamSampler``, also if it hands these calls on to another one.
-
-    Raises:
-        ConfigError: It has only a part of it.
-    """
-    added = [name for name in vars(protocol) if not name.startswith("_")]
-    missing = [name for name in added if not hasattr(sampler, name)]
-    if missing and len(missing) < len(added):
-        raise ConfigError(
-            f"{type(sampler).__name__}: expected all of {', '.join(added)} ({protocol.__name__}) or none, got no "
-            f"{' and no '.join(missing)}."
-        )
-    return not missing
 
 
 @dataclass(frozen=True)
@@ -170,7 +100,7 @@ class FixedSampler:
         """See ``ParamSampler.replay``; there is only one version."""
         return self.draw(seeds, draw_index)
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> None:
+    def update(self, episodes: Sequence[EpisodeRecord]) -> None:
         """Does nothing."""
 
     def state(self) -> dict[str, Any]:
@@ -197,7 +127,6 @@ class Sampler:
     summary: str  # one line for ``gymdr list samplers``
     make: Callable[..., ParamSampler] | str  # called with space and randomization, then options and task if it has any
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
-    needs: tuple[str, ...] = ()  # of SCORES and MASKS; a trainer that does not offer them cannot use the sampler
 
     def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
         """The fields of its options; empty if it has none."""
@@ -243,8 +172,6 @@ class Sampler:
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler")
-SCORES = "scores of episodes"  # what samplers may need from trainers: the advantages of all steps ...
-MASKS = "losses without fresh draws"  # ... and losses that leave out the steps of fresh draws
 UNIFORM = "uniform"  # the sampler that never changes
 
 

@@ -29,7 +29,7 @@ KINDS = ("float", "int", "bool")
 # columns of episode tables other than parameters
 LOG_COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
-    | {"update", "env_index", "draw_index", "version", "source_seed", "source_index", "progress"}
+    | {"update", "env_index", "draw_index", "version", "progress"}
 )
 # what ``Disturb`` draws beside an environment's own parameters, in the same table
 DISTURBANCE_NAMES = frozenset(

@@ -103,7 +103,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     saved = read_config_file(str(folder.config), algorithm)
     with located(folder.config):
         check_module(saved["settings"].get("env", ""), trust)
-        drawn = saved.pop("randomization", {})  # 0.2 left it out for environments without parameters
+        drawn = saved.pop("randomization", {})
         if isinstance(drawn, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(drawn, Mapping):
@@ -134,7 +134,7 @@ def _make(
     for_algorithm = {name: value for name, value in family.items() if name not in SETTINGS}
     settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **named})
     sampler = SAMPLERS.get(settings.sampler)
-    _check_sampler(sampler, algorithm, settings)
+    _check_sampler(sampler, settings)
     of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
     sampler_options = sampler.make_options({**of_file, **given.sampler_options})
     chosen = {**file.options, **given.options}
@@ -228,13 +228,8 @@ def _with_the_seed(path: Path, seed: int) -> Path:
     return own if own.is_dir() and not RunFolder(path).config.exists() else path
 
 
-def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:
-    """Checks that a sampler fits the algorithm and the other settings."""
-    if missing := [needed for needed in sampler.needs if needed not in algorithm.offers]:
-        raise ConfigError(
-            f"sampler: {sampler.name!r} needs {' and '.join(missing)}, which {algorithm.name} does not offer. Use "
-            "another sampler or algorithm."
-        )
+def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
+    """Checks that a sampler fits the other settings."""
     fixed_draws = sampler.name == UNIFORM or not settings.resample_every
     expected = f"0 with sampler {sampler.name}, which draws at each reset"
     expect(fixed_draws, "resample_every", expected, settings.resample_every)

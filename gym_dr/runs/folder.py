@@ -14,6 +14,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.runs.durable import os_errors, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
 from gym_dr.runs.plain import check_plain
+from gym_dr.version import WRITTEN_BY, check_written_by
 from gym_dr.wording import how_to_resume, spelled
 
 CONFIG = "config.json"
@@ -165,21 +166,26 @@ class RunFolder:
 
         Raises:
             ConfigError: It cannot be read or names no algorithm.
+            RunFolderError: A version before 0.4 wrote it.
         """
         table = read_table(self.config)
         if not isinstance(table.get("algorithm"), str):
             raise ConfigError(
                 f"{self.config}: expected the name of an algorithm, got {shortened(table.get('algorithm'))}."
             )
+        check_written_by(self.config, table)
+        del table[WRITTEN_BY]
         return table
 
     def _is_run(self) -> bool:
         """Whether gym_dr created the folder; other programs write files named config.json too."""
+        if not self.checkpoints.is_dir():
+            return False
         try:
             self.read_config()
         except ConfigError:
             return False
-        return bool(self.checkpoints.is_dir())
+        return True
 
     def _is_empty(self) -> bool:
         """Whether the folder holds nothing, or only leftovers of a process killed before it wrote a configuration."""

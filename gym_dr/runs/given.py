@@ -15,6 +15,7 @@ from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.registry import load_object
 from gym_dr.runs.config import KEYWORDS, SETTINGS, RunSettings
 from gym_dr.training.api import Algorithm
+from gym_dr.version import WRITTEN_BY
 from gym_dr.wrappers.adapt import OWN_KEYWORDS
 
 
@@ -35,6 +36,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
         UnknownNameError: It has an unknown key.
     """
     table = read_table(path)
+    table.pop(WRITTEN_BY, None)
     written_for = table.pop("algorithm", algorithm.name)
     if written_for != algorithm.name:
         raise ConfigError(f"{path}: is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")

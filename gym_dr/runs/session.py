@@ -21,7 +21,7 @@ from gym_dr.errors import (
     TrainingError,
     located,
 )
-from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row, restore
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import (
     checkpoint_paths,
     finish_checkpoint,
@@ -31,7 +31,7 @@ from gym_dr.runs.checkpoint import (
 )
 from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
+from gym_dr.runs.environments import end_workers, make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
@@ -40,7 +40,7 @@ from gym_dr.wording import how_to_resume, spelled
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import with_params
 
@@ -115,8 +115,6 @@ class RunSession:
             settings.num_envs,
             settings.vectorization,
             self.config.randomization,
-            restart_workers=settings.restart_workers,
-            worker_timeout=settings.worker_timeout,
         )
         if settings.sampler != UNIFORM:
             envs = with_params(envs)  # innermost wrapper
@@ -135,7 +133,6 @@ class RunSession:
             every=None,
             callback=self._record,
             on_update=self._record_update,
-            masks_fresh=True,
             **options,
         )
         if self._sampler_state is not None:
@@ -233,9 +230,10 @@ class RunSession:
 
     def close(self) -> None:
         """Closes environments and files."""
-        if self.envs is not None:
-            # after Ctrl-C some workers may never answer, and close() would wait for them
-            self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
+        if self.envs is not None and self.config.settings.vectorization == "async":
+            end_workers(self.envs)
+        elif self.envs is not None:
+            self.envs.close()
         for log in (self._metrics, self._draws, self._learned):
             log.close()
 
@@ -310,7 +308,7 @@ class RunSession:
             "env_index": record.env_index,
             "seed": record.seed,
             "draw_index": record.draw_index,
-            **({} if self._adapted is None else _drawn_by(record)),
+            **({} if self._adapted is None else {"version": record.version}),
             "return": record.episode_return,
             "steps": record.length,
             "terminated": int(record.terminated),
@@ -339,12 +337,6 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
         with located(folder.checkpoints):
             restore(sampler, state)
     return sampler
-
-
-def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:
-    """Where a draw of an adaptive sampler comes from: the sampler's version, and the draw that it replays, if any."""
-    seed, index = record.source or (None, -1)
-    return {"version": record.version, "source_seed": seed, "source_index": index}
 
 
 def _not_finite(state: Any, name: str = "state") -> Iterator[str]:

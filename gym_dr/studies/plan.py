@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
-from gym_dr.evaluation.html_tables import listed
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
@@ -29,12 +28,13 @@ from gym_dr.studies.contrasts import Contrast, pair
 from gym_dr.studies.factors import SEEDS, Design, read_design
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
-from gym_dr.wording import counted
+from gym_dr.version import WRITTEN_BY, __version__
+from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
-FORMAT, VERSION = "gym_dr study", 2
+FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler
 TABLES = ("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons")
 OF_THE_FILE = ("env", "seed")  # settings that variants cannot override
@@ -119,6 +119,7 @@ class Study:
         """The form of ``study.json``: the whole study, resolved."""
         return {
             "format": FORMAT,
+            WRITTEN_BY: __version__,
             "version": VERSION,
             "env": self.env,
             "unequal_budgets": self.unequal_budgets,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
-from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Display, Progress
+from gym_dr.reports.table import Table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
@@ -25,7 +25,8 @@ from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, describe_budget, read_study
-from gym_dr.wording import counted
+from gym_dr.version import check_written_by
+from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,11 +83,7 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         """All tables, for notebooks."""
-        tables = []
-        for table in self.tables.tables:
-            rows: list[list[str | TableCell]] = [[name, *cells] for name, cells in table.rows]
-            tables.append(html_table(table.columns, rows, table.caption, " ".join(table.notes)))
-        return "\n".join(tables)
+        return "\n".join(table.__html__() for table in self.tables.tables)
 
 
 @dataclass(frozen=True)
@@ -229,6 +226,7 @@ def _check_folder(folder: Path, plan: Study) -> None:
             env, variants = str(there["env"]), set(there["variants"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunFolderError(f"{folder / DOCUMENT}: is not a gym_dr study ({error!r}); {choose}.") from None
+    check_written_by(folder / DOCUMENT, there)
     if found != (FORMAT, VERSION):
         raise RunFolderError(f"{folder / DOCUMENT}: expected {FORMAT}, version {VERSION}, got {found}; {choose}.")
     if env != plan.env or not variants & set(plan.budgets):
@@ -372,14 +370,13 @@ def study_page(
 ) -> Report:
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
-    from gym_dr.evaluation.report.page import Table
 
     rows = []
     for name, group in times.groupby("variant", sort=False):
         budget = describe_budget(tables.study.budgets[str(name)])
         numbers = [f"{len(group)} of {len(tables.study.seeds_of[str(name)])}", budget, f"{group['steps'].mean():,.0f}"]
-        cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
-        rows.append((str(name), [TableCell(value) for value in cells]))
+        seconds = [f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
+        rows.append([str(name), *numbers, *seconds])
     columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])

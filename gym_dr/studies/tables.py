@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
-from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import NO_SPREAD, Interval, point_statistics, statistic_names
+from gym_dr.reports.table import Cell, Row, Table
 from gym_dr.studies.plan import Study, describe_budget
 from gym_dr.wording import counted
 
@@ -117,9 +116,9 @@ class StudyTables:
                     interval = _within(interval, -most, most)
                 planned = set.intersection(*(set(self.study.seeds_of[variant]) for variant in contrast.weights))
                 head = {"variant": contrast.variant, "other": contrast.other, "set": name, "statistic": statistic}
-                head |= {"seeds": len(differences), "seeds_missing": len(planned) - len(differences)}
+                seeds = {"seeds": len(differences), "seeds_missing": len(planned) - len(differences)}
                 budgets = "equal" if self.study.same_steps(contrast) else "unequal"
-                rows.append({**head, **interval, "p": p, "budgets": budgets})
+                rows.append({**head, **seeds, **interval, "p": p, "budgets": budgets})
         columns = ["variant", "other", "set", "statistic", "seeds", "seeds_missing"]
         columns += ["value", "low", "high", "p", "p_holm", "budgets"]
         table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
@@ -142,14 +141,15 @@ class StudyTables:
 
     def _table(self, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
         """A row for each variant or pair, a column for each set; marks fewer seeds than others, and unequal budgets."""
-        sets, rows = list(dict.fromkeys(table["set"])), []
+        sets = list(dict.fromkeys(table["set"]))
+        rows: list[Row] = []
         for name, group in table.groupby(key, sort=False):
             cells = {row["set"]: cell(row, percent=percent) for row in group.to_dict("records")}
             unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
             seeds, planned = min(group["seeds"]), max(group["seeds"] + group["seeds_missing"])
             few = f" ({counted(seeds, 'seed')})" if seeds < len(self.study.seeds) else ""
             few = f" ({seeds} of {planned} seeds)" if seeds < planned else few
-            rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
+            rows.append([f"{name}{unequal}{few}", *(cells[one] for one in sets)])
         return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
 
     @property
@@ -175,30 +175,23 @@ class StudyTables:
             unit = "" if budget is None else " environment steps"
             text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
         for table in self.tables:
-            text += [f"## {table.caption}", markdown_table(table), *table.notes]
+            text += [f"## {table.caption}", table.markdown(), *table.notes]
         return "\n\n".join(text) + "\n"
 
 
-def cell(row: Mapping[Any, Any], *, percent: bool) -> TableCell:
+def cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
     """A number with its interval, and with its p-value if it is a difference."""
     scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
     value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
     p = row.get("p_holm", math.nan)
-    known = [] if low == "nan" else [f"({low} to {high})"]
+    known = [] if low == "nan" else [f"{low} to {high}"]
     known += [] if math.isnan(p) else [p_value(row)]
-    return TableCell(value=f"{value} %" if percent else value, interval=" ".join(known))
+    return Cell(f"{value} %" if percent else value, ", ".join(known))
 
 
 def p_value(row: Mapping[Any, Any]) -> str:
     """A corrected p-value, as a relation."""
     return f"p < {SMALLEST}" if row["p_holm"] < SMALLEST else f"p = {row['p_holm']:.3f}"
-
-
-def markdown_table(table: Table) -> str:
-    """A table in Markdown, without its caption and notes."""
-    rows = [[name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows]
-    lines = [table.columns, ["---"] * len(table.columns), *rows]
-    return "\n".join("| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines)
 
 
 def findings(comparisons: pd.DataFrame, first: str) -> list[str]:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from gym_dr.errors import GymDrError
-from gym_dr.randomization.sampler import LevelSampler, ScoringSampler, TaskSampler, offers
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.testing.playing import assert_same, refused
-from gym_dr.wrappers.record import EpisodeRecord
 
 NUM_ENVS = 12
 SEEDS = np.arange(40, 40 + NUM_ENVS, dtype=np.uint64)
@@ -45,7 +44,6 @@ def episodes_of(case: SamplerCase, sampler: Any) -> list[EpisodeRecord]:
                 episode_return=gained,
                 length=9 + env,
                 terminated=gained > 0,
-                score=float((env * index) % 5),
             )
             records.append(record)
     return records
@@ -98,13 +96,12 @@ def any_draw_can_be_replayed_from_its_version_also_from_a_file(case: SamplerCase
     sampler, restored = case.make(), case.make()
     drawn = []
     for _ in range(3):
-        keys = sampler.sources(SEEDS, INDEX) if hasattr(sampler, "sources") else (SEEDS, INDEX)
-        drawn.append((sampler.version, keys, sampler.draw(SEEDS, INDEX)))
+        drawn.append((sampler.version, sampler.draw(SEEDS, INDEX)))
         sampler.update(episodes_of(case, sampler))
     restored.load_state(json.loads(json.dumps(sampler.state())))
-    for version, keys, values in drawn:
-        assert_same(sampler.replay(*keys, version), values)
-        assert_same(restored.replay(*keys, version), values)
+    for version, values in drawn:
+        assert_same(sampler.replay(SEEDS, INDEX, version), values)
+        assert_same(restored.replay(SEEDS, INDEX, version), values)
     if sampler.version is not None:
         for version in (-1, sampler.version + 1):
             with refused(GymDrError):
@@ -123,39 +120,10 @@ def nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns(case:
     assert len(columns) <= 1
 
 
-def what_only_some_samplers_offer_is_offered_in_full(case: SamplerCase) -> None:
-    sampler: Any = case.make()
-    for protocol in (TaskSampler, ScoringSampler, LevelSampler):
-        offers(sampler, protocol)  # refuses a part
-    if offers(sampler, TaskSampler):
-        assert sampler.task.num_envs == NUM_ENVS
-
-
-def a_score_belongs_to_a_step_and_a_level_to_the_values_of_its_draw(case: SamplerCase) -> None:
-    sampler: Any = case.make()
-    if offers(sampler, ScoringSampler):
-        advantages = np.linspace(-2.0, 3.0, 3 * NUM_ENVS).reshape(3, NUM_ENVS)
-        scores = sampler.score(advantages)
-        assert scores.shape == advantages.shape
-        assert scores.dtype == np.float64
-        assert_same(sampler.score(advantages[1:2, 3:4]), scores[1:2, 3:4])
-    if not offers(sampler, LevelSampler):
-        return
-    for _ in range(3):
-        (seeds, index), drawn = sampler.sources(SEEDS, INDEX), sampler.draw(SEEDS, INDEX)
-        for i, own in enumerate(zip(SEEDS.tolist(), INDEX.tolist(), strict=True)):
-            level = sampler.level_of({name: float(values[i]) for name, values in drawn.items()})
-            source = int(seeds[i]), int(index[i])
-            assert level == source or (level is None and source == own)
-        sampler.update(episodes_of(case, sampler))
-
-
 SAMPLER_CONTRACTS: tuple[Callable[[SamplerCase], None], ...] = (
     the_same_key_gives_the_same_draw_however_many_are_drawn_at_once,
     draws_stay_in_the_widest_support_and_change_with_the_version_alone,
     any_draw_can_be_replayed_from_its_version_also_from_a_file,
     nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns,
-    what_only_some_samplers_offer_is_offered_in_full,
-    a_score_belongs_to_a_step_and_a_level_to_the_values_of_its_draw,
     its_state_goes_through_a_file_and_gives_the_same_draws,
 )

@@ -6,11 +6,10 @@ Each algorithm's loop is in a file of its own; start with ``a2c.py``.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from gymnasium.vector import VectorEnv
@@ -19,10 +18,9 @@ from torch import Tensor, nn
 from gym_dr.arrays import Floats
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
-from gym_dr.renamed import old_names
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
-from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
+from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN, INITS, DistillConfig, PPOConfig, check_same_networks, memory_size
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
@@ -133,12 +131,6 @@ class ActorCritic:
             (value_function, self.critic_optimizer, critic_lr),
         )
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
-
-    @property
-    def sampler(self) -> Behavior:
-        """The old name of ``behavior``."""
-        warnings.warn("ActorCritic.sampler works until gym_dr 0.4: use behavior.", DeprecationWarning, stacklevel=2)
-        return self.behavior
 
     @property
     def reward_scale(self) -> float:
@@ -404,27 +396,3 @@ def _load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> No
     except (KeyError, RuntimeError, TypeError, AttributeError) as error:
         detail = str(error).replace("\n", " ")
         raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None
-
-
-if not TYPE_CHECKING:  # a checker shall report names that do not exist
-    __getattr__ = old_names(
-        __name__,
-        {
-            "shared_options": (
-                "gym_dr.training.superseded:shared_options",
-                "works until gym_dr 0.4: pass options by name, such as actor_lr=config.actor_lr",
-            ),
-            "train_on_rollouts": (
-                "gym_dr.training.superseded:train_on_rollouts",
-                "works until gym_dr 0.4: write the loop as gym_dr/training/a2c.py does",
-            ),
-            "train_agent": (
-                "gym_dr.training.superseded:train_agent",
-                "works until gym_dr 0.4: write the loop as gym_dr/training/reinforce.py does",
-            ),
-            "training_update": (
-                "gym_dr.training.update:training_update",
-                "works until gym_dr 0.4: import it from gym_dr.training.update",
-            ),
-        },
-    )

@@ -119,7 +119,6 @@ class Algorithm:
     # (saved state, envs, config) -> policy; without it no evaluation. A keyword ``deterministic`` (False by default)
     # makes ``Run.policy(deterministic=True)`` possible
     load_policy: LoadPolicy | str | None = None
-    offers: tuple[str, ...] = ()  # SCORES and MASKS (randomization/sampler.py), for samplers that need them
 
     def config_class(self) -> type:
         """The configuration dataclass."""

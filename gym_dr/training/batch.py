@@ -176,8 +176,7 @@ def with_normalized_advantages(batch: Batch | Sequences) -> Batch | Sequences:
 
 def _kept(rollout: Rollout, values: Tensor) -> Tensor:
     """Which steps to learn from, shape ``(T, N)``."""
-    kept = rollout.valid if rollout.learned is None else rollout.valid & rollout.learned
-    return torch.as_tensor(kept, device=values.device)
+    return torch.as_tensor(rollout.valid, device=values.device)
 
 
 def _cut(steps: Tensor, length: int) -> Tensor:

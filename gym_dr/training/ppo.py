@@ -52,7 +52,6 @@ def train(session: Session, config: PPOConfig) -> None:
             advantages = advantages_of(
                 rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
             )
-            collector.score(rollout, advantages)
             batch = agent.batch_of(rollout, values, advantages)
             losses = learn(agent, batch, config) if len(batch) else {}
             agent.observe_observations(rollout)  # last: the rollout's actions used the old moments

@@ -19,7 +19,6 @@ from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
-from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
@@ -54,7 +53,6 @@ class Rollout:
     valid: Mask
     # (T + 1, N, k) current draw at each observation, scaled to +- CONTEXT_SPAN; None if the critic does not observe it
     context: Tensor | None = None
-    learned: Mask | None = None  # (T, N), False on steps masked out of losses; None for no mask
     memory: RolloutMemory | None = None  # None if the policy has no memory
     # the collector leaves these out:
     labels: Tensor | None = None  # (T, N, ...) what to imitate
@@ -110,9 +108,6 @@ class RolloutCollector:
         steps = allocate_steps(behavior, count, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
         remembered = behavior.remembered
-        # some samplers let the policy learn from replayed draws only
-        masking = isinstance(self.envs, AdaptParams) and self.envs.masking
-        learned = np.ones((count, num_envs), dtype=np.bool_) if masking else None
         contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
         if contexts is not None:
             contexts[0] = self._context
@@ -124,28 +119,15 @@ class RolloutCollector:
             self._context = self._context_of(info)
             if contexts is not None:  # only row t can be a reset, whose info has the new draw
                 contexts[t + 1 : stop + 1] = self._context
-            if learned is not None:
-                learned[t:stop] = ~cast(AdaptParams, self.envs).fresh
             t = stop
             self._autoreset.step(steps.terminated[t - 1] | steps.truncated[t - 1])
         self._observations = steps.observations[count].copy()
-        rollout = _rollout(steps, valid, self.device, contexts, learned)
+        rollout = _rollout(steps, valid, self.device, contexts)
         starts = np.concatenate([self._starts[None], ~valid])  # an episode starts after its reset step
         self._starts = starts[-1]
         if not behavior.units:
             return rollout
         return replace(rollout, memory=_memory(behavior, rollout.actions, starts, steps.states, remembered[1]))
-
-    def score(self, rollout: Rollout, advantages: Floats) -> None:
-        """Gives the advantages ``(T, N)`` of the latest rollout to the sampler of draws, if it learns from scores.
-
-        Raises:
-            NotFiniteError: An advantage of a valid step is not finite; the sampler has not changed.
-        """
-        if isinstance(self.envs, AdaptParams):
-            if not np.isfinite(advantages[rollout.valid]).all():
-                raise NotFiniteError("An advantage is not finite. Lower the learning rate or the scale of rewards.")
-            self.envs.score(advantages)
 
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
         if not self.visible:
@@ -235,13 +217,7 @@ def _actions(steps: Steps) -> npt.NDArray[Any]:
     return steps.raw_actions if steps.raw_actions.shape[2] else steps.choices
 
 
-def _rollout(
-    steps: Steps,
-    valid: Mask,
-    device: str,
-    contexts: Floats | None = None,
-    learned: Mask | None = None,
-) -> Rollout:
+def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = None) -> Rollout:
     if not (np.isfinite(steps.observations).all() and np.isfinite(steps.rewards).all()):
         raise NotFiniteError("The environment returned an observation or reward that is not finite.")
     return Rollout(
@@ -252,7 +228,6 @@ def _rollout(
         truncated=steps.truncated,
         valid=valid,
         context=None if contexts is None else torch.from_numpy(contexts).to(device),
-        learned=learned,
         log_probs=torch.from_numpy(steps.log_probs).to(device),
     )
 

@@ -8,30 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, RandomizationWarning
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_whole
-from gym_dr.randomization.sampler import (
-    MASKS,
-    SAMPLERS,
-    LevelSampler,
-    ParamSampler,
-    Row,
-    ScoringSampler,
-    Task,
-    TaskSampler,
-    offers,
-    restore,
-)
+from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, Task, restore
 from gym_dr.wording import spelled
-from gym_dr.wrappers.episode_scores import EpisodeScores
-from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams, until_due
 from gym_dr.wrappers.vector_params import VectorParams, with_params
 
@@ -39,9 +25,8 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
 
-_MAX_UNSCORED = 2**24  # transitions; no rollout has as many
 # of AdaptParams, which takes the options of a sampler beside them
-OWN_KEYWORDS = ("env", "sampler", "every", "callback", "on_update", "masks_fresh")
+OWN_KEYWORDS = ("env", "sampler", "every", "callback", "on_update")
 _CUTS = 20  # resets of all sub-environments after which too few episodes that end are worth a warning ...
 _ENDING = 0.1  # ... if this share or less of them have ended
 
@@ -54,8 +39,6 @@ class AdaptParams(RecordEpisodes):
     the version of the sampler that drew it. ``randomization/adaptive/learning.py`` explains which episodes count when
     they span an update, are cut off by a reset, or are short.
 
-    Samplers that need scores (``plr``) learn in ``score`` instead.
-
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=4, randomization="wide")
@@ -64,10 +47,6 @@ class AdaptParams(RecordEpisodes):
         >>> info["params"]["gravity"].shape
         (4,)
         >>> envs.close()
-
-    Attributes:
-        fresh: Shape ``(num_envs,)``, whether each current episode has a fresh draw, one that replays no level; all True
-            except with ``plr`` and ``robust_plr``.
     """
 
     adapts = True  # for ResampleParams, which must not hold these draws for longer
@@ -80,7 +59,6 @@ class AdaptParams(RecordEpisodes):
         every: int | None = 128,
         callback: Callable[[EpisodeRecord], None] | None = None,
         on_update: Callable[[Row], None] | None = None,
-        masks_fresh: bool = False,
         **options: Any,
     ) -> None:
         """Wraps a vector environment, whose randomization is the widest that the sampler may draw from.
@@ -91,12 +69,11 @@ class AdaptParams(RecordEpisodes):
             every: Vector steps between updates; None to call ``update`` yourself.
             callback: Called once for each finished episode, as by ``RecordEpisodes``.
             on_update: Called with each row that the sampler returns from an update.
-            masks_fresh: Whether your training loop leaves the steps of ``fresh`` draws out of its losses.
             **options: Options of the named sampler.
 
         Raises:
             UnknownNameError: There is no such sampler or option.
-            ConfigError: An option is out of range, or the sampler needs something that the training does not do.
+            ConfigError: An option is out of range, or the sampler is for another number of sub-environments.
             RandomizationError: The environment has no parameters or does not draw at each reset, or the sampler cannot
                 learn its randomization.
         """
@@ -113,56 +90,25 @@ class AdaptParams(RecordEpisodes):
         super().__init__(env, self._keep)
         if isinstance(sampler, str):
             kind = SAMPLERS.get(sampler)
-            if MASKS in kind.needs and not masks_fresh:
-                raise ConfigError(
-                    f"Sampler {sampler!r} needs {MASKS}: only gym_dr's own a2c and ppo leave them out. Use another "
-                    "one, or leave the steps of fresh draws (AdaptParams.fresh) out of yours and say masks_fresh=True."
-                )
             spec = getattr(inner, "spec", None)
             task = Task(num_envs=self.num_envs, reward_threshold=None if spec is None else spec.reward_threshold)
             sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
         elif options:
             raise ConfigError(f"AdaptParams: expected options only with a sampler's name, got {', '.join(options)}.")
-        learner: Any = sampler
-        if offers(learner, TaskSampler) and learner.task.num_envs != self.num_envs:
+        made_for: Task | None = getattr(sampler, "task", None)
+        if made_for is not None and made_for.num_envs != self.num_envs:
             raise ConfigError(
                 f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for "
-                f"{learner.task.num_envs}. Make it with Task(num_envs={self.num_envs})."
+                f"{made_for.num_envs}. Make it with Task(num_envs={self.num_envs})."
             )
         self.interval = None if every is None else int(every)
-        self.fresh: Mask = np.ones(self.num_envs, np.bool_)
-        self._learner: ParamSampler = learner
-        self._scorer: ScoringSampler | None = learner if offers(learner, ScoringSampler) else None
-        self._levels: LevelSampler | None = learner if offers(learner, LevelSampler) else None
-        self._scores = EpisodeScores(self.num_envs)
+        self._learner = sampler
         self._callback, self._on_update = callback, on_update
         self._steps = 0  # vector steps so far
         self._cut_off, self._complete = 0, 0  # episodes that resets have cut off, and that have ended, for a warning
-        self._ended: list[EpisodeRecord] = []  # episodes that the last step ended
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
-        # of the current episodes: the version that drew them, and the key of the draw that they replay
-        self._versions: list[int | None] = [None] * self.num_envs
-        self._sources: list[tuple[int, int] | None] = [None] * self.num_envs
+        self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes
         self._hand_over()
-
-    def get_state(self) -> EnvState:
-        """Refuses: the sampler has learned from episodes that a restored state would play again.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        raise EnvStateError(
-            "AdaptParams does not offer its state: its sampler would learn from the same episodes twice. Take "
-            "that of the environment inside."
-        )
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
-        """Refuses, as ``get_state`` does.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        return self.get_state()
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments; episodes that this cuts off do not count.
@@ -181,17 +127,14 @@ class AdaptParams(RecordEpisodes):
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
                 "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
-        if self._scorer is not None:
-            self._scores.cut_off(mask)
-        self._begin(mask, info)
+        self._begin(mask)
         self._warn_if_cut_off(running)
         return observations, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments, and updates the sampler when due."""
-        stepped = self._autoreset.will_step
         result = super().step(actions)
-        self._note(stepped, 1)
+        self._count(1)
         return result
 
     def rollout(
@@ -199,44 +142,20 @@ class AdaptParams(RecordEpisodes):
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, like the environment's ``rollout``, and stops when an update is due."""
         last = until_due(self.interval, self._steps, first, last)
-        stepped = self._autoreset.will_step
         stop, info = super().rollout(policy, noise, steps, first, last)
-        self._note(stepped, stop - first)
+        self._count(stop - first)
         return stop, info
 
-    @property
-    def masking(self) -> bool:
-        """Whether the policy should learn only from draws that are not ``fresh``."""
-        return self._levels is not None and self._levels.only_replays
-
     def update(self) -> None:
-        """Makes the sampler learn from the episodes that ended since the last update, unless it waits for scores."""
-        if self._scorer is None:
-            self._learn(self._finished)
-            self._finished = []
-
-    def score(self, advantages: npt.ArrayLike) -> None:
-        """Scores the latest steps by their advantages and lets a sampler that needs scores learn from them.
-
-        Call it after each rollout. Episodes may span several rollouts; their score is the mean over all of their scored
-        steps.
-
-        Args:
-            advantages: Generalized advantage estimates of the last T vector steps, shape ``(T, num_envs)``, with T at
-                most the steps since the last call. Values of reset steps (NEXT_STEP autoreset) are ignored.
-
-        Raises:
-            ConfigError: The shape is wrong, or an advantage in an episode that has ended is not finite.
-        """
-        if self._scorer is None:
-            return
-        values = np.asarray(advantages, np.float64)
-        if values.ndim != 2 or values.shape[1] != self.num_envs or not 0 < len(values) <= self._scores.steps:
-            raise ConfigError(
-                f"AdaptParams.score: expected advantages of shape (T, {self.num_envs}) with T from 1 to "
-                f"{self._scores.steps}, the vector steps since the last call, got {values.shape}."
-            )
-        self._learn(self._scores.take(self._scorer.score(values)))
+        """Makes the sampler learn from the episodes that have ended since the last update."""
+        episodes, self._finished = self._finished, []
+        before = self._learner.version
+        rows = self._learner.update(episodes) or ()
+        if self._learner.version != before:
+            self._hand_over()
+        if self._on_update is not None:
+            for row in rows:
+                self._on_update(row)
 
     def state(self) -> dict[str, Any]:
         """The sampler's state, for checkpoints; reset all sub-environments after saving."""
@@ -257,51 +176,29 @@ class AdaptParams(RecordEpisodes):
 
     def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
         """See ``RecordEpisodes``; an episode may begin in the first and end in the last step of a rollout."""
-        self._begin(~self._autoreset.will_step, info)
+        self._begin(~self._autoreset.will_step)
         super()._end(done, terminated, info)
         if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            self._begin(done, info)
+            self._begin(done)
 
     def _keep(self, record: EpisodeRecord) -> None:
         """Stores a finished episode."""
-        i = record.env_index
-        own = None if record.seed is None else (record.seed, record.draw_index)
-        record = dataclasses.replace(record, version=self._versions[i], source=self._sources[i] or own)
-        self._ended.append(record)
+        record = dataclasses.replace(record, version=self._versions[record.env_index])
+        self._finished.append(record)
         self._complete += 1
         if self._callback is not None:
             self._callback(record)
 
-    def _note(self, stepped: Mask, rows: int) -> None:
-        """Records vector steps, and updates the sampler when due.
-
-        Args:
-            stepped: Shape ``(num_envs,)``, the sub-environments that the first of them stepped; the others stepped all.
-            rows: Number of vector steps; only the last one has ended episodes.
-        """
-        self._steps += rows
-        if self._scorer is None:
-            self._finished += self._ended
-        else:
-            self._scores.note(stepped, rows, self._ended)
-            if self._scores.steps * self.num_envs > _MAX_UNSCORED:
-                raise ConfigError(
-                    "Expected a call of AdaptParams.score(advantages) after each rollout, got none for "
-                    f"{self._scores.steps} vector steps, so the sampler learns nothing."
-                )
-        self._ended = []
+    def _count(self, steps: int) -> None:
+        """Counts vector steps, and updates the sampler when due."""
+        self._steps += steps
         if self.interval is not None and self._steps % self.interval == 0:
             self.update()
 
-    def _begin(self, begun: Mask, info: dict[str, Any]) -> None:
-        """Records the versions and sources of the draws of new episodes."""
-        version, params = self._learner.version, info.get("params", {})
+    def _begin(self, begun: Mask) -> None:
+        """Notes which version drew new episodes."""
         for i in np.flatnonzero(begun).tolist():
-            self._versions[i] = version
-            if self._levels is not None:
-                drawn = {name: values[i] for name, values in params.items() if name[0] != "_"}
-                self._sources[i] = self._levels.level_of(drawn)
-                self.fresh[i] = self._sources[i] is None
+            self._versions[i] = self._learner.version
 
     def _warn_if_cut_off(self, running: int) -> None:
         """Counts the episodes that a reset has cut off."""
@@ -317,12 +214,3 @@ class AdaptParams(RecordEpisodes):
                 stacklevel=3,
             )
         self._cut_off, self._complete = 0, 0
-
-    def _learn(self, episodes: list[EpisodeRecord]) -> None:
-        before = self._learner.version
-        rows = self._learner.update(episodes) or ()
-        if self._learner.version != before:
-            self._hand_over()
-        if self._on_update is not None:
-            for row in rows:
-                self._on_update(row)

@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.errors import UnknownNameError
 from gym_dr.options import option
-from gym_dr.randomization.adaptive.prioritized import Prioritized, PrioritizedOptions
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, FixedSampler, Sampler, Task
 from gym_dr.testing.samplers import (
     NUM_ENVS,
     SAMPLER_CONTRACTS,
     SamplerCase,
-    a_score_belongs_to_a_step_and_a_level_to_the_values_of_its_draw,
     episodes_of,
-    what_only_some_samplers_offer_is_offered_in_full,
 )
 from tests.plugins.installed import load
 from tests.plugins.parts.growing import GROWING, GrowingSampler
@@ -34,20 +31,6 @@ class ForgetfulSampler(GrowingSampler):
     """Takes over nothing from a checkpoint."""
 
     def load_state(self, state: Mapping[str, Any]) -> None: ...
-
-
-class HalfALevelSampler(GrowingSampler):
-    """Names levels, but does not say what to learn from."""
-
-    def level_of(self, params: Mapping[str, float]) -> None: ...
-
-
-class MisleadingPrioritized(Prioritized):
-    """Names a level that the values do not come from."""
-
-    def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
-        level = super().level_of(params)
-        return None if level is None else (level[0], level[1] + 1)
 
 
 def case_of(sampler: Sampler) -> SamplerCase:
@@ -88,19 +71,6 @@ def test_those_that_learn_do_so_in_these_cases(sampler: Sampler) -> None:
     made = case.make()
     made.update(episodes_of(case, made))
     assert made.version > 0
-
-
-def test_a_sampler_with_half_a_protocol_breaks_its_contract() -> None:
-    with pytest.raises(ConfigError, match="LevelSampler"):
-        what_only_some_samplers_offer_is_offered_in_full(
-            case_of(Sampler(name="half", summary="", make=HalfALevelSampler))
-        )
-
-
-def test_a_sampler_that_names_other_levels_breaks_its_contract() -> None:
-    sampler = Sampler(name="misleading", summary="", make=MisleadingPrioritized, options=PrioritizedOptions)
-    with pytest.raises(AssertionError):
-        a_score_belongs_to_a_step_and_a_level_to_the_values_of_its_draw(case_of(sampler))
 
 
 def test_a_sampler_that_forgets_breaks_its_contract() -> None:

@@ -24,7 +24,7 @@ NOISE = {
 }
 
 resample = partial(ResampleParams, rollout_steps=2)
-adapt = partial(AdaptParams, sampler="plr", every=2)  # which draws as they are drawn without it until there are levels
+adapt = partial(AdaptParams, sampler="uniform", every=2)  # whose draws are those without it
 
 
 def record(envs: Any) -> Any:

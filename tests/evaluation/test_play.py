@@ -14,8 +14,8 @@ from gym_dr import Correlation, Randomization
 from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation import play
 from gym_dr.evaluation.policies import open_policies
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.configure import open_run
-from gym_dr.wrappers.record import EpisodeRecord
 from tests.evaluation.tiny_run import train_tiny_run
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from gym_dr.errors import NotFiniteError
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import seed_for
-from gym_dr.wrappers.record import EpisodeRecord
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import cells, worst_cells
-from gym_dr.evaluation.worst_cells import FEWEST, again, fresh_episodes, not_played_again, worst_cell
+from gym_dr.evaluation.worst_cells import FEWEST, again, fresh_episodes, worst_cell
 
 GRID = cells.grid(LUNAR_LANDER, {"gravity": [-12, -8, -4], "wind_power": [0, 20]}, 5)
 
@@ -39,11 +37,3 @@ def test_playing_again_keeps_all_values_of_the_cell() -> None:
     one = again(GRID, 3)
     assert (one.name, one.num_cells, one.episodes) == ("grid", 1, FEWEST)
     assert one.cell(0) == {"gravity": -8.0, "wind_power": 20.0, "enable_wind": 1.0} == GRID.cell(3)
-
-
-@pytest.mark.parametrize(
-    ("worst", "expected"),
-    [(None, False), ({"mean": {"value": 1.0}}, True), ({"mean": {"value": 1.0}, "first_mean": 0.5}, False)],
-)
-def test_an_evaluation_without_fresh_episodes_is_recognized(worst: dict[str, Any] | None, expected: bool) -> None:
-    assert not_played_again({"results": [{"worst_cell": None}, {"worst_cell": worst}]}) is expected

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from gym_dr import RecordEpisodes
-from gym_dr.wrappers.record import EpisodeRecord
+from gym_dr.randomization.sampler import EpisodeRecord
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gym_dr import DisturbVector, DrawContext, RecordEpisodes, ResampleParams
-from gym_dr.wrappers.record import EpisodeRecord
+from gym_dr.randomization.sampler import EpisodeRecord
 
 pytestmark = [
     pytest.mark.integration,

@@ -23,7 +23,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 def test_the_sampler_is_listed_with_its_options(example: Installed) -> None:
     listed = example.gymdr_alone("list", "samplers").out
-    assert "widening    Widens ranges at a constant rate" in listed
+    assert "widening  Widens ranges at a constant rate" in listed
     assert "--widening-episodes 20000" in listed
     assert "[widening] episodes until draws cover" in " ".join(example.gymdr("train", "a2c", "--help").out.split())
 

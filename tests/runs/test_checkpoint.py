@@ -20,7 +20,7 @@ from gym_dr.runs.pack import pack, unpack
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.create(tmp_path / "run", '{"algorithm": "a2c"}', overwrite=False)
+    return RunFolder.create(tmp_path / "run", '{"gym_dr": "0.4.0", "algorithm": "a2c"}', overwrite=False)
 
 
 def save(folder: RunFolder, update: int) -> Path:

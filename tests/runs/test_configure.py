@@ -10,7 +10,7 @@ import gym_dr
 from gym_dr.envs.family import FAMILIES, family_of
 from gym_dr.errors import ConfigError, GymDrError, UnknownNameError
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunSettings, differences
+from gym_dr.runs.config import RunSettings
 from gym_dr.runs.configure import build_config, family_defaults, open_run
 from gym_dr.training.registry import find_algorithm
 from tests.envs.equations.swing import register
@@ -20,11 +20,9 @@ A2C = find_algorithm("a2c")
 SMALL: dict[str, Any] = {"num_envs": 2, "rollout_steps": 8, "minibatches": 2, "eval_episodes": 0, "progress": False}
 
 
-def test_a_run_without_parameters_says_that_it_draws_nothing_and_one_of_0_2_said_nothing() -> None:
+def test_a_run_without_parameters_says_that_it_draws_nothing() -> None:
     config = build_config(A2C, {"env": "CartPole-v1"}, randomization="none")
-    form = json.loads(config.to_json())
-    assert form.pop("randomization") == {}
-    assert differences(form, config) == []
+    assert config.to_dict()["randomization"] == {}
 
 
 @pytest.mark.parametrize("randomization", ["none", {}, Randomization()])

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder, expand
 
-CONFIG = '{"algorithm": "a2c"}'
+CONFIG = '{"gym_dr": "0.4.0", "algorithm": "a2c"}'
 
 
 def make_run(path: Path) -> RunFolder:
@@ -18,6 +19,18 @@ def test_create_writes_the_configuration_into_a_new_folder_and_its_parents(tmp_p
     folder = make_run(tmp_path / "a" / "b")
     assert folder.config.read_text() == CONFIG
     assert folder.checkpoints.is_dir()
+
+
+@pytest.mark.parametrize(("version", "also"), [("0.3", ', "reserved_seeds": []'), ("0.2", "")])
+def test_runs_of_versions_before_0_4_are_refused_with_their_version(version: str, also: str, tmp_path: Path) -> None:
+    old = make_run(tmp_path / "run")
+    old.config.write_text(f'{{"algorithm": "a2c"{also}}}')
+    match = rf"written by gym_dr {version}, .*pip install 'gym-dr=={version}\.\*'.* in another folder"
+    with pytest.raises(RunFolderError, match=match):
+        open_run(old.path)
+    with pytest.raises(RunFolderError, match=match):
+        RunFolder.create(old.path, CONFIG, overwrite=True)
+    assert also in old.config.read_text()
 
 
 def test_create_takes_an_empty_folder(tmp_path: Path) -> None:

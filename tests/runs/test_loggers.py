@@ -190,7 +190,7 @@ def test_it_gets_the_configuration_when_it_is_opened(tmp_path: Path) -> None:
 
     with added(Logger(name="noting", summary="", open=note)):
         run = train(tmp_path / "run", loggers=["noting"], updates=1)
-    assert opened == [json.loads(run.folder.config.read_text())]
+    assert opened == [run.folder.read_config()]
 
 
 def test_it_is_closed_once(run: Run) -> None:

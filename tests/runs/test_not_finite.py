@@ -115,7 +115,7 @@ def test_a_stopped_run_resumes_with_skip_to_what_skip_gives_from_the_start(algor
 
 
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
-@pytest.mark.parametrize("sampler", ["uniform", "plr"])
+@pytest.mark.parametrize("sampler", ["uniform", "adr"])
 def test_advantages_that_overflow_are_skipped_with_any_sampler(sampler: str, tmp_path: Path) -> None:
     tiny = ["--updates", "2", "--num-envs", "2", "--rollout-steps", "4", "--eval-episodes", "0"]
     overflowing = [*tiny, "--hidden-sizes", "4", "--reward-scale", "1e38", "--sampler", sampler]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,20 +32,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "adr": {"success": 5.0, "cohort": 12, "bound_episodes": 2, "widen_at": 0.3, "narrow_at": 0.1},
     "doraemon": {"success": 5.0, "cohort": 18, "alpha": 0.3},
     "spdl": {"success": 5.0, "cohort": 18},
-    "plr": {"min_levels": 10, "max_levels": 15, "cohort": 5},
-    "robust_plr": {"min_levels": 10, "max_levels": 15, "cohort": 5},
 }
 
 
 def config(sampler: str, randomization: Any = BOX, algorithm: str = "a2c", **settings: Any) -> Any:
     given = {"env": LANDER, "sampler": sampler, **settings}
     return build_config(ALGORITHMS.get(algorithm), given, randomization=randomization)
-
-
-@pytest.mark.parametrize("sampler", ["plr", "robust_plr"])
-def test_a_sampler_that_needs_what_the_trainer_lacks_is_refused(sampler: str) -> None:
-    with pytest.raises(ConfigError, match=f"sampler: '{sampler}' needs scores of episodes.*reinforce does not offer"):
-        config(sampler, algorithm="reinforce")
 
 
 @pytest.mark.parametrize("box", [{"gravity": -9.0}, {"obs_noise": (0.0, 0.1)}])  # which a wrapper draws
@@ -99,31 +90,19 @@ def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_dra
     sampler_of_run = run.sampler  # read from the newest checkpoint each time it is asked for
     assert set(rows(whole.draws)[0]) <= LOG_COLUMNS | set(param_space_of(PENDULUM) or ())
     for row in rows(whole.draws):
-        key = np.array([seed_word(int(row["source_seed"]))], np.uint64), np.array([int(row["source_index"])])
+        key = np.array([seed_word(int(row["seed"]))], np.uint64), np.array([int(row["draw_index"])])
         drawn = sampler_of_run.replay(*key, int(row["version"]))
         assert {name: float(row[name]) for name in drawn} == {name: float(values[0]) for name, values in drawn.items()}
 
 
-@pytest.mark.parametrize("sampler", ["doraemon", "robust_plr"])
-def test_compiled_stepped_and_async_trainings_are_the_same(sampler: str, tmp_path: Path) -> None:
+def test_compiled_stepped_and_async_trainings_are_the_same(tmp_path: Path) -> None:
     kinds = [
-        train(tmp_path / kind, sampler, env=CART_POLE, vectorization=kind, checkpoint_every=10)
+        train(tmp_path / kind, "doraemon", env=CART_POLE, vectorization=kind, checkpoint_every=10)
         for kind in ("native", "sync", "async")
     ]
     native, *others = [(rows(folder.metrics), rows(folder.draws), rows(folder.sampler)) for folder in kinds]
     assert len({row["version"] for row in native[1]}) > 1
     assert others == [native, native]
-
-
-def test_robust_plr_learns_nothing_from_fresh_draws(tmp_path: Path) -> None:
-    folder = train(tmp_path / "run", "robust_plr", checkpoint_every=1)
-    metrics, draws = rows(folder.metrics), rows(folder.draws)
-    fresh = [row["seed"] == row["source_seed"] and row["draw_index"] == row["source_index"] for row in draws]
-    replayed = [int(row["update"]) for row, new in zip(draws, fresh, strict=True) if not new]
-    first = min(replayed)
-    assert 0 < first < len(metrics) - 1
-    assert all(math.isnan(float(row["actor_loss"])) for row in metrics[:1])
-    assert not any(math.isnan(float(metrics[update]["actor_loss"])) for update in set(replayed))
 
 
 def test_the_configuration_holds_the_samplers_options_and_reads_back_equal(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def make_run(path: Path, **changes: Any) -> RunFolder:
     """A run folder as a stranger might send it, never trained."""
     given = {**SETTINGS, "env": "gym_dr/LunarLanderDR-v3", "updates": 1}
     form = build_config(A2C, given, randomization="wide").to_dict()
-    return RunFolder.create(path, json.dumps({**form, **changes}), overwrite=False)
+    return RunFolder.create(path, json.dumps({"gym_dr": "0.4.0", **form, **changes}), overwrite=False)
 
 
 @pytest.fixture
@@ -203,7 +203,13 @@ def test_a_link_in_the_folder_of_a_study_leads_nowhere(name: str, tmp_path: Path
     folder = tmp_path / "sent"
     make_run(folder / "runs/v/seed-1")
     (folder / "evaluation").mkdir()
-    sent = {"format": "gym_dr study", "version": 1, "env": "gym_dr/LunarLanderDR-v3", "variants": {"v": {}}}
+    sent = {
+        "format": "gym_dr study",
+        "gym_dr": "0.4.0",
+        "version": 1,
+        "env": "gym_dr/LunarLanderDR-v3",
+        "variants": {"v": {}},
+    }
     (folder / "study.json").write_text(json.dumps(sent))
     mine, link = tmp_path / "mine", folder / name
     if link.exists():
@@ -255,9 +261,16 @@ def test_an_evaluation_is_read_up_to_a_limit(name: str, tmp_path: Path, monkeypa
     "command", ["rm -rf /", "gymdr evaluate a; rm b", "gymdr evaluate \x1b[2J", "gymdr evaluate a --trust evil", "'", 3]
 )
 def test_a_recorded_command_is_not_recommended_unless_it_is_plain(command: Any, tmp_path: Path) -> None:
-    document = {"format": "gym_dr evaluation", "version": 3, "complete": False, "command": command, "env": "x"}
+    document = {
+        "format": "gym_dr evaluation",
+        "gym_dr": "0.4.0",
+        "version": 3,
+        "complete": False,
+        "command": command,
+        "env": "x",
+    }
     (tmp_path / "evaluation.json").write_text(
-        json.dumps({**document, "policies": [], "sets": [], "success": None, "results": []})
+        json.dumps({**document, "env": "x", "policies": [], "sets": [], "success": None, "results": []})
     )
     with addressing(command_line=True), pytest.raises(RunFolderError, match=r"Continue with: gymdr evaluate RUN$"):
         Evaluation.load(tmp_path)

@@ -20,7 +20,7 @@ FORM: dict[str, Any] = {
     "a2c": {"updates": 3, "rollout_steps": 64, "hidden_sizes": [8]},
     "factors": {
         "draws": {"wide": {"randomization": "wide"}, "none": {"randomization": "none"}},
-        "sampler": {"uniform": {}, "adr": {"sampler": "adr", "widen_at": 0.6}, "plr": {"sampler": "plr"}},
+        "sampler": {"uniform": {}, "adr": {"sampler": "adr", "widen_at": 0.6}, "spdl": {"sampler": "spdl"}},
         "sees": {"nobody": {}, "critic": {"critic_context": True}, "policy": {"context": "observation"}},
         "width": {"small": {}, "large": {"hidden_sizes": [16], "seeds": 2}},
     },
@@ -38,10 +38,10 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 def test_each_level_and_each_combination_of_crossed_levels_is_a_variant_named_after_what_differs() -> None:
     study = read_study(FORM)
-    alone = ["baseline", "none", "adr", "plr", "critic", "policy", "large"]
-    together = ["none+large", "adr+critic", "adr+policy", "plr+critic", "plr+policy"]
+    alone = ["baseline", "none", "adr", "spdl", "critic", "policy", "large"]
+    together = ["none+large", "adr+critic", "adr+policy", "spdl+critic", "spdl+policy"]
     assert [variant.name for variant in study.variants] == [*alone, *together]
-    assert [contrast.variant for contrast in study.contrasts[-1:]] == ["sampler=plr with sees=policy"]
+    assert [contrast.variant for contrast in study.contrasts[-1:]] == ["sampler=spdl with sees=policy"]
 
 
 def test_a_variant_has_the_settings_options_and_draws_of_all_its_levels_over_the_common_ones() -> None:
@@ -78,7 +78,7 @@ def test_a_level_differs_on_average_over_what_is_crossed_and_two_together_by_mor
     found = {contrast.variant: contrast.weights for contrast in read_study(FORM).contrasts}
     assert found["draws=none"] == {"none": 0.5, "none+large": 0.5, "baseline": -0.5, "large": -0.5}
     assert found["sees=critic"] == pytest.approx(
-        {"critic": 1 / 3, "adr+critic": 1 / 3, "plr+critic": 1 / 3, "baseline": -1 / 3, "adr": -1 / 3, "plr": -1 / 3}
+        {"critic": 1 / 3, "adr+critic": 1 / 3, "spdl+critic": 1 / 3, "baseline": -1 / 3, "adr": -1 / 3, "spdl": -1 / 3}
     )
     assert found["draws=none with width=large"] == {"none+large": 1.0, "none": -1.0, "large": -1.0, "baseline": 1.0}
     assert {abs(sum(weights.values())) < 1e-12 for weights in found.values()} == {True}

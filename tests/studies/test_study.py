@@ -121,7 +121,7 @@ def test_a_study_is_one_line_of_text_and_its_tables_in_a_notebook(
     assert repr(result.tables) == f"StudyTables(Study({text}))"
     shown = result._repr_html_()
     assert shown.count("<table>") == len(result.tables.tables)
-    assert "<td>wide minus nominal</td>" in shown
+    assert '<th scope="row">wide minus nominal</th>' in shown
 
 
 def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]]) -> None:

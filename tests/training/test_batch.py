@@ -23,8 +23,8 @@ from tests.training.rollouts import known_rollout
 VALUES = known_rollout().observations[..., 0]  # a critic that repeats the observation
 
 
-def batch_of(learned: Any = None, **changes: Any) -> Batch:
-    rollout = replace(known_rollout(), learned=learned)
+def batch_of(**changes: Any) -> Batch:
+    rollout = known_rollout()
     factors = {"gamma": 0.5, "gae_lambda": 1.0, "reward_scale": 1.0, **changes}
     return make_batch(rollout, VALUES, advantages_of(rollout, VALUES, **factors))
 
@@ -50,12 +50,6 @@ def test_advantages_and_returns_of_a_known_rollout() -> None:
     # env 1: terminates at once: 2 - 2 = 0
     assert batch_of().advantages.tolist() == [2.75, 0.0, 2.5]
     assert batch_of().returns.tolist() == [3.75, 2.0, 5.5]  # advantage + value
-
-
-def test_steps_that_count_in_no_loss_are_left_out_and_change_no_advantage() -> None:
-    batch = batch_of(learned=np.array([[False, True], [True, True]]))
-    assert batch.observations.flatten().tolist() == [2.0, 3.0]
-    assert batch.advantages.tolist() == [0.0, 2.5]
 
 
 def test_rewards_are_scaled_for_the_advantages() -> None:
@@ -94,7 +88,7 @@ def test_one_minibatch_is_all_steps_as_they_are_and_draws_nothing() -> None:
     assert torch.equal(generator.get_state(), before)
 
 
-def sequences_of(length: int = 2, **changes: Any) -> Sequences:
+def sequences_of(length: int = 2, learned: Any = True) -> Sequences:
     """Of four steps of two sub-environments; every number but the values says its sub-environment and its step.
 
     Step 1 of the first is a reset; so is step 3 of the second.
@@ -110,8 +104,7 @@ def sequences_of(length: int = 2, **changes: Any) -> Sequences:
         rewards=np.zeros((4, 2), np.float32),
         terminated=np.zeros((4, 2), bool),
         truncated=np.zeros((4, 2), bool),
-        valid=valid,
-        **changes,
+        valid=valid & learned,
     )
     memory = RolloutMemory(
         starts=torch.from_numpy(begins),

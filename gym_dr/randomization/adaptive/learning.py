@@ -31,14 +31,14 @@ from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
 from gym_dr.randomization.draws import seed_word, uniforms
-from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
+from gym_dr.randomization.sampler import EpisodeRecord, Row, Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 STALLED = 20  # cohorts without a change, or that many cohorts' episodes without evidence, before a warning
 COLLECTS = "collects"  # what a method did with a cohort that was too small for any decision
 
-Success: TypeAlias = Callable[[FinishedEpisode], bool]
+Success: TypeAlias = Callable[[EpisodeRecord], bool]
 Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
 Claim: TypeAlias = tuple[int, Evidence, tuple[float, ...]]  # of an episode: sub-environment, potential evidence, values
 
@@ -152,7 +152,7 @@ class LearningSampler(ABC):
         """A keyed uniform for each learned parameter, shape ``(n, K)``."""
         return uniforms(seeds, draw_index, self.box.names, version)
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
+    def update(self, episodes: Sequence[EpisodeRecord]) -> list[Row]:
         """Collects evidence and learns from every complete cohort.
 
         Returns:
@@ -229,7 +229,7 @@ class LearningSampler(ABC):
         if not {*self._waiting, *(env for env, _, _ in self._claims)} <= set(range(self.task.num_envs)):
             raise ValueError(f"expected evidence from {self.task.num_envs} sub-environments, got more")
 
-    def _succeeded(self, episode: FinishedEpisode) -> bool:
+    def _succeeded(self, episode: EpisodeRecord) -> bool:
         if callable(self._success):
             return bool(self._success(episode))
         return episode.episode_return >= cast(float, self._success)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from gym_dr.evaluation.report.curves import sensitivity
 from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.maps import heat_maps
 from gym_dr.evaluation.report.tables import findings, summary_tables
-from gym_dr.evaluation.results import Evaluation, write_document
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
@@ -127,18 +126,6 @@ def test_a_complete_evaluation_is_read_and_not_touched(run: Path) -> None:
 
     complete_evaluation(opened(run), run / "evaluation", "gymdr report again", fail)
     assert {path.name: path.stat().st_mtime_ns for path in (run / "evaluation").iterdir()} == before
-
-
-def test_worst_cells_that_an_earlier_version_played_once_are_played_again(run: Path) -> None:
-    folder = run / "evaluation"
-    found = Evaluation.load(folder)
-    (folder / "worst_cells.csv").unlink()
-    old = copy.deepcopy(found.document)
-    for row in old["results"]:
-        (row["worst_cell"] or {}).pop("first_mean", None)
-    write_document(folder, old)
-    assert Evaluation.load(folder).episodes.equals(found.episodes)  # still readable
-    assert complete_evaluation(opened(run), folder, "gymdr report", silent).document == found.document
 
 
 def test_a_run_that_was_trained_anew_is_played_again(run: Path, tmp_path: Path) -> None:

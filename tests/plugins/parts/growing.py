@@ -12,7 +12,7 @@ from gym_dr import ParamSpace, Randomization
 from gym_dr.errors import RandomizationError
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import FinishedEpisode, Sampler
+from gym_dr.randomization.sampler import EpisodeRecord, Sampler
 
 
 class GrowingSampler:
@@ -43,7 +43,7 @@ class GrowingSampler:
             drawn[name] = low + self.shares[version] * (high - low) * row
         return drawn
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> None:
+    def update(self, episodes: Sequence[EpisodeRecord]) -> None:
         if episodes:
             grown = self.shares[-1] + 0.01 * len(episodes) + 1e-4 * abs(episodes[-1].episode_return)
             self.shares.append(min(1.0, grown))

@@ -11,7 +11,6 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.options import expect, option
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.sampler import SCORES
 from gym_dr.training.actor_critic import ActorCritic, actor_policy
 from gym_dr.training.api import Algorithm, Policy, Session
 from gym_dr.training.batch import Batch, advantages_of, make_batch
@@ -53,7 +52,6 @@ def train(session: Session, config: PolicyGradientConfig) -> None:
             rollout = collector.collect(agent.behavior)
             values = agent.values_of(rollout)
             advantages = advantages_of(rollout, values, gamma=config.discount, gae_lambda=1.0, reward_scale=1.0)
-            collector.score(rollout, advantages)
             row.update(learn(agent, make_batch(rollout, values, advantages)), steps=int(rollout.valid.sum()))
 
 
@@ -102,6 +100,5 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             config=PolicyGradientConfig,
             train=train,
             load_policy=load_policy,
-            offers=(SCORES,),
         )
     )

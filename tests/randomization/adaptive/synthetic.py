@@ -90,7 +90,6 @@ def play_at_once(sampler: Any, returns: Returns, updates: int, episodes: int) ->
                 episode_return=gained,
                 length=1,
                 terminated=True,
-                score=gained,
             )
             records.append(record)
         rows += sampler.update(records)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import itertools
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_dr.bench import throughput
+from gym_dr.bench.throughput import Stepper, alternate, karp_flatt, measure_throughput
+from gym_dr.envs.families import DEFAULT_ENV
+
+
+def scripted(done: list[list[bool]], monkeypatch: pytest.MonkeyPatch) -> Stepper:
+    """Environments whose episodes end as told, one row a step, again and again; every step takes a second."""
+    clock = itertools.count()
+    monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    rows = itertools.cycle(np.array(done))
+    envs = SimpleNamespace(reset=lambda: None, step=lambda actions: (None, None, next(rows), np.False_, {}))
+    return Stepper(envs, gym.spaces.Discrete(2), len(done[0]))
+
+
+def test_steps_that_only_reset_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = [[True, False, False], [False, False, False], [False, True, True], [False, False, False]]
+    # of 4 steps of 3, the second has one reset and the fourth two: 3 + 2 + 3 + 1
+    assert scripted(done, monkeypatch).rate(4.0) == 9 / 4
+
+
+def test_a_reset_that_is_due_is_remembered_from_round_to_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper = scripted([[False, True]], monkeypatch)
+    assert stepper.rate(1.0) == 2.0
+    assert stepper.rate(1.0) == 1.0
+
+
+def test_a_round_goes_on_until_a_step_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper = scripted([[True], [False]], monkeypatch)
+    assert stepper.rate(0.5) == 1.0
+    assert stepper.rate(0.5) == 0.5  # a reset, then a step: one that counts in two seconds
+
+
+def test_what_cannot_take_part_is_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "envpool", None)
+    monkeypatch.setattr(throughput, "_MOST_PROCESSES", 0)
+    monkeypatch.setattr(throughput, "usable_threads", lambda: 0)
+    rates, left_out = measure_throughput("Acrobot-v1", 1, rounds=2, seconds=0.0)
+    assert [(mode, len(own)) for mode, own in rates.items()] == [("sync", 2)]
+    assert left_out.pop("native").startswith("Acrobot-v1 has no native vector environment")
+    assert left_out == {
+        "async": "a process for each environment, of at most 0 here.",
+        "EnvPool": "not installed (extra gym-dr[bench]).",
+    }
+
+
+@pytest.mark.parametrize(
+    ("env_id", "expected"),
+    [(DEFAULT_ENV, "LunarLander-v3"), ("gym_dr:gym_dr/HopperDR-v5", "Hopper-v5"), ("other/Own-v3", "other/Own-v3")],
+)
+def test_envpool_is_asked_for_the_environment_that_ours_is_made_from(
+    env_id: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: Any = SimpleNamespace(list_all_envs=list)
+    monkeypatch.setitem(sys.modules, "envpool", made)
+    monkeypatch.setattr(throughput, "MODES", ("EnvPool",))
+    assert measure_throughput(env_id, 1, rounds=1, seconds=0.0) == ({}, {"EnvPool": f"has no {expected}."})
+
+
+@pytest.mark.parametrize(
+    ("psi", "n", "expected"),
+    [
+        (4.0, 4, 0.0),  # (1/4 - 1/4) / (3/4): four times as fast with four
+        (1.0, 4, 1.0),  # (1 - 1/4) / (3/4): no faster at all
+        (2.0, 4, 1 / 3),  # (1/2 - 1/4) / (3/4)
+        (0.5, 2, 3.0),  # (2 - 1/2) / (1/2): slower than one
+        (8.0, 4, -1 / 6),  # (1/8 - 1/4) / (3/4): more than n-fold
+    ],
+)
+def test_the_serial_fraction_of_a_speedup(psi: float, n: int, expected: float) -> None:
+    assert karp_flatt([0.0, 5 * psi, 1e9], [5.0], n) == pytest.approx(expected, abs=1e-12)  # medians
+
+
+def test_one_environment_has_no_serial_fraction() -> None:
+    assert karp_flatt([1.0], [1.0], 1) is None
+
+
+@given(st.floats(0.001, 1.0), st.integers(2, 10_000))
+def test_the_fraction_put_into_amdahls_law_comes_back(fraction: float, n: int) -> None:
+    amdahl = 1.0 / (fraction + (1.0 - fraction) / n)
+    assert karp_flatt([amdahl], [1.0], n) == pytest.approx(fraction, rel=1e-6)
+
+
+def test_sides_alternate_and_the_first_round_does_not_count() -> None:
+    calls: list[str] = []
+
+    def side(name: str) -> float:
+        calls.append(name)
+        return float(len(calls))
+
+    measured = alternate({"a": lambda: side("a"), "b": lambda: side("b")}, rounds=2)
+    assert calls == ["a", "b"] * 3
+    assert measured == {"a": [3.0, 5.0], "b": [4.0, 6.0]}
