@@ -184,7 +184,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_resumes_to_the_same_resul
 
     with monkeypatch.context() as patch:
         patch.setattr(RunSession, "save", interrupted)
-        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*load_run") as caught:
+        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*gymdr resume") as caught:
             gym_dr.train("a2c", run_dir=tmp_path / "cut", checkpoint_every=1, **TINY)
     assert isinstance(caught.value, KeyboardInterrupt)
     again = gym_dr.load_run(tmp_path / "cut").resume(progress=False)
@@ -327,7 +327,7 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert [one.config.settings.seed for one in runs] == [1, 2]
     assert sorted(runs.metrics["seed"].unique()) == [1, 2]
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
-    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gym_dr\.load_run"):
+    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gymdr resume"):
         _ = runs.summary
     assert '<th scope="row">seed-2</th>' in runs._repr_html_()
     aggregate_runs([one.folder for one in runs], runs.path)
