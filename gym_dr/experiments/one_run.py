@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from gym_dr.errors import Interrupted, LostRunError, PluginError
+from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
@@ -102,8 +102,6 @@ def _train(
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
-        if folder.killed_owner:
-            progress.note(f"{folder.path}: taking over from {folder.killed_owner}, which was killed.")
         if family := _family_settings(config, algorithm):
             progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
         for switch in (config.randomization and config.randomization.switched_on) or ():
@@ -120,6 +118,8 @@ def _train(
         progress(title, session.first_update, total)
         try:
             train(session, config.options)
+        except (TrainingError, InvalidActionError) as error:
+            raise TrainingError(f"Update {session.updates_made}: {error} {session.last_good()}") from error
         except EndedEarly:
             progress.note(
                 f"{title}: the callback ended the run after {session.updates_made} of {total} updates. Train the "

@@ -310,15 +310,6 @@ def test_an_algorithm_without_a_deterministic_policy_says_so(run: Run) -> None:
         own.policy(deterministic=True)
 
 
-def test_what_to_do_about_failed_updates_is_changed_when_a_run_goes_on(tmp_path: Path) -> None:
-    gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
-    loaded = gym_dr.load_run(tmp_path / "run")
-    with pytest.raises(UnknownNameError, match="Did you mean 'skip'"):
-        loaded.resume(on_nan="skipp", progress=False)
-    assert loaded.resume(on_nan="skip", progress=False).config.settings.on_nan == "skip"
-    assert json.loads((tmp_path / "run/config.json").read_text())["on_nan"] == "skip"
-
-
 def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     for seed in (1, 2):
         gym_dr.train("a2c", run_dir=tmp_path / f"seeds/seed-{seed}", seed=seed, **TINY)
