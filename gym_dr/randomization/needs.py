@@ -72,10 +72,12 @@ def with_switches(
     alone = {name: pair for name, pair in ends.items() if not values.keys() & set(space[name].needs)}
     if not any(space[name].needs for name in alone):
         return dict(values)
-    before = {name: (float(np.nanmin(a)), float(np.nanmax(a))) for name, a in pinned.items() if not np.isnan(a).all()}
-    on = switches_needed(space, alone, {**ranges_of(drawn, space), **before, **ends})
-    like = next(iter(values.values()))
-    return {**values, **{name: np.full_like(like, value) for name, value in on.items()}}
+    # a switch that is pinned in some sub-environments is turned on in the others
+    before = {n: a for n, a in pinned.items() if space[n].kind != "bool" or not np.isnan(a).any()}
+    known = ranges_of(drawn, space) | {n: (float(np.nanmin(a)), float(np.nanmax(a))) for n, a in before.items()} | ends
+    nowhere = np.full(len(next(iter(values.values()))), np.nan)
+    on = {name: pinned.get(name, nowhere) for name in switches_needed(space, alone, known)}
+    return {**values, **{name: np.where(np.isnan(pins), 1.0, pins) for name, pins in on.items()}}
 
 
 def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tuple[float, float]]:
@@ -83,15 +85,16 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
 
 
-def switched_on(randomization: Randomization, space: ParamSpace) -> dict[str, list[str]]:
-    """The switches that are always on, each with the drawn parameters that need it, to show to the user."""
+def switch_notes(randomization: Randomization, space: ParamSpace) -> list[str]:
+    """Says which switches are on in every episode, and for which of the drawn parameters."""
     ranges = ranges_of(randomization, space)
     needing: dict[str, list[str]] = {}
-    for name in ranges:
+    for name in space.in_order(ranges):
         for other in space[name].needs:
             if space[other].kind == "bool" and ranges.get(other) == (1.0, 1.0):
                 needing.setdefault(other, []).append(name)
-    return needing
+    verbs = ("need", "needs")
+    return [f"{on} is on, which {' and '.join(names)} {verbs[len(names) == 1]}." for on, names in needing.items()]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:
