@@ -23,25 +23,29 @@ ROUNDS = ((20, 1), (300, 1), (300, 2), (600, 3), (600, 4))
 ROUNDING = 1e-9  # of MuJoCo's, smaller differences may be rounding errors
 
 # environment -> patterns of parameters that change no episode in it, whatever they need
-UPRIGHT = ("gravity.y", "wind.y", "body_ipos:*.y", "body_inertia:*.[xz]")  # it moves in the x-z plane
-LYING = ("gravity.z", "wind.z", "body_ipos:*.z")  # in the x-y plane
+UPRIGHT = ("gravity.y", "wind.y", "body_ipos:*.y")  # it moves in the x-z plane ...
+TURNS = ("body_inertia:*.[xz]",)  # ... and turns about y; a moment of inertia that turns nothing matters to drag alone
+LYING = ("gravity", "gravity.z", "wind.z", "body_ipos:*.z")  # in the x-y plane
 SLIDING = ("geom_friction:*.spin", "geom_friction:*.roll")  # its contacts have no other friction
-CART = (*UPRIGHT, "body_ipos:cart*", "body_inertia:cart*", "geom_friction*")  # nothing touches
+CART = (*UPRIGHT, *TURNS, "body_ipos:cart*", "body_inertia:cart*", "geom_friction*")  # nothing touches
 WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "Acrobot": ("link_length_2",),  # Gymnasium's equations do not use it, only its drawing does
     "InvertedPendulum": CART,
     "InvertedDoublePendulum": CART,
-    "Hopper": (*UPRIGHT, *SLIDING),
-    "HalfCheetah": (*UPRIGHT, *SLIDING),
-    "Walker2d": (*UPRIGHT, *SLIDING),
+    "Hopper": (*UPRIGHT, *TURNS, *SLIDING),
+    "HalfCheetah": (*UPRIGHT, *SLIDING, "body_inertia:[bf]*.[xz]", "body_inertia:torso.[yz]"),
+    "Walker2d": (*UPRIGHT, *TURNS, *SLIDING),
     "Ant": SLIDING,
     "Humanoid": SLIDING,
     "HumanoidStandup": SLIDING,
     "Swimmer": (*LYING, "geom_friction*"),
     # nothing ever touches or pulls the targets, so they rest
-    "Reacher": (*LYING, "body_inertia:*.[xy]", "geom_friction*", "body_*:target*", "dof_*:target_?"),
+    "Reacher": (
+        *(*LYING, "body_inertia:body?.[yz]", "body_inertia:fingertip.[xy]", "geom_friction*"),
+        *("body_*:target*", "dof_*:target_?"),
+    ),
     "Pusher": (
-        *("body_ipos:r_shoulder_pan_link.z", "body_inertia:r_shoulder_pan_link.[xy]", "geom_friction*"),
+        *("body_ipos:r_shoulder_pan_link.z", "body_inertia:r_shoulder_pan_link.y", "geom_friction*"),
         *("body_*:goal*", "*:goal_slide?", "body_inertia:object*"),
     ),
 }
