@@ -21,7 +21,7 @@ from gym_dr.experiments.chosen_params import choose_params
 from gym_dr.experiments.policies import ContextParams, PolicyLike, open_all
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import Run, Runs, load_run
-from gym_dr.fitting.archives import SUFFIX, check_new, new_folder, write_archive
+from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
 from gym_dr.fitting.logs import LoggedEpisode, check_spaces
 from gym_dr.integrations import minari
 from gym_dr.plugins.loading import load_plugins
@@ -270,7 +270,7 @@ class _Player:
         with new_folder(Path(output)) as folder:
             for number, episode in enumerate(played):
                 with open(folder / f"{number:0{digits}}{SUFFIX}", "xb") as file:
-                    write_archive(file, _arrays(episode))
+                    np.savez_compressed(file, **_arrays(episode))
         return Path(output)
 
     def _play(self, episodes: int, seed: int) -> Iterator[LoggedEpisode]:
@@ -378,5 +378,5 @@ def _draws(info: Mapping[str, Any], count: int) -> list[dict[str, Array]]:
     return found
 
 
-def _arrays(episode: LoggedEpisode) -> dict[str, npt.NDArray[Any]]:
+def _arrays(episode: LoggedEpisode) -> dict[str, Any]:
     return {"observations": episode.observations, "actions": episode.actions, **episode.others}

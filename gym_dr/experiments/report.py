@@ -11,7 +11,6 @@ from gym_dr.experiments.evaluate import playing
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.randomization.context import INFO
 from gym_dr.runs.config import check_not_reserved
-from gym_dr.wording import either, spelled
 
 
 def report(
@@ -82,8 +81,8 @@ def report(
     )
     if randomization is not None and all(policy.run for policy in opened):
         raise ConfigError(
-            f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs. To play other "
-            f"draws: {either('gymdr evaluate RUN', 'gym_dr.evaluate(run)')} with {spelled('randomization')}."
+            "`randomization` is for policies that are not runs: expected one, got only runs. To play other draws: "
+            "gymdr evaluate RUN with `randomization`."
         )
     for run in [policy.run for policy in opened if policy.run]:
         settings = run.config.settings
@@ -91,7 +90,7 @@ def report(
             check_not_reserved("seed", [settings.seed], settings.reserved_seeds)
     page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
-        raise ConfigError(f"{spelled('output')}: expected a file that ends in .html in an existing folder, got {page}.")
+        raise ConfigError(f"`output`: expected a file that ends in .html in an existing folder, got {page}.")
     if evaluation is None and len(folders) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(folders, evaluation)
