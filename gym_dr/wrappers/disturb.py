@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Indices, Mask
-from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
+from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
-from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
+from gym_dr.wrappers.vector_params import spaces_of
 
 
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -97,12 +98,12 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not self._begun:
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         actions = self._state.check_actions(np.asarray(action)[None])
-        arrived, env_actions = self._state.act(actions)
+        env_actions = self._state.act(actions)
         pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
         if len(pushed):
             cast(Any, self.env.unwrapped).push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
-        self._state.acted(arrived)
+        self._state.acted()
         observed = self._state.observe(np.asarray(observation)[None])
         return observed[0], reward, terminated, truncated, self._with_params(info)
 
@@ -117,7 +118,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return {**info, "params": {**info.get("params", {}), **own}}
 
 
-class DisturbVector(ParamsWrapper):
+class DisturbVector(ViewWrapper):
     """Disturbs the actions and observations of a vector environment, like ``Disturb`` around each sub-environment.
 
     Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``ObservePast``, ``RecordEpisodes`` and
@@ -163,7 +164,6 @@ class DisturbVector(ParamsWrapper):
         if space is not env.single_observation_space:
             self.single_observation_space = space
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._autoreset = AutoresetState.of(env)
 
     @property
     def disturbances(self) -> Randomization:
@@ -197,15 +197,12 @@ class DisturbVector(ParamsWrapper):
         Raises:
             RandomizationError: An impossible value or mask in ``options``; nothing has changed.
         """
-        mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
         exact, rest = _split(options, self._state, self._takes)
-        checked = self._state.space.check_vector(exact, self.num_envs)
-        observations, info = self.env.reset(seed=seed, options=rest)  # type: ignore[arg-type]
+        checked, unseeded = self._state.space.check_vector(exact, self.num_envs), ~self._autoreset.begun
+        mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
-        self._reseed(np.flatnonzero(mask & (given | ~self._autoreset.begun)))
-        self._autoreset.reset(mask)
-        self._state.begin(np.flatnonzero(mask), checked)
-        return self._state.observe(observations, fresh=mask), self._with_params(info, mask)
+        self._reseed(np.flatnonzero(mask & (given | unseeded)))
+        return self._view(observations, info, mask, mask, None, checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -215,20 +212,26 @@ class DisturbVector(ParamsWrapper):
             InvalidActionError: The actions are not in the action space; nothing has changed.
         """
         self._autoreset.check_step()
-        chosen = self._state.check_actions(actions)
-        arrived, env_actions = self._state.act(chosen)
+        env_actions = self._state.act(self._state.check_actions(actions))
         self._push()
-        observations, rewards, terminations, truncations, info = self.env.step(env_actions)
-        done = np.logical_or(terminations, truncations)
-        self._state.acted(arrived)
-        if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            observed, info = self._observe_final(observations, info, done)
-        else:
-            if self._autoreset.resets is not None:
-                self._state.begin(np.flatnonzero(self._autoreset.resets), {})
-            observed = self._state.observe(observations)
-        self._autoreset.step(done)
-        return observed, rewards, terminations, truncations, self._with_params(info, None)
+        return super().step(env_actions)
+
+    def _view(
+        self,
+        observations: npt.NDArray[Any],
+        info: dict[str, Any],
+        told: Mask | None,
+        begun: Mask | None,
+        rewards: npt.NDArray[Any] | None,
+        exact: Mapping[str, Array] = MappingProxyType({}),
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        if rewards is not None:
+            self._state.acted()
+        if begun is not None:
+            self._state.begin(np.flatnonzero(begun), exact)
+        own = self._state.table.info(told)
+        info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
+        return self._state.observe(observations, begun if rewards is None else None), info
 
     def _takes(self, name: str) -> bool:
         """Whether something inside may take exact values of a disturbance."""
@@ -251,34 +254,11 @@ class DisturbVector(ParamsWrapper):
             for i, velocity in zip(envs.tolist(), velocities, strict=True):
                 self._sub_envs[i].push(velocity)
 
-    def _observe_final(
-        self, observations: npt.NDArray[Any], info: dict[str, Any], done: Mask
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """SAME_STEP: disturbs final observations in the episodes that they end, and the first ones of new episodes."""
-        envs = np.flatnonzero(done)
-        last = observations.copy()
-        for i in envs.tolist():
-            last[i] = info["final_obs"][i]
-        observed = self._state.observe(last)
-        if len(envs) == 0:
-            return observed, info
-        final = np.full(self.num_envs, None, dtype=object)
-        for i in envs.tolist():
-            final[i] = observed[i].copy()
-        info = {**info, "final_obs": final, "final_info": self._with_params(info["final_info"], done)}
-        self._state.begin(envs, {})
-        return self._state.observe(observations, fresh=done), info
-
     def _reseed(self, envs: Indices) -> None:
         if len(envs):
             seeds = self.env.unwrapped.np_random_seed
             known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
             _seed(self._state, envs, [known[i] for i in envs.tolist()])
-
-    def _with_params(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
-        """Adds the current values of the sub-environments in ``mask`` (None for all)."""
-        own = self._state.table.info(mask)
-        return {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
 
 
 def _id_of(env: Any) -> str:

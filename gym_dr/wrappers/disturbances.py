@@ -246,14 +246,11 @@ class Disturbances:
             checked = check_numbers(actions, shape)
         return checked.astype(space.dtype, order="C")
 
-    def act(self, actions: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Turns checked actions into those that the environment gets; call ``acted`` to confirm the step.
-
-        Returns:
-            The actions that arrive, without and with noise.
-        """
+    def act(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Turns checked actions into those that the environment gets; call ``acted`` to confirm the step."""
+        self._arrived = actions
         if not self._commands:
-            return actions, actions
+            return actions
         arrived, env_actions = np.empty_like(actions), np.empty_like(actions)
         lost = self._nobody
         if "action_drop" in self._varying:
@@ -262,11 +259,12 @@ class Disturbances:
         sent = self._compiled.History(self._sent, self._age, self.values["action_delay"])
         flats = arrived.reshape(flat), env_actions.reshape(flat)
         self._compiled.command(sent, self._actuators, actions.reshape(flat), lost, self._held, *flats)
-        return arrived, env_actions
+        self._arrived = arrived
+        return env_actions
 
-    def acted(self, arrived: npt.NDArray[Any]) -> None:
+    def acted(self) -> None:
         """Records a step that was made with the result of ``act``."""
-        self._held = arrived.reshape(self.num_envs, -1)
+        self._held = self._arrived.reshape(self.num_envs, -1)
         self._age += 1
 
     def pushes(self, alive: Mask) -> tuple[Indices, Array]:

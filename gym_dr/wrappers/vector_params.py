@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
+from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-PARAM_INTERFACE = (
-    *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
-    *("set_params", "set_sampler", "hold_draws", "autoreset_mode"),
-)
-"""What native environments and ``VectorParams`` offer beyond Gymnasium's interface."""
+from gym_dr.wrappers.base import EpisodeWrapper
 
 
 def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
@@ -75,61 +70,7 @@ def _content(received: CloudpickleWrapper) -> Any:
     return received.fn
 
 
-if TYPE_CHECKING:
-    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
-else:
-
-    class _VectorWrapper(VectorWrapper):
-        """Gymnasium's, which is not generic before 1.4."""
-
-        def __del__(self) -> None:
-            """Leaves the environment open; before 1.3 Gymnasium closes it when the wrapper is garbage-collected."""
-
-
-class ParamsWrapper(_VectorWrapper):
-    """Passes on the environment's parameters, which are not part of Gymnasium's interface.
-
-    Compiled rollouts are not passed on, since a wrapper must take part in them.
-
-    Attributes:
-        remembers: Whether the wrapper has a state of its own; if not, it passes on the environment's.
-    """
-
-    remembers = True
-
-    def __getattr__(self, name: str) -> Any:
-        """An attribute that the wrapper itself does not have."""
-        if name in PARAM_INTERFACE:
-            return getattr(self.env, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def get_state(self) -> dict[str, Any]:
-        """See ``NativeVectorEnv.get_state``.
-
-        Raises:
-            EnvStateError: This wrapper has a state of its own, or the environment does not offer its state.
-        """
-        state: dict[str, Any] = self._restorable().get_state()
-        return state
-
-    def set_state(self, state: Mapping[str, Any], mask: Mask | None = None) -> Any:
-        """See ``NativeVectorEnv.set_state``.
-
-        Raises:
-            EnvStateError: As for ``get_state``, or the state does not fit.
-        """
-        return self._restorable().set_state(state, mask)
-
-    def _restorable(self) -> Any:
-        if self.remembers or not hasattr(self.env, "get_state"):
-            raise EnvStateError(
-                f"{type(self if self.remembers else self.env).__name__} does not offer its state. Native environments "
-                "do, inside wrappers that remember something: envs.unwrapped.get_state()."
-            )
-        return self.env
-
-
-class VectorParams(_VectorWrapper):
+class VectorParams(EpisodeWrapper):
     """Gives Gymnasium's sync and async vector environments the parameter interface of native ones.
 
     ``gym.make_vec(..., vectorization_mode="sync" | "async")`` returns Gymnasium's own classes, which do not support
@@ -215,23 +156,19 @@ class VectorParams(_VectorWrapper):
             RandomizationError: A value, seed or mask is impossible; nothing has changed.
         """
         self._check_open()
-        mask = check_reset_mask(options, self.num_envs)
-        seeds = check_seeds(seed, self.num_envs)
-        options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
-        if "reset_mask" in options:
-            options["reset_mask"] = mask
+        try:
+            return super().reset(seed=seed, options=options)
+        except Exception:  # the exact values must not wait for the next reset
+            with contextlib.suppress(Exception):  # a worker may have ended
+                self._set("exact_params", [{}] * self.num_envs)
+            raise
+
+    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
         values = options.pop("params", None)
         if values is not None:
             rows = self._rows(self._checked(values))
-            exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
-            self._set("exact_params", exact)
-        try:
-            # Gymnasium's vector environments also take lists of seeds, though their base class does not declare it
-            return self.env.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]
-        except ValueError:  # refused by a sub-environment: the exact values must not wait for the next reset
-            if values is not None:
-                self._set("exact_params", [{}] * self.num_envs)
-            raise
+            self._set("exact_params", [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)])
+        return seeds  # Gymnasium's take lists too, and no numbers of numpy
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the sub-environments.
