@@ -21,7 +21,7 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import flag
-from tests.cli.command import gymdr, train
+from tests.cli.command import gymdr, refused, train
 from tests.envs.equations.swing import register
 from tests.registered import forgotten_afterwards
 
