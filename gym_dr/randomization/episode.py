@@ -91,19 +91,13 @@ class EpisodeParams:
             self.table.seed(_ONE, np.array([seed_word(np_random_seed)], np.uint64))
             self.begun = True
         self.table.begin(_ONE, _columns({**self.exact, **exact}))
-        self._note_current()
+        self.note_current()
         self.exact = {}
 
-    def _note_current(self) -> None:
+    def note_current(self) -> None:
         """Reads the table's values; nan is not reported."""
         pairs = zip(self.table.names, self.table.current[:, 0].tolist(), strict=True)
         self.current = {name: value for name, value in pairs if value == value}
-
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Goes on from the state of a table, which was checked."""
-        self.begun = True
-        self.table.set_state(state, _ONE)
-        self._note_current()
 
     def info(self) -> dict[str, Any]:
         """The current values and draw index, as every ``reset`` and ``step`` reports them."""
@@ -234,17 +228,6 @@ class RandomizedEnv:
         before = {} if values is None else self.pinned_params
         self.param_space.check_effects(checked, self.randomization, before)
         self.pinned_params = {**before, **checked}
-
-    def get_state(self) -> dict[str, Any]:
-        """The state of an environment in compiled code; see ``CompiledEnv.get_state``.
-
-        Raises:
-            EnvStateError: This one is not in compiled code.
-        """
-        raise EnvStateError(
-            f"{type(self).__name__} does not offer its state: not all that its next step depends on can be set from "
-            "outside. Native environments do, also with num_envs=1."
-        )
 
     @property
     def pinned_params(self) -> dict[str, float]:
