@@ -172,8 +172,7 @@ class DisturbVector(ViewWrapper):
     @property
     def randomization(self) -> Randomization:
         """What varies, in the environment and in this wrapper; without their correlations."""
-        inner = self._inner()[1]
-        return Randomization({**inner, **self.disturbances}, switched_on=inner.switched_on)
+        return Randomization({**self._inner()[1], **self.disturbances})
 
     def _inner(self) -> tuple[ParamSpace, Randomization]:
         """What may vary and what does in the wrapped environment; empty for one without parameters."""

@@ -14,6 +14,7 @@ from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -114,8 +115,7 @@ class VectorParams(EpisodeWrapper):
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
         """See ``NativeVectorEnv.set_params``."""
         chosen = check_mask(mask, self.num_envs)
-        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
+        arrays = None if values is None else self._checked(values)
         rows, before = self._rows(arrays or {}), self._sub_envs.get_attr("pinned_params")
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
@@ -123,6 +123,11 @@ class VectorParams(EpisodeWrapper):
     def hold_draws(self, words: Words, index: Indices) -> None:
         """See ``NativeVectorEnv.hold_draws``."""
         self._set("held_draw", list(zip(words.tolist(), index.tolist(), strict=True)))
+
+    def _checked(self, values: Any) -> dict[str, Array]:
+        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
+        arrays = self.param_space.check_vector(values, self.num_envs)
+        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
@@ -147,9 +152,7 @@ class VectorParams(EpisodeWrapper):
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
         values = options.pop("params", None)
         if values is not None:
-            arrays = self.param_space.check_vector(values, self.num_envs)
-            self.param_space.check_effects(arrays, self.randomization, self.pinned)
-            rows = self._rows(arrays)
+            rows = self._rows(self._checked(values))
             self._set("exact_params", [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)])
         return seeds  # Gymnasium's take lists too, and no numbers of numpy
 
