@@ -30,18 +30,6 @@ def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
     return env if hasattr(env, "set_params") else VectorParams(env)
 
 
-def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether the sub-environments of an AsyncVectorEnv are randomized.
-
-    A worker that is asked for a missing attribute would exit, so this builds and checks an environment here.
-    """
-    env_fns = getattr(env, "env_fns", None)
-    if not env_fns:
-        return False
-    with contextlib.closing(env_fns[0]()) as probe:
-        return bool(probe.has_wrapper_attr("episode"))
-
-
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
     """What may vary and what does in a vector environment, whatever wrappers it has.
 
@@ -88,19 +76,17 @@ class VectorParams(EpisodeWrapper):
         """
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
-        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        try:
-            if not isinstance(env, SyncVectorEnv) and not _has_params(env):
-                raise AttributeError
-            self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
-            self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
-            self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
-        except AttributeError:
+        # asked first, since a worker that is asked for a missing attribute would exit
+        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "episode"))):
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "
                 "wrapper directly around the vector environment, inside other wrappers."
-            ) from None
+            )
+        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
+        self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
+        self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
 
     @property
     def params(self) -> dict[str, Array]:
