@@ -24,6 +24,7 @@ LAYERS = (
     ("bench",),
     ("plugins",),
     ("experiments",),
+    ("studies",),
     ("cli",),
     ("testing",),
 )
