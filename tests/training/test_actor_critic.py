@@ -29,7 +29,7 @@ OPTIMIZERS: dict[str, Any] = {
     "actor_lr": 0.4,
     "critic_lr": 0.8,
 }
-TWO_PARAMS = {"gravity": (-12, -8), "wind_power": (0, 20)}
+TWO_PARAMS = {"gravity": (-12, -8), "lander_density": (4, 6)}
 
 
 def agent(envs: Any = None, seed: int = 1, **changes: Any) -> ActorCritic:
