@@ -319,8 +319,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
         content = read_plain(path, MAX_EPISODES)
         # as text first: Python parses numbers exactly, whereas pandas may round the last digit
         table = pd.read_csv(io.BytesIO(content[: content.rfind(b"\n") + 1]), dtype=str, keep_default_na=False)
-        texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")
-        table = table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})
+        table = typed(table)
     except FileNotFoundError:
         return pd.DataFrame(columns=list(COLUMNS))
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
@@ -328,6 +327,12 @@ def read_episodes(path: Path) -> pd.DataFrame:
     if tuple(table.columns[: len(COLUMNS)]) != COLUMNS:
         raise RunFolderError(f"{path}: expected the columns {', '.join(COLUMNS)}, got {', '.join(table.columns)}.")
     return table
+
+
+def typed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of episodes with the type of each column."""
+    texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")
+    return table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})
 
 
 def write_episodes(path: Path, table: pd.DataFrame) -> None:

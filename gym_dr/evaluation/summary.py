@@ -11,13 +11,13 @@ import numpy as np
 
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
 from gym_dr.evaluation.worst_cells import worst_cell
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.version import WRITTEN_BY, __version__
 

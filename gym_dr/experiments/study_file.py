@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
-from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
+from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
+from gym_dr.experiments.evaluate import check_success
 from gym_dr.experiments.study_factors import Design, read_design
 from gym_dr.experiments.study_gap import Gap, read_gap
-from gym_dr.options import check_fields
+from gym_dr.options import check_fields, expect
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
@@ -211,7 +212,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     if unused := unused - {variant.config.settings.sampler for variant in variants}:
         raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or sampler that a variant uses.")
     where = inner_table(table, "evaluation")
-    grid = {name: _axis(name, ends) for name, ends in inner_table(where, "grid").items()}
+    axes = inner_table(where, "grid")
     named = {name: randomization_beside(file, value) for name, value in inner_table(where, "sets").items()}
     chosen = {name: value for name, value in where.items() if name not in ("grid", "sets")}
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
@@ -219,7 +220,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     with located("[evaluation]"):
         for name in evaluation.references:
             check_known("variant", name, [variant.name for variant in variants])
-        sets = _sets(head.env, variants, evaluation, grid, named, notes.append)
+        sets = _sets(head.env, variants, evaluation, axes, named, notes.append)
     study = Study(
         env=head.env,
         seeds=head.seeds,
@@ -247,23 +248,26 @@ def _sets(
     env: str,
     variants: Sequence[Variant],
     evaluation: _Evaluation,
-    grid: Mapping[str, tuple[float, float, int]],
+    axes: Mapping[str, Any],
     named: Mapping[str, Any],
     note: Callable[[str], None],
 ) -> list[CellSet]:
-    """Nominal values, training draws and the sets asked for, without draws that the protocol has too."""
-    from gym_dr.evaluation.cells import distribution, nominal  # heavy
-
+    """Nominal values, training draws and the sets asked for, without draws that are among the latter too."""
+    check_success(evaluation.success)
+    expect(evaluation.protocol in (None, "dre"), "protocol", "dre", evaluation.protocol)
     space = variants[0].config.space
     trained = _trained(variants, space)
-    asked = dataclasses.asdict(evaluation)
-    del asked["references"]
-    check_options(env, asked.pop("success"), evaluation.protocol)
-    others = asked_sets(env, space, trained, note, grid=grid, sets=named, **asked)
-    episodes = episodes_of_each(evaluation.episodes)["draws"]
-    draws = [distribution(f"training{end}", rule, episodes) for end, rule in trained.items()]
-    known = [cells.definition for cells in others if cells.kind == "distribution"]
-    return [nominal(episodes), *(cells for cells in draws if cells.definition not in known), *others]
+    asked = [draws(name) for name in ("random", "extreme")] if evaluation.protocol else []
+    asked += [grid(**axes)] if axes else []
+    asked += [] if evaluation.sobol is None else [sobol(evaluation.sobol)]
+    asked += [corners()] if evaluation.corners else []
+    asked += [] if evaluation.sobol_box is None else [sobol(evaluation.sobol_box, box=True)]
+    asked += [draws(value, name=name) for name, value in named.items()]
+    found = sets_of(env, space, asked, trained, evaluation.episodes)
+    for text in [text for cells in found for text in cells.notes]:
+        note(text)
+    known = [cells.definition for cells in found if cells.kind == "distribution" and cells.name not in trained]
+    return [cells for cells in found if cells.name not in trained or cells.definition not in known]
 
 
 def describe_budget(budget: int | None) -> str:
@@ -382,14 +386,14 @@ def make_variant(
 
 
 def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
-    """Distinct training randomizations; the key, with the preset's or a variant's name, is a suffix for set names."""
+    """Distinct training randomizations, by the names of the sets of their draws: that of a preset or a variant."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants:
         if rule := variant.config.randomization:
             name = known.get(rule, variant.name)
             found.setdefault(rule, variant.name if name in found.values() else name)
-    return {f": {name}": rule for rule, name in found.items()}
+    return {f"{TRAINING}: {name}": rule for rule, name in found.items()}
 
 
 def _pairs(table: Mapping[str, Any], variants: Sequence[Variant]) -> tuple[tuple[str, str], ...]:
@@ -432,15 +436,3 @@ def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ConfigError(f"{key}: expected a table, got {shortened(found)}.")
     return found
-
-
-def _axis(name: str, ends: Any) -> tuple[float, float, int]:
-    numbers = list(ends) if isinstance(ends, list | tuple) else []
-    whole = [isinstance(n, int) and not isinstance(n, bool) for n in numbers]
-    if (
-        len(numbers) != 3
-        or not whole[2]
-        or not all(w or isinstance(n, float) for w, n in zip(whole, numbers, strict=True))
-    ):
-        raise ConfigError(f"[evaluation]: grid: {name}: expected [LOWEST, HIGHEST, COUNT], got {shortened(ends)}.")
-    return float(numbers[0]), float(numbers[1]), numbers[2]

@@ -17,10 +17,11 @@ from gym_dr.errors import BusyFolderError, NotFiniteError, RunFolderError
 from gym_dr.evaluation import cells, policies
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.evaluate import evaluate_policies, with_larger
-from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.lock import FolderLock
 from tests.evaluation.tiny_run import train_tiny_run
@@ -39,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(*paths: Path) -> list[FrozenPolicy]:
-    return open_policies([open_run(str(path)) for path in paths])
+    return open_runs([open_run(str(path)) for path in paths])
 
 
 def play(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> Evaluation:

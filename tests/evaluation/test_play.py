@@ -13,7 +13,7 @@ import pytest
 from gym_dr import Correlation, Randomization
 from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation import play
-from gym_dr.evaluation.policies import open_policies
+from gym_dr.policies.open import open_runs
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
@@ -23,7 +23,7 @@ from tests.evaluation.tiny_run import train_tiny_run
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A policy and the draws of its training."""
     run = train_tiny_run(tmp_path_factory.mktemp("play") / "run", "--env", "gym_dr/CartPoleDR-v1")  # short episodes
-    (policy,) = open_policies([open_run(str(run))])
+    (policy,) = open_runs([open_run(str(run))])
     return policy, policy.randomization
 
 

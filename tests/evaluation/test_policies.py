@@ -13,7 +13,9 @@ from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, InvalidActionError, UnknownNameError
 from gym_dr.evaluation import cells, generalization
-from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
+from gym_dr.evaluation.sets import sets_for
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.configure import open_run
@@ -29,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(*paths: Path) -> list[FrozenPolicy]:
-    return open_policies([open_run(str(path)) for path in paths])
+    return open_runs([open_run(str(path)) for path in paths])
 
 
 def trained_on(policy: FrozenPolicy, randomization: Any) -> FrozenPolicy:
@@ -78,13 +80,13 @@ def test_a_policy_of_another_package_that_does_not_fit_is_refused(runs: Path, po
     folder, config, algorithm = open_run(str(runs / "lander"))
     strange = dataclasses.replace(algorithm, load_policy=lambda state, envs, options: policy)
     with pytest.raises((ConfigError, InvalidActionError), match=message):
-        open_policies([(folder, config, strange)])
+        open_runs([(folder, config, strange)])
 
 
 def test_an_algorithm_without_policies_is_refused(runs: Path) -> None:
     folder, config, algorithm = open_run(str(runs / "lander"))
     with pytest.raises(ConfigError, match="has no load_policy"):
-        open_policies([(folder, config, dataclasses.replace(algorithm, load_policy=None))])
+        open_runs([(folder, config, dataclasses.replace(algorithm, load_policy=None))])
 
 
 def test_a_policy_that_is_made_again_samples_the_same_actions(runs: Path) -> None:
@@ -108,7 +110,7 @@ def test_other_rules_are_a_runs_own(runs: Path) -> None:
 
 
 def names(*policies: FrozenPolicy) -> list[str]:
-    return [made.name for made in nominal_and_training(policies, 3)]
+    return [made.name for made in sets_for(policies, (), 3)]
 
 
 def test_what_policies_were_trained_on_is_looked_at_by_all(runs: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 import gym_dr
 from gym_dr.evaluation.cells import nominal
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.experiments.export import export
-from gym_dr.experiments.policies import open_all
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_policies
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared
 
@@ -115,7 +115,7 @@ def recurrent(env: Any, **kwargs: Any) -> Any:
 
 
 def opened(path: Path, env: str, **options: Any) -> FrozenPolicy:
-    (policy,), _ = open_all([f"sb3:{path}"], env=env, trust=trusted(path), **options)
+    (policy,) = open_policies([f"sb3:{path}"], env=env, trust=trusted(path), **options)
     return policy
 
 

@@ -15,10 +15,10 @@ import gym_dr
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import distribution
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.experiments.policies import open_all
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr
@@ -105,7 +105,7 @@ def options(saved: Path, name: str) -> dict[str, Any]:
 
 
 def opened(saved: Path, name: str, **others: Any) -> FrozenPolicy:
-    (policy,), _ = open_all(f"sb3:{saved / name}.zip", **{**options(saved, name), **others})
+    (policy,) = open_policies(f"sb3:{saved / name}.zip", **{**options(saved, name), **others})
     return policy
 
 

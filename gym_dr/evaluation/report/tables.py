@@ -12,12 +12,12 @@ import numpy as np
 
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.html_tables import TableCell
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.runs.config import RunConfig
 from gym_dr.wording import counted, flag
