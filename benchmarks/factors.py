@@ -24,7 +24,6 @@ from gym_dr.experiments.study_tables import (
     SOLVED,
     TITLES,
     effects_of,
-    markdown_table,
     results_of,
     results_table,
     shares_of,
@@ -70,10 +69,10 @@ def main() -> None:
     for statistic, title in TITLES.items():
         if len(chosen := results[results["statistic"] == statistic]):
             table = results_table(study, title, chosen, "variant", percent=statistic == SOLVED)
-            print(f"\n{title}\n\n{markdown_table(table)}")
+            print(f"\n{title}\n\n{table.markdown()}")
         parts = (part[part["statistic"] == statistic] for part in (found, shares))
         for shown in effect_tables(*parts, title, percent=statistic == SOLVED):
-            print(f"\n{shown.caption}\n\n{markdown_table(shown)}")
+            print(f"\n{shown.caption}\n\n{shown.markdown()}")
     of_means = [part[part["statistic"] == MEAN] for part in (found, shares)]
     print("\n" + "\n".join(share_findings(of_means[1])))
     plot_effects(*(part[part["set"].isin(SHOWN)] for part in of_means), PICTURE)

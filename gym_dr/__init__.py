@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
-from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.evaluation.sets import corners, draws, grid, sobol
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.fit import fit
@@ -37,7 +34,6 @@ from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
-from gym_dr.renamed import old_names
 from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
@@ -79,7 +75,6 @@ __all__ = [
     "Scale",
     "Uniform",
     "VectorParams",
-    "WorkerVectorEnv",
     "add_preset",
     "corners",
     "draws",
@@ -99,12 +94,6 @@ __all__ = [
     "train",
     "tune",
 ]
-
-
-if not TYPE_CHECKING:  # a checker shall report names that do not exist
-    __getattr__ = old_names(
-        __name__, {"SupervisedVectorEnv": ("gym_dr:WorkerVectorEnv", "is now gym_dr.WorkerVectorEnv")}
-    )
 
 
 loading.load([], frozenset())  # gym_dr's own; load_plugins finds those of other packages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import signal
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 MAX_LENGTH = 200  # of a value in a message
 
@@ -100,37 +100,6 @@ class NotFiniteError(TrainingError):
 
 class SkippedUpdateWarning(UserWarning):
     """An update was skipped because a value in it was not finite."""
-
-
-class WorkerError(GymDrError, RuntimeError):
-    """A sub-environment's process was killed, raised an error, hung, or returned a wrong shape.
-
-    All processes of its vector environment have been terminated.
-
-    Attributes:
-        env_index: Index of the sub-environment.
-        seed: Its seed; None before its first reset.
-        draw_index: The draw of its last observation, counted since seeding; None before the first reset and in
-            environments without draws.
-        params: Its parameter values.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        env_index: int,
-        seed: int | None,
-        draw_index: int | None,
-        params: Mapping[str, float] | None,
-    ) -> None:
-        """Stores the message and what is known of the lost episode."""
-        super().__init__(message)
-        self.env_index, self.seed, self.draw_index, self.params = env_index, seed, draw_index, dict(params or {})
-
-
-class WorkerWarning(UserWarning):
-    """A worker failed and was replaced; its episode was truncated."""
 
 
 class RandomizationWarning(UserWarning):

@@ -10,7 +10,7 @@ import contextlib
 import shlex
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,13 @@ def how_to_resume(path: str | Path, **options: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number and its noun, in the plural unless there is one: ``1 core``, ``1,200 episodes``."""
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names separated by commas; "and N more" in place of those that do not fit."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
 
 
 def percent(share: float) -> str:

@@ -198,8 +198,6 @@ def make(kind: str) -> Any:
     mode, env_id = kind.split(" ")
     if mode == "native":
         return gym.make_vec(env_id, NUM_ENVS)
-    if mode == "async":
-        return gym_dr.VectorParams(gym_dr.WorkerVectorEnv([lambda: gym.make(env_id)] * NUM_ENVS))
     return gym_dr.VectorParams(gym.make_vec(env_id, NUM_ENVS, vectorization_mode=mode))
 
 

@@ -10,8 +10,8 @@ from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
-    ("errors", "version", "wording", "renamed"),
-    ("registry", "arrays", "options"),
+    ("errors", "version", "wording"),
+    ("registry", "arrays", "options", "reports"),
     ("randomization",),
     ("compiled",),
     ("envs",),

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import NumberList
-from gym_dr.cli.tables import show_table
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.reports.table import Table
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.training.registry import find_algorithm
 
@@ -84,9 +84,8 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     modes = list(dict.fromkeys(mode for _, mode in rows))
     cells = {place: _cell(row) for place, row in rows.items()}
     sizes = sorted({size for size, _ in rows})
-    show_table(
-        [["N", *modes], *([str(size), *(cells.get((size, mode), "-") for mode in modes)] for size in sizes)], left=()
-    )
+    speeds = [[str(size), *(cells.get((size, mode), "-") for mode in modes)] for size in sizes]
+    click.echo(Table(columns=["N", *modes], rows=speeds))
     for mode, reason in result["left_out"].items():
         click.echo(f"Left out: {mode} {reason}")
     click.echo(
@@ -96,7 +95,7 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     medians = {
         size: over if median == math.inf else f"{median:.2f}" for size, median in learning_medians(result).items()
     }
-    show_table([["N", "seconds"], *([str(size), text] for size, text in medians.items())], left=())
+    click.echo(Table(columns=["N", "seconds"], rows=[[str(size), text] for size, text in medians.items()]))
     draw(result, folder / "bench.png")
     click.echo(f"\nWrote {folder / 'bench.json'}, {folder / 'bench.png'}")
 

@@ -7,6 +7,7 @@ import click
 from gym_dr.envs.family import ENVIRONMENTS, EnvId
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
+from gym_dr.reports.table import Table
 from gym_dr.runs.loggers import LOGGERS
 from gym_dr.training.registry import ALGORITHMS
 from gym_dr.wording import flag
@@ -49,6 +50,4 @@ def command(what: str) -> None:
     else:
         texts = {plugin: f"{plugin.package}, {plugin.origin}" for plugin in plugins}
         rows = [(p.name, f"{text}: {p.problem}" if p.problem else text) for p, text in texts.items()]
-    width = max(len(name) for name, _ in rows)
-    for name, text in sorted(rows):
-        click.echo(f"{name:{width}}  {text}")
+    click.echo(Table(rows=sorted(rows)))

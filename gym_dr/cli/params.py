@@ -7,6 +7,7 @@ import click
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.space import Param
+from gym_dr.reports.table import Table
 
 
 def _meaning(param: Param) -> str:
@@ -28,15 +29,11 @@ def command(env_id: str) -> None:
     if space is None:
         raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that do.")
     sensors = space.sensors if isinstance(space, DisturbedSpace) else None
-    rows = [("name", "nominal", "from", "to", "unit", "meaning")]
-    rows += [
+    rows = [
         (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, _meaning(p))
         for p in [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row in rows:
-        cells = [f"{cell:{'<' if i in (0, 4) else '>'}{widths[i]}}" for i, cell in enumerate(row[:5])]
-        click.echo("  ".join([*cells, row[5]]))
+    click.echo(Table(columns=["name", "nominal", "from", "to", "unit", "meaning"], rows=rows))
     if sensors:
         click.echo(f"\nsensors: {sensors.text}; {HIDE}:* stands for all, other patterns for those that match")
     for name, randomization in presets(space.name).items():

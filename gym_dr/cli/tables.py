@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import indent
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossibl
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.experiments.run import Run, Runs
+from gym_dr.reports.table import Table
 from gym_dr.wording import counted
 
 _COLUMNS = {  # statistic -> heading
@@ -176,9 +178,6 @@ def _show_generalization(row: Mapping[str, Any]) -> None:
         click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")
 
 
-def show_table(table: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
-    """Prints rows of text in columns; columns in ``left`` are left-aligned, others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (f"{cell:{'<' if i in left else '>'}{widths[i]}}" for i, cell in enumerate(row))
-        click.echo(f"  {'  '.join(cells)}")
+def show_table(table: Sequence[Sequence[str]]) -> None:
+    """Prints a table whose first row has the heads, indented."""
+    click.echo(indent(str(Table(columns=table[0], rows=table[1:])), "  "))

@@ -18,7 +18,6 @@ from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.errors import EnvStateError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
-from gym_dr.renamed import old_names
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -200,9 +199,3 @@ class CompiledBackend(Backend):
         from gym_dr.compiled.pcg64 import generator
 
         return tuple(map(generator, self.streams))
-
-
-if not TYPE_CHECKING:  # a checker shall report names that do not exist
-    __getattr__ = old_names(
-        __name__, {"Rollout": (f"{__name__}:PlayRollout", "works until gym_dr 0.4: use PlayRollout")}
-    )

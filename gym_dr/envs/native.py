@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.arrays import Array, Floats, Indices, Mask, Words
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
@@ -199,15 +199,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
         self._table.pin(arrays, envs)
 
-    def give_draws(self, values: Mapping[str, Array] | None, index: Indices, mask: Mask) -> None:
-        """Supplies draws that replace the sampler's, from each sub-environment's next reset until others are supplied.
+    def hold_draws(self, words: Words, index: Indices) -> None:
+        """Uses the draws with these keys from each sub-environment's next reset on, until others are held.
 
         Args:
-            values: name -> shape ``(num_envs,)``, all randomized parameters; None lets the sampler draw again.
-            index: Draw indices to report, shape ``(num_envs,)``.
-            mask: Shape ``(num_envs,)``, the sub-environments that use them.
+            words: Seed words, shape ``(num_envs,)``; seeding no longer changes them.
+            index: Draw indices, shape ``(num_envs,)``.
         """
-        self._table.give_draws(values, index, np.flatnonzero(mask))
+        self._table.hold_draws(words, index)
 
     # ---- Gymnasium's interface ---------------------------------------------------------------------------------------
 

@@ -188,9 +188,6 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         self._backend.check_state(physics)
         (seed,) = read_seeds(rows["seed"])
         self.episode.restore(draws)
-        given = int(draws["given_index"][0])
-        names = self.episode.randomization
-        self._given_draw = ({name: float(draws[f"given/{name}"][0]) for name in names}, given) if given >= 0 else None
         self._backend.set_state(physics, _ONLY, self.episode.table)
         self._backend.observations[0] = rows["observation"][0]
         self._np_random_seed = seed

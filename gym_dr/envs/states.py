@@ -29,34 +29,6 @@ def fingerprint(backend: Any, keywords: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def state_inside(env: Any) -> EnvState:
-    """The state of a wrapped environment.
-
-    Raises:
-        EnvStateError: It does not offer its state.
-    """
-    state: EnvState = _offering(env).get_state()
-    return state
-
-
-def set_state_inside(env: Any, state: EnvState, mask: Any) -> npt.NDArray[Any]:
-    """Has a wrapped environment go on from a state; returns its observations.
-
-    Raises:
-        EnvStateError: It does not offer its state, or the state does not fit.
-    """
-    observations: npt.NDArray[Any] = _offering(env).set_state(state, mask)
-    return observations
-
-
-def _offering(env: Any) -> Any:
-    if not hasattr(env, "get_state"):
-        raise EnvStateError(
-            f"{type(env).__name__} does not offer its state. Native environments do, and gym_dr's wrappers around them."
-        )
-    return env
-
-
 def write_seeds(seeds: Sequence[int | None]) -> npt.NDArray[Any]:
     """Seeds as an array of their digits.
 
@@ -109,17 +81,6 @@ def put_under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
 def part_of(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
     """What ``put_under`` has put there."""
     return {name.removeprefix(f"{prefix}/"): values for name, values in state.items() if name.startswith(f"{prefix}/")}
-
-
-def split_state(prefix: str, state: Any, num_envs: int) -> tuple[EnvState, EnvState]:
-    """A state without what ``put_under`` has put there, and that.
-
-    Raises:
-        EnvStateError: It is no state of ``num_envs`` sub-environments.
-    """
-    check_state(state, num_envs)
-    rest = {name: values for name, values in state.items() if not name.startswith(f"{prefix}/")}
-    return rest, part_of(prefix, state)
 
 
 def check_state(state: Any, num_envs: int) -> None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from gym_dr.errors import ConfigError, located, shortened
+from gym_dr.errors import ConfigError, GymDrError, located, shortened
 from gym_dr.integrations.onnx_policy import OnnxPolicy
-from gym_dr.options import check_fields
-from gym_dr.randomization.context import context_ranges
+from gym_dr.options import check_fields, is_number
+from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import ContextRanges, check_module
 from gym_dr.training.config import CONTEXT_SPAN
-from gym_dr.wrappers.past import MAX_STACKED, NO_PAST, Past
+from gym_dr.wrappers.past import NO_PAST, Past
 
 MAX_NAME = 100  # characters of an algorithm's name
+_JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,66 +55,37 @@ def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Pol
         space: Parameters of this environment; None if it has none.
 
     Raises:
-        ConfigError: Something is of the wrong form, or the environment has no such parameters.
-        UnknownNameError: The environment has no such parameter.
-        RandomizationError: A range is impossible.
+        GymDrError: Something is of the wrong form, or the environment has no such parameters.
     """
-    about = policy.about
-    algorithm = about.get("algorithm", "")
     with located(policy.path):
-        seed = _json(about, "seed", None)
-        found: dict[str, Any] = {
-            "algorithm": algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
-            "seed": seed if type(seed) is int and 0 <= seed < 2**63 else None,
-        }
-        if env == about.get("env") and "randomization" in about and space is not None:
-            draws = Randomization.from_dict(_table(about, "randomization"), saved=True)
-            with nominal_may_be_outside():  # whoever trained it was warned
-                found["randomization"] = resolve(draws, space)
-        if policy.says_what_it_observes:
-            found |= {"past": _past(about), **_draw(about, space)}
-    return PolicyMetadata(**found)
+        try:
+            return _metadata(policy, env, space)
+        except GymDrError:
+            raise
+        except Exception as error:  # what JSON may hold can fail in any way
+            raise ConfigError(f"expected metadata as gymdr export writes them: {shortened(str(error))}.") from None
 
 
-def _past(about: Mapping[str, str]) -> Past:
-    past = Past(**check_fields(Past, _table(about, "observes_past")))
-    if not 1 <= past.stack_observations <= MAX_STACKED:
-        raise ConfigError(f"stack_observations: expected 1 to {MAX_STACKED}, got {past.stack_observations}.")
-    return past
-
-
-def _draw(about: Mapping[str, str], space: ParamSpace | None) -> dict[str, Any]:
-    """The parameters that a policy observes, and how they are scaled."""
-    ranges = _table(about, "observes_draw")
-    if not ranges:
-        return {}
-    if space is None:
-        raise ConfigError("observes_draw: expected an environment with parameters to observe, got one without.")
-    for name, ends in ranges.items():
-        if not (isinstance(ends, list) and len(ends) == 2 and all(map(_is_number, ends))):
-            raise ConfigError(f"observes_draw: {shortened(name)}: expected two numbers, got {shortened(ends)}.")
-    span = _json(about, "draw_span", CONTEXT_SPAN)
-    if not _is_number(span) or span <= 0:
+def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyMetadata:
+    about = {name: json.loads(text) for name, text in policy.about.items() if name in _JSON}
+    algorithm, seed = policy.about.get("algorithm", ""), about.get("seed")
+    randomization, ranges = None, None
+    past, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
+    if env == policy.about.get("env") and "randomization" in about and space is not None:
+        with nominal_may_be_outside():  # whoever trained it was warned
+            randomization = resolve(Randomization.from_dict(about["randomization"], saved=True), space)
+    if not is_number(span) or span <= 0:
         raise ConfigError(f"draw_span: expected a number above 0, got {shortened(span)}.")
-    shown = context_ranges(space, Randomization(), {name: (low, high) for name, (low, high) in ranges.items()})
-    return {"context_ranges": {one.name: (one.low, one.high) for one in shown}, "context_span": float(span)}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-
-
-def _table(about: Mapping[str, str], key: str) -> dict[str, Any]:
-    table = _json(about, key, {})
-    if not isinstance(table, dict):
-        raise ConfigError(f"{key}: expected a table, got {shortened(table)}.")
-    return table
-
-
-def _json(about: Mapping[str, str], key: str, default: Any) -> Any:
-    if key not in about:
-        return default
-    try:
-        return json.loads(about[key])
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{key}: expected JSON in the file's metadata, got {shortened(about[key])}.") from None
+    if about.get("observes_draw"):
+        if space is None:
+            raise ConfigError("observes_draw: expected an environment with parameters to observe, got one without.")
+        shown = checked_ranges(space, Randomization(), dict(about["observes_draw"]))
+        ranges = {one.name: (one.low, one.high) for one in shown}
+    return PolicyMetadata(
+        algorithm=algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
+        seed=seed if type(seed) is int and 0 <= seed < 2**63 else None,
+        randomization=randomization,
+        past=Past(**check_fields(Past, past)),
+        context_ranges=ranges,
+        context_span=float(span),
+    )

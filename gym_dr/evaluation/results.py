@@ -17,13 +17,13 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.html_tables import html_table, listed
 from gym_dr.evaluation.regret import best_on
+from gym_dr.reports.table import Table
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
 from gym_dr.version import check_written_by
-from gym_dr.wording import either, flag, spelled
+from gym_dr.wording import either, flag, listed, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,7 @@ class Evaluation:
         ]
         columns = ["policy", "set", "episodes", *(shown[name] for name in known)]
         note = f"{self.document['confidence']:.0%} intervals are over episodes."
-        return html_table(columns, rows, self.document["env"], note)
+        return Table(rows=rows, columns=columns, caption=self.document["env"], notes=[note]).__html__()
 
     def cell_set(self, name: str) -> CellSet:
         """The set with a name.

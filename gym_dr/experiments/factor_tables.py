@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.evaluation.html_tables import TableCell, listed
-from gym_dr.evaluation.report.page import Table
 from gym_dr.experiments.factor_effects import (
     RESIDUAL,
     blocks_of,
@@ -16,6 +14,8 @@ from gym_dr.experiments.factor_effects import (
 )
 from gym_dr.experiments.study_factors import Design
 from gym_dr.experiments.table_cells import UNEQUAL, cell
+from gym_dr.reports.table import Cell, Table
+from gym_dr.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,17 +88,17 @@ def effect_tables(effects: pd.DataFrame, shares: pd.DataFrame, title: str, *, pe
     if len(shares):
         named = shares.assign(row=shares["term"])
         caption = f"{title}: shares of variance"
-        tables.append(_table(caption, "Term", named, lambda row: TableCell(percentage(row))))
+        tables.append(_table(caption, "Term", named, lambda row: Cell(percentage(row))))
     return tables
 
 
-def _table(caption: str, first: str, table: pd.DataFrame, shown: Callable[[Mapping[Any, Any]], TableCell]) -> Table:
+def _table(caption: str, first: str, table: pd.DataFrame, shown: Callable[[Mapping[Any, Any]], Cell]) -> Table:
     """A row for each value of the column ``row``, a column for each set; empty where a set has no such row."""
     sets = list(dict.fromkeys(table["set"]))
     rows = []
     for name, group in table.groupby("row", sort=False):
         cells = {row["set"]: shown(row) for row in group.to_dict("records")}
-        rows.append((str(name), [cells.get(one, TableCell("")) for one in sets]))
+        rows.append([str(name), *(cells.get(one, "") for one in sets)])
     return Table(caption=caption, columns=[first, *sets], rows=rows)
 
 

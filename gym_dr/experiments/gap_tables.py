@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.paired import mean_over_seeds, ratio_over_seeds
-from gym_dr.evaluation.report.page import Panel, Section, Table, View, plain
+from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import new_figure, series
 from gym_dr.evaluation.statistics import Interval
 from gym_dr.experiments.study_gap import Gap
 from gym_dr.experiments.table_cells import cell
+from gym_dr.reports.table import Cell, Row, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def _finding(row: Mapping[Any, Any]) -> str:
         few = "there are too few seeds for an interval"
         why = few if row["seeds"] < 2 else "the gap is the same in all seeds, so it has no interval"
         return f"{place}, {more}{part}; {why}."
-    within = f" (95 % interval {share.interval.strip('()')} %)" if share.interval else ""
+    within = f" (95 % interval {share.detail} %)" if share.detail else ""
     return f"{place}, {row['policy']} closes {share.value} of the gap{within}: {more} ({interval})."
 
 
@@ -119,12 +119,12 @@ def gap_table(gap: Gap, table: pd.DataFrame, steps: str) -> Table:
         table: See ``gap_numbers``.
         steps: Environment steps of each run, as text.
     """
-    rows = []
+    rows: list[Row] = []
     for row in table.to_dict("records"):
         few = f" ({row['seeds']} of {row['seeds'] + row['seeds_missing']} seeds)" if row["seeds_missing"] else ""
-        returns = [TableCell(f"{row[f'{who}_return']:.1f}") for who in ("memoryless", "policy", "oracle")]
+        returns = [f"{row[f'{who}_return']:.1f}" for who in ("memoryless", "policy", "oracle")]
         differences = [cell(_interval(row, name), percent=False) for name in ("gap", "gain")]
-        rows.append((f"{row['policy']} on {_place(row)}{few}", [*returns, *differences, _share(row)]))
+        rows.append([f"{row['policy']} on {_place(row)}{few}", *returns, *differences, _share(row)])
     note = _method(gap, steps)
     if (table[["policy_set", "oracle_set"]].to_numpy() != table[["set"]].to_numpy()).any():
         note += " Each is judged with the sensors that it was trained with."
@@ -145,9 +145,9 @@ def _interval(row: Mapping[Any, Any], name: str) -> Interval:
     return {end[1:] or "value": row[f"{name}{end}"] for end in ENDS}
 
 
-def _share(row: Mapping[Any, Any]) -> TableCell:
+def _share(row: Mapping[Any, Any]) -> Cell:
     if math.isnan(row["share"]):
-        return TableCell("no gap to close" if row["verdict"] == NONE else "unknown")
+        return Cell("no gap to close" if row["verdict"] == NONE else "unknown")
     return cell(_interval(row, "share"), percent=True)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from gym_dr.errors import Interrupted, PluginError
+from gym_dr.errors import Interrupted, LostRunError, PluginError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
@@ -15,6 +15,7 @@ from gym_dr.experiments.progress import Display, Progress
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import family_defaults
+from gym_dr.runs.environments import lost_worker
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
@@ -48,6 +49,7 @@ def train_run(
         PluginError: The algorithm's function cannot be imported, or a logger cannot be opened.
         CheckpointError: There is nothing usable to resume from.
         BusyFolderError: Another process writes into the folder.
+        LostRunError: A worker process of async environments died.
         TrainingError: Training cannot continue.
         Interrupted: A signal stopped the run; the message says how to continue.
     """
@@ -131,6 +133,10 @@ def _train(
                 f"Continue, to the same result as without the stop, with: {how_to_resume(folder.path)}",
                 *stopped.args[-1:],
             ) from None
+        except Exception as error:
+            if config.settings.vectorization != "async" or (lost := lost_worker(error, session.envs)) is None:
+                raise
+            raise LostRunError(f"{lost} Continue with: gymdr resume {folder.path}") from error
         finally:
             session.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -175,7 +175,7 @@ class _Player:
         """The state of all sub-environments; empty if it is not wanted or not offered."""
         state: dict[str, npt.NDArray[Any]] = {}
         try:
-            state = self._inner.get_state() if self._states else {}
+            state = cast(Any, self.envs.unwrapped).get_state() if self._states else {}
         except (AttributeError, EnvStateError):
             self._states = False
             self._display.note(f"{self._policy.env} does not offer its state; the log has none.")

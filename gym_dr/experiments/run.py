@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, RunFolderError, shortened
-from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.reports.table import Cell, Table
 from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
@@ -21,7 +21,7 @@ from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Algorithm
-from gym_dr.wording import how_to_resume
+from gym_dr.wording import how_to_resume, listed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -228,7 +228,7 @@ class Run:
             rows.append(
                 ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}")
             )
-        tables = [html_table((), rows, str(self.path))]
+        tables = [Table(rows=rows, caption=str(self.path)).__html__()]
         with contextlib.suppress(RunFolderError):
             tables += [] if (found := self.evaluation) is None else [found._repr_html_()]
         return "\n".join(tables)
@@ -319,17 +319,18 @@ class Runs(Sequence[Run]):
         try:
             summary = self.summary
         except RunFolderError:
-            return html_table((), [(run.path.name,) for run in self], str(self.path))
-        rows: list[list[str | TableCell]] = []
+            return Table(rows=[(run.path.name,) for run in self], caption=str(self.path)).__html__()
+        rows: list[list[str | Cell]] = []
         for name, row in summary.iterrows():
             mean, low, high, std, iqm = (
                 "" if math.isnan(row[key]) else f"{row[key]:.1f}"
                 for key in ("mean", "mean_low", "mean_high", "std", "iqm")
             )
             interval = f"{low} to {high}" if low else ""
-            rows.append([str(name), f"{row['seeds']:.0f}", TableCell(mean, interval), std, iqm])
+            rows.append([str(name), f"{row['seeds']:.0f}", Cell(mean, interval), std, iqm])
         columns = ("", "seeds", "mean", "std", "IQM")
-        return html_table(columns, rows, str(self.path), "Statistics and 95% intervals are over seeds.")
+        notes = ["Statistics and 95% intervals are over seeds."]
+        return Table(rows=rows, columns=columns, caption=str(self.path), notes=notes).__html__()
 
 
 RunLike = str | Path | Run | Runs

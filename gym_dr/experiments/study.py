@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, check_known
-from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
 from gym_dr.experiments.study_progress import StudyProgress, Training
+from gym_dr.reports.table import Table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
@@ -30,7 +30,7 @@ from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.version import check_written_by
-from gym_dr.wording import counted, either, spelled
+from gym_dr.wording import counted, either, listed, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,11 +103,7 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         """All tables, for notebooks."""
-        tables = []
-        for table in self.tables.tables:
-            rows: list[list[str | TableCell]] = [[name, *cells] for name, cells in table.rows]
-            tables.append(html_table(table.columns, rows, table.caption, " ".join(table.notes)))
-        return "\n".join(tables)
+        return "\n".join(table.__html__() for table in self.tables.tables)
 
 
 @dataclass(frozen=True)
@@ -449,7 +445,6 @@ def study_page(
 ) -> Report:
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
-    from gym_dr.evaluation.report.page import Table
     from gym_dr.experiments.factor_plots import effects_section
     from gym_dr.experiments.gap_tables import gap_section
 
@@ -458,7 +453,7 @@ def study_page(
         budget = describe_budget(tables.study.budgets[str(name)])
         numbers = [f"{len(group)} of {len(tables.study.seeds_of[str(name)])}", budget, f"{group['steps'].mean():,.0f}"]
         cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
-        rows.append((str(name), [TableCell(value) for value in cells]))
+        rows.append([str(name), *cells])
     columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
-from gym_dr.evaluation.html_tables import listed
 from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
 from gym_dr.experiments.evaluate import check_success
 from gym_dr.experiments.study_factors import Design, read_design
@@ -32,7 +31,7 @@ from gym_dr.runs.given import file_beside, option_names, sampler_option_names
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 from gym_dr.version import WRITTEN_BY, __version__
-from gym_dr.wording import addressing, counted
+from gym_dr.wording import addressing, counted, listed
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet

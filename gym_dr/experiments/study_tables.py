@@ -13,7 +13,6 @@ import numpy as np
 
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
-from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import NO_SPREAD, Interval, point_statistics, statistic_names
 from gym_dr.experiments.factor_tables import (
     EFFECTS,
@@ -32,6 +31,7 @@ from gym_dr.experiments.gap_tables import COLUMNS, gap_findings, gap_numbers, ga
 from gym_dr.experiments.study_file import Study, describe_budget
 from gym_dr.experiments.study_gap import judged_on
 from gym_dr.experiments.table_cells import SMALLEST, UNEQUAL, cell, p_value
+from gym_dr.reports.table import Row, Table
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class StudyTables:
             text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
         text += [*gap_findings(self.gap), *share_findings(self.effects_on_means[1])]
         for table in self.tables:
-            text += [f"## {table.caption}", markdown_table(table), *table.notes]
+            text += [f"## {table.caption}", table.markdown(), *table.notes]
         return "\n\n".join(text) + "\n"
 
 
@@ -254,11 +254,12 @@ def results_table(study: Study, caption: str, table: pd.DataFrame, key: str, *, 
         key: The column of the table that names its rows.
         percent: Whether the numbers are shares.
     """
-    sets, rows = list(dict.fromkeys(table["set"])), []
+    sets = list(dict.fromkeys(table["set"]))
+    rows: list[Row] = []
     for name, group in table.groupby(key, sort=False):
         cells = {row["set"]: cell(row, percent=percent) for row in group.to_dict("records")}
         unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
-        rows.append((f"{name}{unequal}{_few(group, len(study.seeds))}", [cells[one] for one in sets]))
+        rows.append([f"{name}{unequal}{_few(group, len(study.seeds))}", *(cells[one] for one in sets)])
     return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
 
 
@@ -269,13 +270,6 @@ def _few(group: pd.DataFrame, total: int) -> str:
     if seeds < planned:
         return f" ({seeds} of {planned} seeds)"
     return f" ({counted(seeds, 'seed')})" if seeds < total else ""
-
-
-def markdown_table(table: Table) -> str:
-    """A table in Markdown, without its caption and notes."""
-    rows = [[name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows]
-    lines = [table.columns, ["---"] * len(table.columns), *rows]
-    return "\n".join("| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines)
 
 
 def effects_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -> pd.DataFrame:

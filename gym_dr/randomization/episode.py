@@ -124,7 +124,7 @@ class RandomizedEnv:
     episode: EpisodeParams
     context: Context
     metadata: dict[str, Any]
-    _given_draw: tuple[dict[str, float], int] | None = None
+    _held_draw: tuple[int, int] | None = None
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters, if the physics reads them in place; called when all arguments are checked."""
@@ -198,13 +198,8 @@ class RandomizedEnv:
 
     @property
     def draw_index(self) -> int:
-        """The current draw index: resets since the environment was seeded, unless draws are supplied to it."""
+        """The current draw index: resets since the environment was seeded, unless a draw is held."""
         return self.episode.draw_index
-
-    @draw_index.setter
-    def draw_index(self, value: int) -> None:
-        """Makes the next reset use the draw after this one, so that a replacement continues where a worker failed."""
-        self.episode.table.index[0] = int(value)
 
     @property
     def sampler(self) -> ParamSampler:
@@ -216,15 +211,14 @@ class RandomizedEnv:
         self.episode.table.sampler = sampler
 
     @property
-    def given_draw(self) -> tuple[dict[str, float], int] | None:
-        """Values that replace the sampler's draws from the next reset on, and their index; None for the sampler's."""
-        return self._given_draw
+    def held_draw(self) -> tuple[int, int] | None:
+        """Seed word and index of the draw that all resets use from the next one on; None to count on."""
+        return self._held_draw
 
-    @given_draw.setter
-    def given_draw(self, draw: tuple[dict[str, float], int] | None) -> None:
-        self._given_draw = draw
-        values, index = (None, -1) if draw is None else (_columns(draw[0]), draw[1])
-        self.episode.table.give_draws(values, np.full(1, index), _ONE)
+    @held_draw.setter
+    def held_draw(self, key: tuple[int, int]) -> None:
+        self._held_draw = key
+        self.episode.table.hold_draws(np.array(key[:1], np.uint64), np.array(key[1:], np.int64))
 
     def set_params(self, values: Mapping[str, float] | None) -> None:
         """Pins parameters from the next reset on, keeping earlier pins; None lets all of them be drawn again.

@@ -1,8 +1,8 @@
 """The parameter values of many sub-environments, episode after episode.
 
-An episode's values come from four levels, each overriding the one before: nominal, drawn (by the sampler, or supplied
-by a wrapper that schedules draws), pinned (by hand, for all later episodes) and exact (by hand, for one episode). A
-switch that only its nominal value would turn off is on if a parameter that needs it is drawn, pinned or exact.
+An episode's values come from four levels, each overriding the one before: nominal, drawn (by the sampler), pinned (by
+hand, for all later episodes) and exact (by hand, for one episode). A switch that only its nominal value would turn off
+is on if a parameter that needs it is drawn, pinned or exact.
 """
 
 from __future__ import annotations
@@ -54,11 +54,10 @@ class ParamTable:
         self._base[on] = 1.0
         self._switches = space.switches(sampler.support)
         self.index: Indices = np.full(num_envs, -1, np.int64)
-        self._given_index: Indices | None = None  # (num_envs,), of supplied draws; -1 where the sampler draws
+        self._held: tuple[Words, Indices] | None = None  # keys of the draws that all episodes use; None to count on
         self._lay_out_info()
         self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))
         self._drawn: Indices = np.array(self._rows_of(sampler.support), np.int64)
-        self._given: Array = np.zeros((len(self._drawn), num_envs))  # draws that replace the sampler's
 
     @property
     def sampler(self) -> ParamSampler:
@@ -78,7 +77,7 @@ class ParamTable:
 
     def seed(self, envs: Indices, words: Words) -> None:
         """Restarts the draws of some sub-environments, keyed by their seed words."""
-        self._draws.seed(envs, words)
+        self._draws.seed(envs, words if self._held is None else self._held[0][envs])
         self.index[envs] = -1
 
     def pin(self, values: Mapping[str, Array] | None, envs: Indices) -> None:
@@ -104,20 +103,16 @@ class ParamTable:
         rows = () if self._pins is None else self._pins
         return {name: row.copy() for name, row in zip(self.names, rows, strict=False) if not np.isnan(row).all()}
 
-    def give_draws(self, values: Mapping[str, Array] | None, index: Indices, envs: Indices) -> None:
-        """Supplies draws that replace the sampler's in all later episodes, until others are supplied.
+    def hold_draws(self, words: Words, index: Indices) -> None:
+        """Uses the draws with these keys in all later episodes, until others are held, instead of counting on.
 
         Args:
-            values: name -> shape ``(num_envs,)``, all parameters of ``sampler.support``; None lets the sampler draw
-                again.
-            index: Draw indices to report, shape ``(num_envs,)``.
-            envs: The sub-environments that use them.
+            words: Seed words, shape ``(num_envs,)``; seeding no longer changes them.
+            index: Draw indices, shape ``(num_envs,)``.
         """
-        if self._given_index is None:
-            self._given_index = np.full(self.num_envs, -1, np.int64)
-        self._given_index[envs] = -1 if values is None else index[envs]
-        for row, name in enumerate(self.sampler.support):
-            self._given[row, envs] = np.nan if values is None else values[name][envs]
+        self._held = words.copy(), index.copy()
+        changed = np.flatnonzero(words != self._draws.words)  # others keep the draws that were made ahead
+        self._draws.seed(changed, words[changed])
 
     def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
         """Sets the values of new episodes.
@@ -145,15 +140,11 @@ class ParamTable:
     def get_state(self) -> dict[str, Any]:
         """Draws and values of all sub-environments: name -> ``(num_envs,)``; the sampler is not part of it."""
         pins = () if self._pins is None else self._pins
-        given = {} if self._given_index is None else dict(zip(self.sampler.support, self._given, strict=True))
-        no_one = np.full(self.num_envs, -1)
         state = {
             "word": self.words,
             "draw_index": self.index,
-            "given_index": no_one if self._given_index is None else self._given_index,
             **{f"value/{name}": row for name, row in zip(self.names, self.current, strict=True)},
             **{f"pin/{name}": row for name, row in zip(self.names, pins, strict=False) if not np.isnan(row).all()},
-            **{f"given/{name}": row for name, row in given.items()},
         }
         return {name: values.copy() for name, values in state.items()}
 
@@ -161,17 +152,16 @@ class ParamTable:
         """Checks a state before anything changes.
 
         Raises:
-            EnvStateError: An array is missing, unknown or of another type or shape; a value is impossible; or draws are
-                given that the sampler does not make.
+            EnvStateError: An array is missing, unknown or of another type or shape, or a value is impossible.
         """
-        kinds = {"word": np.uint64, "draw_index": np.int64, "given_index": np.int64}
+        kinds = {"word": np.uint64, "draw_index": np.int64}
         for name in kinds:
             if name not in state:
                 raise EnvStateError(f"State of draws: expected {name!r}, got {', '.join(state)}.")
         for name, values in state.items():
             kind, slash, param = name.partition("/")
             expected: Any = kinds.get(name, np.float64)
-            if name not in kinds and not (slash and kind in ("value", "pin", "given") and param in self.space):
+            if name not in kinds and not (slash and kind in ("value", "pin") and param in self.space):
                 raise EnvStateError(f"State of draws {name!r}: expected a parameter of {self.space.name}.")
             if values.shape != (self.num_envs,) or values.dtype != expected:
                 raise EnvStateError(
@@ -180,16 +170,8 @@ class ParamTable:
                 )
             if name not in kinds:
                 self._check_values(name, values)
-        if min(state["draw_index"].min(), state["given_index"].min()) < -1:
+        if state["draw_index"].min() < -1:
             raise EnvStateError("State of draws: expected indices of at least -1.")
-        chosen = state["given_index"] >= 0
-        given = {name.removeprefix("given/"): row for name, row in state.items() if name.startswith("given/")}
-        known = given.keys() == set(self.sampler.support)
-        if chosen.any() and not (known and np.isfinite([row[chosen] for row in given.values()]).all()):
-            raise EnvStateError(
-                f"State of draws: expected values given for {', '.join(self.sampler.support) or 'nothing'}, which this "
-                f"environment draws, got {', '.join(given) or 'none'}."
-            )
 
     def _check_values(self, name: str, values: Array) -> None:
         """Refuses values that the parameter cannot have, with which physics may not be able to deal; nan is none."""
@@ -205,9 +187,6 @@ class ParamTable:
         """Restores the rows of some sub-environments, from a state that was checked."""
         self._draws.seed(envs, state["word"][envs])
         self.index[envs] = state["draw_index"][envs]
-        if self._given_index is not None or (state["given_index"][envs] >= 0).any():
-            given = {name: state.get(f"given/{name}", np.full(self.num_envs, np.nan)) for name in self.sampler.support}
-            self.give_draws(given, state["given_index"], envs)
         values = {name.removeprefix("value/"): row for name, row in state.items() if name.startswith("value/")}
         pins = {name.removeprefix("pin/"): row for name, row in state.items() if name.startswith("pin/")}
         self._rows_of(dict.fromkeys([*values, *pins]))
@@ -268,16 +247,8 @@ class ParamTable:
 
     def _draw(self, envs: Indices) -> Array:
         """The draws of new episodes, shape ``(drawn parameters, len(envs))``; sets their index."""
-        self.index[envs] += 1
-        if self._given_index is None:
-            return self._draws.get(envs, self.index)
-        given = self._given_index[envs]
-        own = given < 0
-        self.index[envs] = np.where(own, self.index[envs], given)
-        values = self._given[:, envs]
-        if own.any():
-            values[:, own] = self._draws.get(envs[own], self.index)
-        return values
+        self.index[envs] = self.index[envs] + 1 if self._held is None else self._held[1][envs]
+        return self._draws.get(envs, self.index)
 
     def _rows_by_hand(self, names: Any) -> list[int]:
         """The rows of parameters that are set by hand; adds new ones, and those of the switches that they turn on."""
@@ -341,7 +312,7 @@ class _DrawCache:
         if not len(self._ahead):
             return np.empty((0, len(envs)))
         place = index[envs] - self._first[envs]
-        # supplied draws may have come in between, so places can be anywhere; as unsigned, negative ones are large
+        # held draws may jump, so places can be anywhere; as unsigned, negative ones are large
         if np.maximum.reduce(place.view(np.uint64), initial=0) >= self._depth:
             self._make(index)
             place = index[envs] - self._first[envs]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
-from gym_dr.envs.workers.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.options import check_choices, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION
@@ -34,10 +33,6 @@ class RunSettings:
     seed: int = option(1, "random seed of the run")
     num_envs: int = option(10, "number of sub-environments")
     vectorization: str = option("auto", "how sub-environments run; auto: native if available", VECTORIZATIONS)
-    restart_workers: bool = option(
-        False, "replace async workers that fail and truncate their episodes instead of ending the run"
-    )
-    worker_timeout: float = option(60.0, "seconds to wait for an answer from an async worker")
     context: str = option("info", "who sees the draw: info (only records) or observation (also the policy)", CONTEXTS)
     stack_observations: int = option(
         1, "number of observations that the policy sees at once: the current one and those before it"
@@ -67,11 +62,6 @@ class RunSettings:
         expect(self.num_envs <= MAX_ENVS, "num_envs", f"at most {MAX_ENVS}", self.num_envs)
         most = f"at most checkpoint_every ({self.checkpoint_every}), which re-draws all parameters"
         expect(self.resample_every <= self.checkpoint_every, "resample_every", most, self.resample_every)
-        seconds = f"seconds above 0 and at most {MAX_TIMEOUT:g}"
-        expect(0.0 < self.worker_timeout <= MAX_TIMEOUT, "worker_timeout", seconds, self.worker_timeout)
-        for name in ("restart_workers", "worker_timeout"):
-            usual = self.vectorization == "async" or getattr(self, name) == getattr(RunSettings, name)
-            expect(usual, name, "with vectorization async, which has workers", self.vectorization)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,14 @@ import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from multiprocessing.connection import wait
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
+from gymnasium.vector.async_vector_env import AsyncState
 
 from gym_dr.envs.family import described_space, point_camera
-from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, check_known, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import Task
@@ -203,9 +204,6 @@ def make_vector_env(
     num_envs: int,
     vectorization: str,
     randomization: Randomization | None,
-    *,
-    restart_workers: bool = False,
-    worker_timeout: float = 60.0,
     **kwargs: Any,
 ) -> VectorEnv[Any, Any, Any]:
     """Makes a vector environment without the run's wrappers, which ``wrap_for_policy`` adds.
@@ -215,8 +213,6 @@ def make_vector_env(
         num_envs: Number of sub-environments.
         vectorization: "auto" (native if there is one, else sync), "sync", "async" or "native".
         randomization: None for environments without parameters; ``wrap_for_policy`` adds its disturbances.
-        restart_workers: Whether to replace async workers that fail.
-        worker_timeout: Seconds to wait for an answer of an async worker.
         **kwargs: Passed to the environment.
 
     Raises:
@@ -230,15 +226,39 @@ def make_vector_env(
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native ones lack the NEXT_STEP autoreset and info that trainers need
-    if vectorization == "async":
-        with children_end_with_us():
-            env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
-            return WorkerVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
-    envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+    with children_end_with_us() if vectorization == "async" else contextlib.nullcontext():
+        envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):
             point_camera(env)
     return envs
+
+
+def lost_worker(error: Exception, envs: Any) -> str | None:
+    """Says which process of an async vector environment an error comes from; None if it comes from none.
+
+    Gymnasium raises again what an environment has raised in its process, and closes the process's pipe. A process that
+    was killed only leaves a broken pipe.
+
+    Args:
+        error: Raised by the vector environment, or while it was made.
+        envs: With any wrappers; None if it could not be made.
+    """
+    base = getattr(envs, "unwrapped", None)
+    if isinstance(error, EOFError | ConnectionError):
+        processes = getattr(base, "processes", [])
+        wait([process.sentinel for process in processes], timeout=1.0)  # its pipe may break before it has ended
+        codes = [f"sub-environment {i}, exit code {p.exitcode}" for i, p in enumerate(processes) if not p.is_alive()]
+        return f"A worker process died ({'; '.join(codes)})." if codes else "A worker process died."
+    failed = [i for i, pipe in enumerate(getattr(base, "parent_pipes", [])) if pipe is None]
+    return f"Sub-environment {failed[0]} raised {type(error).__name__}: {error}" if failed else None
+
+
+def end_workers(envs: VectorEnv[Any, Any, Any]) -> None:
+    """Closes an async vector environment, some of whose processes may never answer, after Ctrl-C or an error."""
+    base: Any = envs.unwrapped
+    base._state = AsyncState.DEFAULT  # or it would wait for their answers
+    envs.close(terminate=True)
 
 
 def wrap_for_policy(

@@ -31,7 +31,7 @@ from gym_dr.runs.checkpoint import (
 )
 from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
+from gym_dr.runs.environments import end_workers, make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
@@ -115,8 +115,6 @@ class RunSession:
             settings.num_envs,
             settings.vectorization,
             self.config.randomization,
-            restart_workers=settings.restart_workers,
-            worker_timeout=settings.worker_timeout,
         )
         if settings.sampler != UNIFORM:
             envs = with_params(envs)  # innermost wrapper
@@ -232,9 +230,10 @@ class RunSession:
 
     def close(self) -> None:
         """Closes environments and files."""
-        if self.envs is not None:
-            # after Ctrl-C some workers may never answer, and close() would wait for them
-            self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
+        if self.envs is not None and self.config.settings.vectorization == "async":
+            end_workers(self.envs)
+        elif self.envs is not None:
+            self.envs.close()
         for log in (self._metrics, self._draws, self._learned):
             log.close()
 

@@ -525,7 +525,7 @@ def a_state_that_does_not_fit_changes_nothing(mode: Mode) -> None:
         value, shape = next(name for name in state if name.startswith("draws/value/")), np.shape(state["draws/word"])
         wrong += [{**state, value: np.full(shape, number)} for number in (np.inf, -1e300)]
         wrong += [{**state, value: np.zeros((*shape, 2))}, {**state, "draws/draw_index": np.full(shape, -2)}]
-        wrong += [{**state, "draws/given_index": np.zeros((*shape, 2), np.int64)}, {**state, 3: state["seed"]}]
+        wrong += [{**state, 3: state["seed"]}]
         wrong += [{**state, "environment": np.full(shape, "another")}]
         streams = np.array(state["physics/streams"])
         streams[..., -1] = 2**40

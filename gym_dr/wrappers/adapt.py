@@ -12,9 +12,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, RandomizationWarning
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, Task, restore
 from gym_dr.wording import spelled
@@ -110,25 +109,6 @@ class AdaptParams(RecordEpisodes):
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
         self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes
         self._hand_over()
-
-    def get_state(self) -> EnvState:
-        """Refuses: the sampler has learned from episodes that a restored state would play again.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        raise EnvStateError(
-            "AdaptParams does not offer its state: its sampler would learn from the same episodes twice. Take "
-            "that of the environment inside."
-        )
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
-        """Refuses, as ``get_state`` does.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        return self.get_state()
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments; episodes that this cuts off do not count.

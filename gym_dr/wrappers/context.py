@@ -12,8 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState, check_layout, put_under, set_state_inside, split_state, state_inside
-from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
+from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
@@ -88,29 +87,6 @@ class DrawContext(ParamsWrapper):
         self._learn(info)
         extended = self.context.extend(observations, self._params)
         return extended, rewards, terminations, truncations, self.context.visible_info(info)
-
-    def get_state(self) -> EnvState:
-        """See ``NativeVectorEnv.get_state``; with the values that the policy sees.
-
-        Raises:
-            EnvStateError: The environment does not offer its state.
-        """
-        own = {name: values.copy() for name, values in self._params.items()}
-        return {**state_inside(self.env), **put_under("context", own)}
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
-        """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
-
-        Raises:
-            EnvStateError: The state does not fit; nothing has changed.
-        """
-        rest, own = split_state("context", state, self.num_envs)
-        check_layout(own, self._params, "context/")
-        observations = set_state_inside(self.env, rest, mask)
-        chosen = check_mask(mask, self.num_envs)
-        self._params = {name: np.where(chosen, own[name], values) for name, values in self._params.items()}
-        extended: npt.NDArray[Any] = self.context.extend(observations, self._params)
-        return extended
 
     def _final(self, observations: npt.NDArray[Any], mask: Mask) -> npt.NDArray[Any]:
         """SAME_STEP: final observations with the draws of the episodes that they end."""

@@ -15,9 +15,8 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_state_inside, split_state, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
-from gym_dr.errors import EnvStateError, RandomizationError, shortened
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -107,45 +106,11 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         observed = self._state.observe(np.asarray(observation)[None])
         return observed[0], reward, terminated, truncated, self._with_params(info)
 
-    def get_state(self) -> dict[str, Any]:
-        """The state of the environment, see ``CompiledEnv.get_state``, with draws and histories of this wrapper.
-
-        Raises:
-            EnvStateError: The environment does not offer its state.
-        """
-        own = {name: values[0] for name, values in self._state.get_state().items()}
-        return {**self._offering("get_state")(), **put_under("disturb", own)}
-
-    def set_state(self, state: Mapping[str, Any]) -> Any:
-        """Goes on from a state; see ``CompiledEnv.set_state``.
-
-        Returns:
-            The observation, as the policy sees it.
-
-        Raises:
-            EnvStateError: The state does not fit; nothing has changed.
-        """
-        if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
-            raise EnvStateError(f"Expected a state from get_state(), a mapping of names, got {shortened(state)}.")
-        own = {name: np.asarray(values)[None] for name, values in part_of("disturb", state).items()}
-        self._state.check_state(own)
-        rest = {name: values for name, values in state.items() if not name.startswith("disturb/")}
-        observation = self._offering("set_state")(rest)
-        self._begun = True
-        self._state.set_state(own, np.zeros(1, np.int64))
-        return self._state.observe(np.asarray(observation)[None], fresh=np.zeros(1, np.bool_))[0]
-
     def _takes(self, name: str) -> bool:
         """Whether something inside takes exact values of a disturbance."""
         if self.env.has_wrapper_attr("disturbances"):
             return True
         return self.env.has_wrapper_attr("param_space") and name in self.env.get_wrapper_attr("param_space")
-
-    def _offering(self, call: str) -> Any:
-        """A method of the environment inside, if that offers its state."""
-        if not (self.env.has_wrapper_attr("get_state") and self.env.has_wrapper_attr(call)):
-            raise EnvStateError(f"{type(self.env.unwrapped).__name__} does not offer its state.")
-        return self.env.get_wrapper_attr(call)
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
@@ -265,33 +230,6 @@ class DisturbVector(ParamsWrapper):
             observed = self._state.observe(observations)
         self._autoreset.step(done)
         return observed, rewards, terminations, truncations, self._with_params(info, None)
-
-    def get_state(self) -> EnvState:
-        """See ``NativeVectorEnv.get_state``; with draws, delays and histories of this wrapper.
-
-        Raises:
-            EnvStateError: The environment does not offer its state.
-        """
-        own = {**self._state.get_state(), **put_under("episodes", self._autoreset.get_state())}
-        return {**state_inside(self.env), **put_under("disturb", own)}
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
-        """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
-
-        Raises:
-            EnvStateError: The state does not fit; nothing has changed.
-        """
-        rest, own = split_state("disturb", state, self.num_envs)
-        episodes = part_of("episodes", own)
-        check_layout(episodes, self._autoreset.get_state(), "disturb/episodes/")
-        self._autoreset.check_state(episodes)
-        own = {name: values for name, values in own.items() if not name.startswith("episodes/")}
-        self._state.check_state(own)
-        observations = set_state_inside(self.env, rest, mask)
-        envs = np.flatnonzero(check_mask(mask, self.num_envs))
-        self._state.set_state(own, envs)
-        self._autoreset.set_state(episodes, envs)
-        return self._state.observe(observations, fresh=np.zeros(self.num_envs, np.bool_))
 
     def _takes(self, name: str) -> bool:
         """Whether something inside may take exact values of a disturbance."""

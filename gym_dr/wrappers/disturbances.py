@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.states import EnvState, check_layout, check_state, check_within, part_of
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.conditions import NotZero
@@ -232,53 +231,6 @@ class Disturbances:
             scores = np.empty((self._scale.size, len(envs)))
             self._keyed_bias.draw(self.table.words[envs], index, np.zeros_like(index), scores)
             self._bias[envs] = self.values["obs_bias"][envs, None] * self._scale * scores.T
-
-    def get_state(self) -> EnvState:
-        """Draws and histories of all sub-environments, the latest entries first: name -> ``(num_envs, ...)``."""
-        state = {f"draws/{name}": values for name, values in self.table.get_state().items()}
-        lags = [(self._age[:, None] - np.arange(ring.shape[1])) % ring.shape[1] for ring in (self._sent, self._seen)]
-        rows = np.arange(self.num_envs)[:, None]
-        histories = {"sent": self._sent[rows, lags[0]], "seen": self._seen[rows, lags[1]]}
-        if self._drops:
-            histories["readings"] = self._readings.copy()
-        return {**state, **histories, "age": self._age.copy(), "held": self._held.copy(), "bias": self._bias.copy()}
-
-    def check_state(self, state: EnvState) -> None:
-        """Checks a state before anything changes.
-
-        Raises:
-            EnvStateError: It does not fit.
-        """
-        check_state(state, self.num_envs)
-        own, draws = self.get_state(), part_of("draws", state)
-        rest = {name: values for name, values in state.items() if not name.startswith("draws/")}
-        depths: dict[str, int] = {}
-        for name in ("sent", "seen"):  # as deep as the longest delay so far
-            if name in rest and rest[name].ndim == 3 and 0 < rest[name].shape[1] <= _MAX_DELAY + 1:
-                depths[name] = rest[name].shape[1]
-                own[name], rest[name] = own[name][:, :1], rest[name][:, :1]
-        check_layout(rest, {name: values for name, values in own.items() if not name.startswith("draws/")}, "disturb/")
-        self.table.check_state(draws)
-        check_within("disturb/age", rest["age"], 0, 2**62)
-        for name, history in (("action_delay", "sent"), ("obs_delay", "seen")):
-            if f"value/{name}" in draws:
-                check_within(f"disturb/draws/value/{name}", draws[f"value/{name}"], 0, depths[history] - 1)
-
-    def set_state(self, state: EnvState, envs: Indices) -> None:
-        """Restores the rows of some sub-environments, from a state that was checked."""
-        self.table.set_state(part_of("draws", state), envs)
-        rows, age = envs[:, None], state["age"]
-        for name in ("sent", "seen"):
-            known, ring = state[name], getattr(self, f"_{name}")
-            ring = _deepened(ring, np.full(1, known.shape[1] - 1), self._age)
-            lags = np.arange(known.shape[1])
-            ring[rows, (age[rows] - lags) % ring.shape[1]] = known[envs]
-            setattr(self, f"_{name}", ring)
-        self._age[envs], self._bias[envs] = age[envs], state["bias"][envs]
-        self._held = self._held.copy()
-        self._held[envs] = state["held"][envs]
-        if self._drops:
-            self._readings[envs] = state["readings"][envs]
 
     # ---- actions -----------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gym_dr.arrays import Floats, Mask
-from gym_dr.envs.states import EnvState, set_state_inside, state_inside
+from gym_dr.arrays import Floats
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.record import seeds_of_draws
@@ -23,6 +22,8 @@ class RequireFinite(ParamsWrapper):
 
     Checks only observations that are arrays of floating-point numbers.
     """
+
+    remembers = False
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
@@ -58,14 +59,6 @@ class RequireFinite(ParamsWrapper):
         self._check("observation", steps.observations[first + 1 : stop + 1].swapaxes(0, 1), info)
         self._check("reward", steps.rewards[first:stop].swapaxes(0, 1), info)
         return int(stop), info
-
-    def get_state(self) -> EnvState:
-        """See ``NativeVectorEnv.get_state``."""
-        return state_inside(self.env)
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
-        """See ``NativeVectorEnv.set_state``."""
-        return set_state_inside(self.env, state, mask)
 
     def _check(self, what: str, values: Any, info: dict[str, Any]) -> None:
         """Checks an array with the sub-environments along its first axis."""

@@ -15,7 +15,6 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_state_inside, split_state, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
 from gym_dr.errors import ConfigError
 from gym_dr.wrappers.context import shown_columns
@@ -120,31 +119,6 @@ class ObservePast(ParamsWrapper):
             self._seen[begun] = self._first(observations)[begun]
         self._autoreset.step(done)
         return self._seen.copy(), rewards, terminations, truncations, info
-
-    def get_state(self) -> EnvState:
-        """See ``NativeVectorEnv.get_state``; with what the policy sees.
-
-        Raises:
-            EnvStateError: The environment does not offer its state.
-        """
-        own = {"seen": self._seen.copy(), **put_under("episodes", self._autoreset.get_state())}
-        return {**state_inside(self.env), **put_under("past", own)}
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
-        """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
-
-        Raises:
-            EnvStateError: The state does not fit; nothing has changed.
-        """
-        rest, own = split_state("past", state, self.num_envs)
-        check_layout(own, {"seen": self._seen, **put_under("episodes", self._autoreset.get_state())}, "past/")
-        episodes = part_of("episodes", own)
-        self._autoreset.check_state(episodes)
-        set_state_inside(self.env, rest, mask)
-        chosen = check_mask(mask, self.num_envs)
-        self._autoreset.set_state(episodes, np.flatnonzero(chosen))
-        self._seen = np.where(chosen[:, None], own["seen"], self._seen)
-        return self._seen.copy()
 
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see at the start of episodes with these first observations ``(N, size)``."""

@@ -11,18 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import (
-    EnvState,
-    check_layout,
-    part_of,
-    put_under,
-    read_seeds,
-    set_state_inside,
-    split_state,
-    state_inside,
-    write_seeds,
-)
-from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask
+from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
@@ -86,43 +75,6 @@ class RecordEpisodes(ParamsWrapper):
         self._lengths += stop - first - ~self._autoreset.will_step
         self._end(steps.terminated[stop - 1] | steps.truncated[stop - 1], steps.terminated[stop - 1], info)
         return stop, info
-
-    def get_state(self) -> EnvState:
-        """See ``NativeVectorEnv.get_state``; with returns and lengths so far.
-
-        Raises:
-            EnvStateError: The environment does not offer its state.
-        """
-        return {**state_inside(self.env), **put_under("record", self._own_state())}
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
-        """See ``NativeVectorEnv.set_state``; episodes that are played again are recorded again.
-
-        Raises:
-            EnvStateError: The state does not fit; nothing has changed.
-        """
-        rest, own = split_state("record", state, self.num_envs)
-        check_layout(own, self._own_state(), "record/")
-        seeds = read_seeds(own["seed"])
-        self._autoreset.check_state(part_of("episodes", own))
-        observations = set_state_inside(self.env, rest, mask)
-        envs = np.flatnonzero(check_mask(mask, self.num_envs))
-        for values, name in ((self._returns, "return"), (self._lengths, "length"), (self.paused, "paused")):
-            values[envs] = own[name][envs]
-        self._seeds = list(self._seeds)
-        for i in envs.tolist():
-            self._seeds[i] = seeds[i]
-        self._autoreset.set_state(part_of("episodes", own), envs)
-        return observations
-
-    def _own_state(self) -> EnvState:
-        return {
-            "return": self._returns.copy(),
-            "length": self._lengths.copy(),
-            "paused": self.paused.copy(),
-            "seed": write_seeds(self._seeds),
-            **put_under("episodes", self._autoreset.get_state()),
-        }
 
     def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
         """Reports the episodes that a step has ended, and resets the sums for the next ones."""

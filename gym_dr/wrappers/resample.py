@@ -9,21 +9,9 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask, Words
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import (
-    EnvState,
-    check_layout,
-    part_of,
-    put_under,
-    read_seeds,
-    set_state_inside,
-    split_state,
-    state_inside,
-    write_seeds,
-)
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
-from gym_dr.randomization.table import switch_on
 from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
 
 if TYPE_CHECKING:  # numba is heavy
@@ -36,7 +24,8 @@ class ResampleParams(ParamsWrapper):
 
     A draw takes effect at each sub-environment's next reset, so parameters stay fixed within an episode. It replaces
     the draw that the environment would make at every reset; values pinned by ``set_params`` stay. Like the
-    environment's own draws, they are keyed by each sub-environment's seed and the number of draws since seeding.
+    environment's own draws, they are keyed by each sub-environment's seed and the number of draws since seeding. The
+    environment's sampler makes them; this wrapper holds the keys of those that the next resets use.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -86,20 +75,15 @@ class ResampleParams(ParamsWrapper):
         self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds in the keys of draws
         self._steps = 0  # vector steps since the last seeded reset
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses
-        self._drawn: dict[str, Array] = {}  # the values of these draws
 
     @property
     def pending(self) -> dict[str, Array]:
-        """The values that each sub-environment's next reset will use: name -> array of shape ``(num_envs,)``."""
-        pending = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
-        pending |= {name: np.ones(self.num_envs) for name in self.randomization.switched_on or ()}
-        pending |= {name: values.copy() for name, values in self._drawn.items()}
-        pinned = self._params_env.pinned
-        for name, pins in pinned.items():
-            pending[name] = np.where(np.isnan(pins), pending.get(name, self.param_space[name].nominal), pins)
-        by_hand = {name: ~np.isnan(pins) for name, pins in pinned.items()}
-        switch_on(pending, by_hand, self.param_space.switches(self.randomization))
-        return pending
+        """The draws that the next resets use, unless values are pinned: name -> array of shape ``(num_envs,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet, so there are no seeds.
+        """
+        return dict(self.sampler.draw(self._words("pending"), self._next_index))
 
     def resample(self, mask: Mask | None = None) -> None:
         """Makes the next draw now; it takes effect at each sub-environment's next reset.
@@ -112,13 +96,9 @@ class ResampleParams(ParamsWrapper):
             RandomizationError: The mask has the wrong shape or dtype.
         """
         chosen = check_mask(mask, self.num_envs)
-        if self._seeds is None:
-            raise EnvStateError("ResampleParams: expected reset() before resample(): the draws are keyed by its seeds.")
-        if self.shared:
-            self._next_index[chosen] = self._next_index.max() + 1
-        else:
-            self._next_index[chosen] += 1
-        self._draw(chosen)
+        words = self._words("resample()")
+        self._next_index[chosen] = (self._next_index.max() if self.shared else self._next_index[chosen]) + 1
+        self._params_env.hold_draws(words, self._next_index)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments; seeded ones start again from their first draw.
@@ -155,54 +135,6 @@ class ResampleParams(ParamsWrapper):
         self._count(stop - first)
         return stop, info
 
-    def get_state(self) -> EnvState:
-        """See ``NativeVectorEnv.get_state``; with the draws that are due and the schedule.
-
-        Raises:
-            EnvStateError: The environment does not offer its state, or there was no reset yet.
-        """
-        if self._seeds is None:
-            raise EnvStateError("ResampleParams: expected reset() before get_state().")
-        own = {
-            "word": self._seeds.copy(),
-            "index": self._next_index.copy(),
-            "seed": write_seeds(self.draw_seeds),
-            "steps": np.full(self.num_envs, self._steps),
-            **put_under("drawn", {name: values.copy() for name, values in self._drawn.items()}),
-        }
-        return {**state_inside(self._params_env), **put_under("resample", own)}
-
-    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
-        """See ``NativeVectorEnv.set_state``; the schedule is restored only if all sub-environments are.
-
-        Raises:
-            EnvStateError: The state does not fit; nothing has changed.
-        """
-        rest, own = split_state("resample", state, self.num_envs)
-        chosen = check_mask(mask, self.num_envs)
-        if self._seeds is None and not chosen.all():
-            raise EnvStateError("ResampleParams: expected reset() before set_state() of some sub-environments alone.")
-        some = np.zeros(self.num_envs, np.uint64) if self._seeds is None else self._seeds
-        drawn = {name: np.zeros(self.num_envs) for name in self.randomization}
-        like = {
-            "word": some,
-            "index": self._next_index,
-            "seed": write_seeds(self.draw_seeds),
-            "steps": self._next_index,
-        }
-        check_layout(own, {**like, **put_under("drawn", drawn)}, "resample/")
-        seeds = read_seeds(own["seed"])
-        observations = set_state_inside(self._params_env, rest, mask)
-        self._seeds = np.where(chosen, own["word"], some)
-        self._next_index = np.where(chosen, own["index"], self._next_index)
-        self.draw_seeds = tuple(seeds[i] if chosen[i] else seed for i, seed in enumerate(self.draw_seeds))
-        for name, values in part_of("drawn", own).items():
-            self._drawn[name] = np.where(chosen, values, self._drawn.get(name, values))
-        self._seeded |= chosen
-        if chosen.all():
-            self._steps = int(own["steps"][0])
-        return observations
-
     def _count(self, steps: int) -> None:
         """Counts vector steps and re-draws if due after the last."""
         self._steps += steps
@@ -229,16 +161,18 @@ class ResampleParams(ParamsWrapper):
         self.draw_seeds = (known[0],) * self.num_envs if self.shared else tuple(known)
         if mask.all():
             self._steps = 0
-        self._draw(mask)
+        self._params_env.hold_draws(self._words("resample()"), self._next_index)
         return seeds
 
-    def _draw(self, mask: Mask) -> None:
-        """Makes the next draws of the masked sub-environments."""
-        assert self._seeds is not None
-        seeds = np.full(self.num_envs, self._seeds[0]) if self.shared else self._seeds
-        drawn = self.sampler.draw(seeds, self._next_index)
-        self._drawn = {name: np.where(mask, values, self._drawn.get(name, values)) for name, values in drawn.items()}
-        self._params_env.give_draws(self._drawn, self._next_index, mask)
+    def _words(self, call: str) -> Words:
+        """The seed words in the keys of the draws.
+
+        Raises:
+            EnvStateError: There was no reset yet, so there are none.
+        """
+        if self._seeds is None:
+            raise EnvStateError(f"ResampleParams: expected reset() before {call}: the draws are keyed by its seeds.")
+        return np.full_like(self._seeds, self._seeds[0]) if self.shared else self._seeds
 
 
 def until_due(interval: int | None, steps: int, first: int, last: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import CloudpickleWrapper
 
-from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
@@ -20,7 +20,7 @@ from gym_dr.randomization.spec import Randomization
 
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
-    *("set_params", "set_sampler", "give_draws", "autoreset_mode"),
+    *("set_params", "set_sampler", "hold_draws", "autoreset_mode"),
 )
 """What native environments and ``VectorParams`` offer beyond Gymnasium's interface."""
 
@@ -89,13 +89,43 @@ class ParamsWrapper(_VectorWrapper):
     """Passes on the environment's parameters, which are not part of Gymnasium's interface.
 
     Compiled rollouts are not passed on, since a wrapper must take part in them.
+
+    Attributes:
+        remembers: Whether the wrapper has a state of its own; if not, it passes on the environment's.
     """
+
+    remembers = True
 
     def __getattr__(self, name: str) -> Any:
         """An attribute that the wrapper itself does not have."""
         if name in PARAM_INTERFACE:
             return getattr(self.env, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def get_state(self) -> dict[str, Any]:
+        """See ``NativeVectorEnv.get_state``.
+
+        Raises:
+            EnvStateError: This wrapper has a state of its own, or the environment does not offer its state.
+        """
+        state: dict[str, Any] = self._restorable().get_state()
+        return state
+
+    def set_state(self, state: Mapping[str, Any], mask: Mask | None = None) -> Any:
+        """See ``NativeVectorEnv.set_state``.
+
+        Raises:
+            EnvStateError: As for ``get_state``, or the state does not fit.
+        """
+        return self._restorable().set_state(state, mask)
+
+    def _restorable(self) -> Any:
+        if self.remembers or not hasattr(self.env, "get_state"):
+            raise EnvStateError(
+                f"{type(self if self.remembers else self.env).__name__} does not offer its state. Native environments "
+                "do, inside wrappers that remember something: envs.unwrapped.get_state()."
+            )
+        return self.env
 
 
 class VectorParams(_VectorWrapper):
@@ -142,24 +172,6 @@ class VectorParams(_VectorWrapper):
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
-    def get_state(self) -> dict[str, Any]:
-        """Refuses: sub-environments are not all of those that offer their state.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        raise EnvStateError(
-            "Sync and async environments do not offer their state. Native ones do: gym.make_vec(id, n)."
-        )
-
-    def set_state(self, state: Any, mask: Any = None) -> None:
-        """Refuses, as ``get_state`` does.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        self.get_state()
-
     def set_sampler(self, sampler: ParamSampler) -> None:
         """See ``NativeVectorEnv.set_sampler``."""
         check_support(sampler, self.randomization)
@@ -181,14 +193,9 @@ class VectorParams(_VectorWrapper):
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
 
-    def give_draws(self, values: Mapping[str, Array] | None, index: Indices, mask: Mask) -> None:
-        """See ``NativeVectorEnv.give_draws``."""
-        if values is None:
-            new: list[Any] = [None] * self.num_envs
-        else:
-            new = list(zip(self._rows(values), index.tolist(), strict=True))
-        old = new if mask.all() else self._sub_envs.get_attr("given_draw")
-        self._set("given_draw", [n if chosen else o for chosen, n, o in zip(mask.tolist(), new, old, strict=True)])
+    def hold_draws(self, words: Words, index: Indices) -> None:
+        """See ``NativeVectorEnv.hold_draws``."""
+        self._set("held_draw", list(zip(words.tolist(), index.tolist(), strict=True)))
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.

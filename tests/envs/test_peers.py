@@ -42,20 +42,11 @@ def make(kind: str, mode: AutoresetMode, env_id: str = LANDER, inner: Inner = ()
     kwargs = {"max_episode_steps": 10, **kwargs}
     if kind == "native":
         return gym.make_vec(env_id, NUM_ENVS, autoreset_mode=mode, **kwargs)
-    if kind == "workers":
-        return gym_dr.WorkerVectorEnv([partial(make_one, env_id, inner, **kwargs)] * NUM_ENVS, autoreset_mode=mode)
     modes = {"vectorization_mode": kind, "vector_kwargs": {"autoreset_mode": mode}}
     return gym.make_vec(env_id, NUM_ENVS, wrappers=inner, **modes, **kwargs)
 
 
-def make_one(env_id: str, inner: Inner, **kwargs: Any) -> Any:
-    env = gym.make(env_id, **kwargs)
-    for wrapper in inner:
-        env = wrapper(env)
-    return env
-
-
-KINDS = ["native", "sync", "async", "workers"]
+KINDS = ["native", "sync", "async"]
 
 # name -> how it is put around an environment
 WRAPPERS: dict[str, Callable[[Any], Any]] = {
@@ -146,10 +137,9 @@ def plain(value: Any) -> Any:
 
 
 # (wrapper, kind, mode) with worker processes; the others are slow
-QUICK = {("RecordEpisodeStatistics", "workers", mode) for mode in MODES} | {
-    ("RecordEpisodeStatistics", "async", AutoresetMode.NEXT_STEP),
-    ("NormalizeObservation", "workers", AutoresetMode.NEXT_STEP),
-    ("FilterObservation", "workers", AutoresetMode.NEXT_STEP),
+QUICK = {("RecordEpisodeStatistics", "async", mode) for mode in MODES} | {
+    ("NormalizeObservation", "async", AutoresetMode.NEXT_STEP),
+    ("FilterObservation", "async", AutoresetMode.NEXT_STEP),
 }
 
 NO_CV2 = importlib.util.find_spec("cv2") is None
@@ -212,8 +202,7 @@ def test_wrappers_of_dicts_and_pictures_refuse_the_flat_observations_of_native_e
 @pytest.mark.parametrize(
     ("kind", "mode"),
     [
-        # processes are slow in two modes; ours are in all of them in tests/envs/workers
-        pytest.param(kind, mode, marks=pytest.mark.slow if kind in ("async", "workers") and mode != MODES[0] else ())
+        pytest.param(kind, mode, marks=pytest.mark.slow if kind == "async" and mode != MODES[0] else ())
         for kind in KINDS
         for mode in MODES
     ],
@@ -269,8 +258,7 @@ def test_a_masked_reset_leaves_the_others_alone(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    # Gymnasium's own kinds are slow; ours are their siblings
-    ["native", "workers", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sync", "async"))],
+    ["native", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sync", "async"))],  # both are Gymnasium's
 )
 def test_videos_are_recorded(kind: str, tmp_path: Path) -> None:
     envs = wrappers.RecordVideo(

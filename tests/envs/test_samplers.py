@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr import EpisodeRecord, Randomization, RecordEpisodes, ResampleParams, VectorParams, WorkerVectorEnv
+from gym_dr import EpisodeRecord, Randomization, RecordEpisodes, ResampleParams, VectorParams
 from tests.plugins.parts.growing import GrowingSampler
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
@@ -20,10 +20,6 @@ NUM_ENVS = 3
 def make(mode: str) -> Any:
     if mode == "native":
         return gym.make_vec(ENV_ID, NUM_ENVS, randomization=BOX, max_episode_steps=STEPS)
-    if mode == "workers":
-        return VectorParams(
-            WorkerVectorEnv([lambda: gym.make(ENV_ID, randomization=BOX, max_episode_steps=STEPS)] * NUM_ENVS)
-        )
     kwargs: Any = {"randomization": BOX, "max_episode_steps": STEPS}
     return VectorParams(gym.make_vec(ENV_ID, NUM_ENVS, vectorization_mode=mode, **kwargs))
 
@@ -51,7 +47,7 @@ def play(envs: Any, *, resample: bool) -> list[Any]:
 def test_a_sampler_that_learns_draws_the_same_in_all_modes(resample: bool) -> None:
     native = play(make("native"), resample=resample)
     assert len({params["gravity"] for *_, params, _ in native}) > 6
-    for mode in ("sync", "async", "workers"):
+    for mode in ("sync", "async"):
         assert play(make(mode), resample=resample) == native
 
 

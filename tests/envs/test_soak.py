@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-import gym_dr
 from benchmarks.soak import STEPS, soak
-from tests.envs.workers.trouble import added, left_over
+from tests.processes import added, left_over
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads /proc")
 
@@ -38,11 +36,7 @@ def test_a_long_run_keeps_its_memory_and_plausible_observations(env_id: str, par
 
 def use(kind: str) -> None:
     name, mode = kind.split(" ")
-    envs: Any
-    if mode == "workers":
-        envs = gym_dr.WorkerVectorEnv([lambda: gym.make(name)] * 2)
-    else:
-        envs = gym.make_vec(name, 2, vectorization_mode=None if mode == "native" else mode)
+    envs = gym.make_vec(name, 2, vectorization_mode=None if mode == "native" else mode)
     envs.reset(seed=1)
     envs.step(envs.action_space.sample())
     envs.close()
@@ -53,8 +47,7 @@ def use(kind: str) -> None:
     [
         "gym_dr/LunarLanderDR-v3 native",
         pytest.param("gym_dr/LunarLanderDR-v3 sync", marks=pytest.mark.slow),
-        pytest.param("gym_dr/LunarLanderDR-v3 async", marks=pytest.mark.slow),
-        "gym_dr/LunarLanderDR-v3 workers",
+        "gym_dr/LunarLanderDR-v3 async",
         pytest.param("gym_dr/HopperDR-v5 native", marks=pytest.mark.slow),
         "gym_dr/AntDR-v5 native",  # its engine is another: simulations and threads of its own
     ],

@@ -132,13 +132,6 @@ def test_values_beyond_a_parameters_bounds_are_refused_as_elsewhere(kind: str, v
     refuse("gym_dr/BipedalWalkerHardcoreDR-v3", spoil, "stair_steps.*: expected a value from 1 to 9")
 
 
-def test_draws_that_the_environment_does_not_make_are_refused() -> None:
-    def spoil(state: Any) -> None:
-        state["draws/given_index"][:] = 3
-
-    refuse("gym_dr/CartPoleDR-v1", spoil, "expected values given for force_mag, gravity")
-
-
 def test_a_state_of_other_physics_or_another_mode_is_refused() -> None:
     for one, other in (
         ({"id": "gym_dr/HalfCheetahDR-v5"}, {"id": "gym_dr/Walker2dDR-v5"}),
@@ -184,15 +177,6 @@ def test_a_generator_that_was_set_by_hand_and_long_seeds_are_told() -> None:
     envs.reset(seed=[10**120, 3])
     with pytest.raises(EnvStateError, match="at most 100 digits"):
         envs.get_state()
-
-
-def test_draws_given_to_a_single_environment_come_with_its_state() -> None:
-    env, fresh = (gym.make("gym_dr/CartPoleDR-v1", randomization={"length": (0.3, 0.7)}).unwrapped for _ in range(2))
-    env.given_draw = ({"length": 0.6}, 5)  # type: ignore[attr-defined]
-    env.reset(seed=1), fresh.reset(seed=2)
-    fresh.set_state(env.get_state())  # type: ignore[attr-defined]
-    assert fresh.given_draw == ({"length": 0.6}, 5)  # type: ignore[attr-defined]
-    assert fresh.reset()[1]["params"]["length"] == env.reset()[1]["params"]["length"] == 0.6
 
 
 def test_seeds_that_are_none_are_refused() -> None:

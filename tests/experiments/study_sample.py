@@ -98,7 +98,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     found["evaluation.json"] = document
     found["times.csv"] = pd.read_csv(folder / "times.csv").drop(columns="seconds").to_csv()
     page = (folder / "report.html").read_text().replace(str(folder), "FOLDER")
-    found["report.html"] = re.sub(r"<h3>Budgets and wall times</h3>.*?</table>", "", page, flags=re.DOTALL)
+    found["report.html"] = re.sub(r"<caption>Budgets and wall times</caption>.*?</table>", "", page, flags=re.DOTALL)
     return found
 
 

@@ -62,10 +62,10 @@ def test_a_row_says_which_level_is_compared_with_which_over_how_many_seeds() -> 
 def test_effects_and_shares_are_tables_with_a_column_for_each_set(effects: pd.DataFrame, shares: pd.DataFrame) -> None:
     first, second = effect_tables(effects.replace({"budgets": {"equal": "unequal"}}), shares, "Return", percent=False)
     assert (first.caption, first.columns) == ("Return: effects", ["Effect", "box", "nominal"])
-    assert [name for name, _ in first.rows][::3] == ["draws: none minus box †", "draws x sampler: none x adr †"]
-    assert first.rows[1][1][1] == ("10.0", "")  # nominal: adr returns 10 more with both draws
+    assert [name for name, *_ in first.rows][::3] == ["draws: none minus box †", "draws x sampler: none x adr †"]
+    assert first.rows[1][2] == ("10.0", "")  # nominal: adr returns 10 more with both draws
     assert (second.caption, second.columns) == ("Return: shares of variance", ["Term", "box"])
-    assert [name for name, _ in second.rows][-2:] == ["seed blocks", "residual variance"]
+    assert [name for name, *_ in second.rows][-2:] == ["seed blocks", "residual variance"]
     assert effect_tables(effects[:0], shares[:0], "Return", percent=False) == []
 
 

@@ -209,14 +209,14 @@ def test_a_run_has_its_tables(run: Run) -> None:
 
 def test_a_run_is_shown_in_a_notebook_as_tables_with_as_much_as_there_is(run: Run, tmp_path: Path) -> None:
     shown = run._repr_html_()
-    assert "<td>draws of gravity</td><td>Normal(-10.0, 1.0, low=-11.99, high=-0.01)</td>" in shown
-    assert "<td>updates</td><td>2 of 2</td>" in shown
+    assert '<th scope="row">draws of gravity</th><td>Normal(-10.0, 1.0, low=-11.99, high=-0.01)</td>' in shown
+    assert '<th scope="row">updates</th><td>2 of 2</td>' in shown
     assert "<td>training</td>" in shown  # of the evaluation
     shutil.copytree(run.path, tmp_path / "cut")
     for name in ("metrics.csv", "evaluation/episodes.csv"):
         (tmp_path / "cut" / name).write_text("damaged\n")
     cut = gym_dr.load_run(tmp_path / "cut")._repr_html_()
-    assert "<td>algorithm</td><td>a2c</td>" in cut
+    assert '<th scope="row">algorithm</th><td>a2c</td>' in cut
     assert "updates" not in cut
 
 
@@ -329,9 +329,9 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
     with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gym_dr\.load_run"):
         _ = runs.summary
-    assert "<td>seed-2</td>" in runs._repr_html_()
+    assert '<th scope="row">seed-2</th>' in runs._repr_html_()
     aggregate_runs([one.folder for one in runs], runs.path)
-    assert "<th>IQM</th>" in runs._repr_html_()
+    assert '<th scope="col">IQM</th>' in runs._repr_html_()
     saved = {"evaluation on nominal": {"seeds": {"1": 1.0, "2": 3.0}, "mean": 2.0, "iqm": 2.0}}  # as 0.2.0 wrote it
     (runs.path / "summary.json").write_text(json.dumps(saved))
     assert "<td>2.0<br><small>-10.7 to 14.7</small></td>" in runs._repr_html_()  # t is 12.7 with two seeds

@@ -56,7 +56,7 @@ def test_an_evaluation_is_short_as_text_and_a_table_in_a_notebook() -> None:
     shown = found._repr_html_()
     assert shown.count("<tr>") == 1 + 2 * 3
     mean = found.returns("grid")[0].mean()
-    assert f"<td>brakes</td><td>grid</td><td>6</td><td>{mean:.1f}<br>" in shown
+    assert f'<th scope="row">brakes</th><td>grid</td><td>6</td><td>{mean:.1f}<br>' in shown
     assert "intervals are over episodes" in shown
 
 

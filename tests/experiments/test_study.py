@@ -130,7 +130,7 @@ def test_a_study_is_one_line_of_text_and_its_tables_in_a_notebook(
     assert repr(result.tables) == f"StudyTables(Study({text}))"
     shown = result._repr_html_()
     assert shown.count("<table>") == len(result.tables.tables)
-    assert "<td>wide minus nominal</td>" in shown
+    assert '<th scope="row">wide minus nominal</th>' in shown
 
 
 def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]]) -> None:
@@ -162,7 +162,7 @@ def test_a_gap_is_in_the_tables_the_page_and_a_file_for_as_long_as_the_study_sta
         assert sentence in text
         assert sentence in page
     assert "| memory on training: wide |" in text
-    assert "<h3>Share of the gap closed</h3>" in page
+    assert "<caption>Share of the gap closed</caption>" in page
     assert json.loads((tmp_path / "out" / "study.json").read_text())["gap"] == gap | {"policy": ["memory"]}
     without = study(form, tmp_path / "out")
     assert len(without.gap) == 0
@@ -200,7 +200,7 @@ def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_
     page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
     assert "| sees: critic minus nobody |" in text
     assert found.tables.findings[0] in text
-    for shown in ("<h3>Mean return: shares of variance</h3>", "The factors", "omega squared"):
+    for shown in ("<caption>Mean return: shares of variance</caption>", "The factors", "omega squared"):
         assert shown in page
     before = trained_at(tmp_path / "out")
     variants = {"baseline": {"randomization": "wide"}}

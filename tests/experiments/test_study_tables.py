@@ -8,9 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gym_dr.evaluation.html_tables import TableCell
-from gym_dr.evaluation.report.page import Table
-from gym_dr.experiments.study_tables import cell, findings, markdown_table
+from gym_dr.experiments.study_tables import cell, findings
 
 
 def difference(**changes: Any) -> dict[str, Any]:
@@ -97,9 +95,4 @@ def test_enough_seeds_without_a_spread_are_not_called_too_few() -> None:
 
 def test_a_difference_that_rounds_to_zero_has_no_sign() -> None:
     found = cell(difference(value=-0.002, low=-0.061, high=0.057, p_holm=0.93), percent=True)
-    assert (found.value, found.interval) == ("0 %", "(-6 to 6) p = 0.930")
-
-
-def test_a_bar_in_a_name_divides_no_cell_of_a_markdown_table() -> None:
-    table = Table(caption="", columns=["Variant", "a|b"], rows=[("c|d", [TableCell(value="1.0", interval="(0 to 2)")])])
-    assert markdown_table(table) == "| Variant | a\\|b |\n| --- | --- |\n| c\\|d | 1.0 (0 to 2) |"
+    assert found == ("0 %", "-6 to 6, p = 0.930")

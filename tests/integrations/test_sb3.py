@@ -16,6 +16,14 @@ import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
 from gymnasium.wrappers.vector import TransformObservation
+
+import gym_dr
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.wrappers.vector_params import VectorParams
+from tests.pages import ROOT, run_program
+
+pytest.importorskip("stable_baselines3")
+
 from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env as make_dummy
@@ -24,11 +32,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor, load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
 
-import gym_dr
-from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.integrations.sb3 import GymnasiumVecEnv, LogDraws, make_vec_env
-from gym_dr.wrappers.vector_params import VectorParams
-from tests.pages import ROOT, run_program
 
 pytestmark = pytest.mark.integration
 
@@ -42,8 +46,6 @@ GRAVITY = {"gravity": (-11.5, -5)}
 def make(mode: str = "native", autoreset: AutoresetMode = SAME_STEP, env_id: str = LANDER, **kwargs: Any) -> Any:
     if mode == "native":
         return gym.make_vec(env_id, N, autoreset_mode=autoreset, **kwargs)
-    if mode == "workers":
-        return gym_dr.WorkerVectorEnv([lambda: gym.make(env_id, **kwargs)] * N, autoreset_mode=autoreset)
     vector = {"autoreset_mode": autoreset}
     return gym.make_vec(env_id, N, vectorization_mode=mode, vector_kwargs=vector, **kwargs)
 
@@ -108,7 +110,7 @@ def test_native_landers_play_the_episodes_of_dummy_vec_env_bit_for_bit(env_id: s
 
 @pytest.mark.parametrize(
     ("mode", "autoreset"),
-    [("native", DISABLED), ("sync", SAME_STEP), ("sync", DISABLED), ("async", SAME_STEP), ("workers", SAME_STEP)],
+    [("native", DISABLED), ("sync", SAME_STEP), ("sync", DISABLED), ("async", SAME_STEP)],
 )
 def test_any_vector_environment_plays_the_episodes_of_dummy_vec_env(mode: str, autoreset: AutoresetMode) -> None:
     ours = GymnasiumVecEnv(make(mode, autoreset, max_episode_steps=LIMIT))

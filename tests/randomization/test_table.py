@@ -87,25 +87,23 @@ def test_seeding_some_starts_their_draws_anew_and_leaves_the_others() -> None:
     assert (values.params()["gravity"] == again["gravity"]).all()
 
 
-def test_given_draws_stay_until_others_come_and_pins_are_above_them() -> None:
-    values = table()
-    given = {"mass": np.array([2.0, 3.0, 4.0]), "gravity": np.full(3, 5.0)}
-    values.give_draws(given, np.array([11, 12, 13]), np.array([0, 1]))
-    values.pin({"gravity": np.full(3, 8.0)}, np.array([1]))
-    for repetition in range(2):
-        values.begin(EVERYONE, {})
-        assert values.index.tolist() == [11, 12, repetition]
-        own = draw(VARIED, SPACE, SEEDS, repetition)
-        assert values.params()["mass"].tolist() == [2.0, 3.0, own["mass"][2]]
-        assert values.params()["gravity"].tolist() == [5.0, 8.0, own["gravity"][2]]
-    values.give_draws(None, np.zeros(3, np.int64), EVERYONE)
-    values.begin(EVERYONE, {})
-    assert (values.params()["mass"] == draw(VARIED, SPACE, SEEDS, values.index)["mass"]).all()
+def test_held_draws_stay_until_others_come_and_pins_are_above_them() -> None:
+    values, words = table(), np.array([70, 8, 9], np.uint64)
+    for index in (np.array([11, 12, 0]), np.array([3, 12, 5])):
+        values.hold_draws(words, index)
+        values.pin({"gravity": np.full(3, 8.0)}, np.array([1]))
+        for _ in range(2):
+            values.seed(np.array([0, 2]), np.array([1, 2], np.uint64))
+            values.begin(EVERYONE, {})
+            assert values.index.tolist() == index.tolist()
+            own = draw(VARIED, SPACE, words, index)
+            assert values.params()["mass"].tolist() == own["mass"].tolist()
+            assert values.params()["gravity"].tolist() == [own["gravity"][0], 8.0, own["gravity"][2]]
 
 
-def test_draws_given_where_nothing_varies_count_too() -> None:
+def test_draws_held_where_nothing_varies_count_too() -> None:
     values = table(Randomization())
-    values.give_draws({}, np.array([4, 4, 4]), EVERYONE)
+    values.hold_draws(SEEDS, np.array([4, 4, 4]))
     values.begin(EVERYONE, {})
     assert values.index.tolist() == [4] * 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
@@ -94,6 +96,33 @@ def fill(disk: Path) -> None:
                     file.write(bytes(size))
             except OSError:
                 continue
+
+
+@pytest.mark.parametrize(
+    ("fail", "said"),
+    [(lambda: os.kill(os.getpid(), signal.SIGKILL), "exit code -9"), (lambda: 1 / 0, "raised ZeroDivisionError: div")],
+    ids=["killed", "raises"],
+)
+def test_a_worker_that_dies_ends_the_run_and_resume_goes_on_to_the_same_result(
+    fail: Callable[[], Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, fails = LunarLanderDR.step, tmp_path / "fails"
+
+    def step_or_fail(self: LunarLanderDR, action: Any) -> Any:
+        return fail() if fails.exists() else step(self, action)
+
+    monkeypatch.setattr(LunarLanderDR, "step", step_or_fail)  # of the forks
+    asynchronous = (*A2C[:-1], "--vectorization", "async", "--run-dir")
+    assert gymdr(*asynchronous, tmp_path / "whole").code == 0
+    refusal = disturb(monkeypatch, 2, fails.touch, *asynchronous, tmp_path / "run")
+    assert refusal.code == 2
+    message = refusal.err.rpartition("\nError: ")[2].strip()  # before it, Gymnasium shows where the environment raised
+    assert said in message
+    assert message.endswith(f"Continue with: gymdr resume {tmp_path / 'run'}")
+    assert multiprocessing.active_children() == []
+    fails.unlink()
+    assert gymdr("resume", tmp_path / "run").code == 0
+    assert without_pictures(tmp_path / "run") == without_pictures(tmp_path / "whole")
 
 
 def test_a_full_disk_ends_the_run_and_resume_goes_on_when_there_is_room(

@@ -10,15 +10,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from gym_dr import Constant, Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, add_family
-from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import resolve
-from gym_dr.runs import environments, session
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import (
     check_env_id,
@@ -29,7 +27,6 @@ from gym_dr.runs.environments import (
     space_of,
     wrap_for_policy,
 )
-from gym_dr.runs.folder import RunFolder
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wrappers.disturb import Disturb
 from gym_dr.wrappers.disturbances import DISTURBANCES
@@ -174,19 +171,13 @@ def test_native_is_refused_where_there_is_none() -> None:
         make_vector_env("Acrobot-v1", 2, "native", None)
 
 
-@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", WorkerVectorEnv)])
+@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", AsyncVectorEnv)])
 def test_the_vector_environment_is_of_the_kind_and_randomization_asked_for(vectorization: str, kind: type) -> None:
     envs = make_vector_env(LANDER, 2, vectorization, Randomization({"gravity": Constant(-5)}))
     assert isinstance(envs.unwrapped, kind)
     _, info = envs.reset(seed=1)
     envs.close()
     np.testing.assert_array_equal(info["params"]["gravity"], [-5, -5])
-
-
-def test_async_workers_have_the_time_that_was_given() -> None:
-    envs: Any = make_vector_env(LANDER, 1, "async", None, restart_workers=True, worker_timeout=7.5)
-    envs.close()
-    assert (envs.timeout, envs.restart) == (7.5, True)
 
 
 def test_an_environment_without_parameters_is_made_as_its_id_says() -> None:
@@ -205,28 +196,10 @@ def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: p
         return SimpleNamespace()
 
     monkeypatch.setattr(gym, "make_vec", make)
-    monkeypatch.setattr(environments, "WorkerVectorEnv", make)
     make_vector_env("CartPole-v1", 2, "async", None)
     make_vector_env("CartPole-v1", 2, "sync", None)
     assert handlers == [signal.SIG_IGN, before]
     assert signal.getsignal(signal.SIGINT) == before
-
-
-def test_a_session_hands_the_time_limit_and_the_restart_of_workers_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(
-        session, "make_vector_env", lambda *args, **kwargs: given.append(kwargs) or gym.make_vec(LANDER, 2)
-    )
-    settings = {"restart_workers": True, "worker_timeout": 5.0}
-    config = build_config(find_algorithm("a2c"), {"vectorization": "async", **settings})
-    run = session.RunSession(
-        RunFolder.create(tmp_path / "run", config.to_json(), overwrite=False), config, lambda *_: None, resume=False
-    )
-    run.make_envs(8)
-    run.close()
-    assert given == [settings]
 
 
 BOTH = Randomization({"gravity": Constant(-5), "obs_delay": Constant(2)})

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import AsyncVectorEnv
 
 from gym_dr.cli.main import main
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.envs.workers.worker import Worker
 from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.sampler import SAMPLERS
@@ -235,16 +235,15 @@ def test_a_configuration_that_was_edited_is_refused_with_the_difference(tmp_path
 def train_and_interrupt(folder: Path, said: Path) -> None:
     """``gymdr train`` with worker processes, as a process of its own, which Ctrl-C reaches while it waits for them."""
     os.setsid()
-    receive, calls = Worker.receive, []
+    wait, calls = AsyncVectorEnv.step_wait, []
 
-    def receive_and_interrupt(self: Worker, *args: Any) -> Any:
+    def wait_and_interrupt(self: Any, *args: Any) -> Any:
         calls.append(args)
-        answer = receive(self, *args)
-        if len(calls) == 31:
+        if len(calls) in (15, 16):  # the second stops at once, while the workers step
             os.killpg(0, signal.SIGINT)  # the whole group, as from a terminal
-        return answer
+        return wait(self, *args)
 
-    Worker.receive = receive_and_interrupt  # type: ignore[method-assign]
+    AsyncVectorEnv.step_wait = wait_and_interrupt  # type: ignore[method-assign]
     with open(said, "w") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
         os.dup2(file.fileno(), 2)
         main(["train", "a2c", "--num-envs", "2", "--vectorization", "async", "--run-dir", str(folder)])

@@ -10,7 +10,7 @@ from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
 from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, Table, versions_of
+from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, versions_of
 from gym_dr.evaluation.report.tables import (
     config_diff,
     difference_tables,
@@ -19,8 +19,10 @@ from gym_dr.evaluation.report.tables import (
     generalization_tables,
     regret_tables,
     summary_tables,
+    watch_commands,
 )
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
+from gym_dr.reports.table import Table
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
 from gym_dr.wording import flag
@@ -83,6 +85,7 @@ def assemble(
         provenance=[_provenance(group) for group in (*comparison.groups, *comparison.references)],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=versions_of(PACKAGES),
+        next_commands=watch_commands(comparison),
     )
 
 

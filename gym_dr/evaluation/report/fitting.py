@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.report.binning import evenly_spaced
-from gym_dr.evaluation.report.page import Panel, Report, Section, Table, View, plain, versions_of
+from gym_dr.evaluation.report.page import Panel, Report, Section, View, plain, versions_of
 from gym_dr.evaluation.report.residuals import residual_section
 from gym_dr.evaluation.report.style import line, new_figure, series, translucent, with_unit
 from gym_dr.fitting.results import Fit
+from gym_dr.reports.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ def _parameter_table(fit: Fit) -> Table:
             _percent(1 - one.shrink),
             one.told,
         ]
-        rows.append((_labeled(one.name, one.unit), [TableCell(value=text) for text in texts]))
+        rows.append([_labeled(one.name, one.unit), *texts])
     note = (
         "The prior is what was possible before the log was read. Mean and 90% interval are those of the posterior, "
         "which is what the log leaves possible. The range shrank by this share of the prior's standard deviation. The "
@@ -150,7 +150,7 @@ def _parameter_table(fit: Fit) -> Table:
 
 def _error_table(fit: Fit) -> Table:
     rows = [
-        (_labeled(str(name), row["unit"]), [TableCell(value=_size(row[key])) for key in ("measured", "process")])
+        [_labeled(str(name), row["unit"]), *(_size(row[key]) for key in ("measured", "process"))]
         for name, row in fit.errors.to_dict(orient="index").items()
     ]
     note = (

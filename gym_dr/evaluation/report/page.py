@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.html_tables import TableCell
+from gym_dr.reports.table import Table
 from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
@@ -50,17 +50,6 @@ class Section:
     how_to_read: str
     views: Sequence[View]
     choice: str = ""  # label of the list of views, if there are several
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table whose rows have names."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[TableCell]]]
-    notes: Sequence[str] = ()
-    commands: Sequence[tuple[str, str]] = ()  # description, command
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 
 from gym_dr.evaluation.captions import exact_text
-from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
-from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.context import OBSERVATION
+from gym_dr.reports.table import Cell, Row, Table
 from gym_dr.runs.config import RunConfig
-from gym_dr.wording import counted, flag
+from gym_dr.wording import counted
 
 STATISTICS = {  # name in evaluation.json -> heading
     "mean": "Mean return",
@@ -53,7 +52,7 @@ def summary_tables(comparison: Comparison) -> list[Table]:
             row = [_cell(result["statistics"][key], percent=key == "success_rate") for key in columns]
             if cells:
                 row.append(_cell(result["worst_cell"]["mean"]))
-            rows.append((result["policy"], [*row, TableCell(value=_number(result["min"]))]))
+            rows.append([result["policy"], *row, _number(result["min"])])
         reason = results[0]["sensitivity"] and results[0]["sensitivity"]["reason"]
         notes = [f"There are no sensitivity indices: {reason}."] if reason else []
         notes += [NOTE, *sampler_notes(comparison.document)] if name == comparison.sets[-1] else []
@@ -163,10 +162,10 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     """A table with a row for each pair of policies; none for a single policy."""
     if not comparison.group_pairs:
         return []
-    rows = []
+    rows: list[Row] = []
     for first, second in comparison.group_pairs:
         cells = [_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
-        rows.append((f"{comparison.groups[first].name} minus {comparison.groups[second].name}", cells))
+        rows.append([f"{comparison.groups[first].name} minus {comparison.groups[second].name}", *cells])
     note = "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better."
     over = {_over(comparison, *pair) for pair in comparison.group_pairs}
     if "episodes" in over:
@@ -189,13 +188,15 @@ def regret_tables(comparison: Comparison) -> list[Table]:
     if not comparison.document.get("references"):
         return []
     columns, best = ["Policy"], []
-    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, comparison.sets[0])}
+    rows: dict[str, list[str | Cell]] = {
+        result["policy"]: [result["policy"]] for result in _results(comparison, comparison.sets[0])
+    }
     for name, entry in known.items():
         results = _results(comparison, name)
         for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
             if statistic in results[0]["statistics"]:
                 columns.append(f"{comparison.label(name)}{words}")
-                best.append(_cell(entry["mean"]) if statistic == REGRET else TableCell(value=""))
+                best.append(_cell(entry["mean"]) if statistic == REGRET else Cell(""))
                 for result in results:
                     rows[result["policy"]].append(_cell(result["statistics"][statistic]))
     note = (
@@ -204,7 +205,7 @@ def regret_tables(comparison: Comparison) -> list[Table]:
         "the episodes and takes its return from the other half, for each cell, or for all draws where each has one "
         "episode. With few episodes the choice is not always the best, and regret is too low rather than too high."
     )
-    table = [("Return of the best known", best), *rows.items()]
+    table: list[Row] = [["Return of the best known", *best], *rows.values()]
     told = {name: impossible(entry) for name, entry in known.items()}
     hard = [f"{comparison.place(name)}: {' '.join(sentences)}" for name, sentences in told.items() if sentences]
     why = {name: why_no_regret(comparison.cells(name)) for name in comparison.sets if name not in known}
@@ -221,13 +222,13 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
     rows = []
     for result in _results(comparison, set_name):
         worst, least = result["worst_cell"], result["least_perturbation"]
-        near = TableCell(
-            value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
-            interval=_values(least["params"]) if least["params"] else least["reason"],
+        near = Cell(
+            f"{least['distance']:.0%} of the range" if least["found"] else "none found",
+            _values(least["params"]) if least["params"] else least["reason"],
         )
         first = f"\n{_number(worst['first_mean'])} when it was chosen"
-        bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]) + first)
-        rows.append((result["policy"], [bad, near]))
+        bad = Cell(_number(worst["mean"]["value"]), _values(worst["params"]) + first)
+        rows.append([result["policy"], bad, near])
     note = (
         "The worst cell is chosen by its mean return and then played again with fresh seeds. Least perturbation: the "
         "cell nearest to nominal where the policy fails. Its distance is that of the parameter that changes most, as a "
@@ -240,24 +241,25 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
         columns=columns,
         rows=rows,
         notes=[note],
-        commands=_watch_commands(comparison, set_name),
     )
 
 
-def _watch_commands(comparison: Comparison, set_name: str) -> list[tuple[str, str]]:
-    """Commands that play each policy in its worst cell; none for a callable, which has no name there."""
+def watch_commands(comparison: Comparison) -> list[tuple[str, str]]:
+    """Commands that play each policy in its worst cells; none for a callable, which has no name there."""
     named = {
         entry["name"]: policy
         for index, group in enumerate(comparison.groups)
         for entry, policy in zip(comparison.entries(index), group.policies, strict=True)
     }
     found = []
-    for result in _results(comparison, set_name):
-        if (words := _as_typed(named[result["policy"]])) is not None:
-            values = [f"{name}={exact_text(value)}" for name, value in result["worst_cell"]["params"].items()]
-            sets = [word for value in values for word in (flag("set"), value)]
-            command = shlex.join(["gymdr", "play", *words, *sets])
-            found.append((f"Watch {result['policy']} in its worst cell", command))
+    for set_name in comparison.main_sets:
+        for result in _results(comparison, set_name) if comparison.cells(set_name).num_cells > 1 else ():
+            if (words := _as_typed(named[result["policy"]])) is not None:
+                values = [f"{name}={exact_text(value)}" for name, value in result["worst_cell"]["params"].items()]
+                sets = [word for value in values for word in ("--set", value)]
+                place = comparison.place(set_name)
+                what = f"Watch {result['policy']} in its worst cell {place[0].lower()}{place[1:]}"
+                found.append((what, shlex.join(["gymdr", "play", *words, *sets])))
     return found
 
 
@@ -270,18 +272,18 @@ def _as_typed(policy: FrozenPolicy) -> list[str] | None:
         words = [str(policy.run.folder.path)]
     elif kind in ("sb3", "onnx", "function"):
         text = record["function"] if kind == "function" else f"{kind}:{record['path']}"
-        words = [flag("policy"), text, flag("env"), policy.env]
-        words += [flag("stochastic")] if record["actions"] == "stochastic" else []
-        words += [flag("context"), OBSERVATION] if record.get("context") else []
+        words = ["--policy", text, "--env", policy.env]
+        words += ["--stochastic"] if record["actions"] == "stochastic" else []
+        words += ["--context", OBSERVATION] if record.get("context") else []
         for param, (low, high) in (record.get("context") or {}).items():
-            words += [flag("context_params"), f"{param}={exact_text(low)}:{exact_text(high)}"]
+            words += ["--context-params", f"{param}={exact_text(low)}:{exact_text(high)}"]
         if kind != "onnx":
             trusted.append(record["path"] if kind == "sb3" else text.partition(":")[0])
         if record.get("statistics"):
             trusted.append(str(Path(record["path"]).parent / record["statistics"]))
     else:
         return None
-    return [*words, *(word for name in trusted for word in (flag("trust"), name))]
+    return [*words, *(word for name in trusted for word in ("--trust", name))]
 
 
 def generalization_tables(comparison: Comparison) -> list[Table]:
@@ -291,8 +293,7 @@ def generalization_tables(comparison: Comparison) -> list[Table]:
         return []
     keys = ("default", "interpolation", "extrapolation")
     rows = [
-        (entry["algorithm"], [TableCell(value="-" if entry[key] is None else f"{entry[key]:.0%}") for key in keys])
-        for entry in found
+        [entry["algorithm"], *("-" if entry[key] is None else f"{entry[key]:.0%}" for key in keys)] for entry in found
     ]
     note = (
         "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. Interpolation: "
@@ -308,13 +309,13 @@ def _caption(comparison: Comparison, set_name: str) -> str:
     return f"{comparison.place(set_name)}: {count}{counted(cells.episodes, 'episode')}"
 
 
-def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> TableCell:
+def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:
     def text(value: float) -> str:
         return f"{value:.0%}" if percent else _number(value, signed=signed)
 
     low, high = found["low"], found["high"]
     interval = "" if low is None or high is None else f"{text(low)} to {text(high)}"
-    return TableCell(value=text(found["value"]), interval=interval)
+    return Cell(text(found["value"]), interval)
 
 
 def _values(params: Mapping[str, float]) -> str:
@@ -348,11 +349,11 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 
 
-def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[tuple[str, list[TableCell]]]:
+def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[list[str]]:
     """A row for each name whose value differs."""
     names = dict.fromkeys(name for values in settings for name in values)
     table = {name: [values.get(name, missing) for values in settings] for name in names}
-    return [(name, [TableCell(value=value) for value in row]) for name, row in table.items() if len(set(row)) > 1]
+    return [[name, *row] for name, row in table.items() if len(set(row)) > 1]
 
 
 def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.evaluation.html_tables import TableCell
-from gym_dr.evaluation.report.page import Panel, Report, Section, Table, View, versions_of
+from gym_dr.evaluation.report.page import Panel, Report, Section, View, versions_of
 from gym_dr.evaluation.report.style import HEIGHT
+from gym_dr.reports.table import Table
 
 if TYPE_CHECKING:
     import optuna
@@ -50,7 +50,7 @@ def tuning_report(
     """
     ordered = trials.sort_values("value", ascending=False, kind="stable").astype(object)
     cells = [[f"{cell:.5g}" if isinstance(cell, float) else str(cell) for cell in row] for row in ordered.to_numpy()]
-    rows = [(row[0], [TableCell("" if cell == "nan" else cell) for cell in row[1:]]) for row in cells]
+    rows = [["" if cell == "nan" else cell for cell in row] for row in cells]
     few = [] if (trials["state"] == "complete").sum() >= ENOUGH else ["param_importances"]
     return Report(
         title=title,

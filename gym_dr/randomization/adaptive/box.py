@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
-from gym_dr.renamed import old_names
 
 NOMINAL = "nominal"  # start around nominal values
 EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite
@@ -176,7 +175,3 @@ def varying(space: ParamSpace, support: Randomization) -> list[str]:
     raise RandomizationError(
         f"Expected a randomization with a parameter that varies, got {support!r}. Give at least one parameter a range."
     )
-
-
-if not TYPE_CHECKING:  # a checker shall report names that do not exist
-    __getattr__ = old_names(__name__, {"Box": (f"{__name__}:QuantileBox", "is now QuantileBox")})

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.report import page
-from gym_dr.evaluation.report.page import Panel, Report, Section, Table, View
+from gym_dr.evaluation.report.page import Panel, Report, Section, View
 from gym_dr.evaluation.report.style import new_figure, with_unit
+from gym_dr.reports.table import Cell, Table
 
 EVIL = "</script><script>window.hacked=1</script>"
 
@@ -22,9 +22,7 @@ def report(text: str = "text", y: list[float] | None = None) -> Report:
 
     figure = new_figure([go.Scatter(x=[1, 2], y=y or [1.0, 2.0], name=page.plain(text))], x=page.plain(text), y="y")
     view = View(name=text, panels=[Panel(title=text, figure=figure, description=text)])
-    table = Table(
-        caption=text, columns=[text, text], rows=[(text, [TableCell(value=text, interval=text)])], notes=[text]
-    )
+    table = Table(caption=text, columns=[text, text], rows=[[text, Cell(text, text)]], notes=[text])
     section = Section(key="s", title=text, lead=text, how_to_read=text, views=[view, view], choice=text)
     return Report(
         title=text,

@@ -38,11 +38,11 @@ class Seeds:
 def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -> None:
     found = tables.summary_tables(comparison)
     for table, name in zip(found, comparison.sets, strict=False):
-        assert [row for row, _ in table.rows] == [policy["name"] for policy in comparison.document["policies"]]
+        assert [row for row, *_ in table.rows] == [policy["name"] for policy in comparison.document["policies"]]
         assert ("Worst cell" in table.columns) == (comparison.cells(name).num_cells > 1)
-        assert all(len(cells) == len(table.columns) - 1 for _, cells in table.rows)
+        assert all(len(row) == len(table.columns) for row in table.rows)
     mean = comparison.results(1, "nominal")[0]["statistics"]["mean"]["value"]
-    assert float(found[0].rows[1][1][0].value) == pytest.approx(mean, abs=0.5)
+    assert float(found[0].rows[1][1].value) == pytest.approx(mean, abs=0.5)
 
 
 def test_the_caption_of_chosen_values_names_them(comparison: Comparison) -> None:
@@ -165,14 +165,14 @@ def test_total_indices_that_include_noise_prove_no_effect() -> None:
 def test_what_breaks_a_policy_names_the_worst_cell(comparison: Comparison) -> None:
     table = tables.failure_tables(comparison)[0]
     worst = comparison.results(0, "sobol")[0]["worst_cell"]
-    assert f"gravity {worst['params']['gravity']:.3g}" in table.rows[0][1][0].interval
+    assert f"gravity {worst['params']['gravity']:.3g}" in table.rows[0][1].detail
 
 
 def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_it(comparison: Comparison) -> None:
-    cell = tables.failure_tables(comparison)[0].rows[0][1][0]
+    cell = tables.failure_tables(comparison)[0].rows[0][1]
     worst = comparison.results(0, "sobol")[0]["worst_cell"]
     assert float(cell.value) == pytest.approx(worst["mean"]["value"], abs=0.5)
-    first = float(cell.interval.splitlines()[-1].removesuffix(" when it was chosen"))
+    first = float(cell.detail.splitlines()[-1].removesuffix(" when it was chosen"))
     assert first == pytest.approx(worst["first_mean"], abs=0.5)
 
 
@@ -183,10 +183,10 @@ def test_without_references_there_is_no_regret(comparison: Comparison) -> None:
 
 def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Comparison) -> None:
     (table,) = tables.regret_tables(judged)
-    assert [name for name, _ in table.rows] == ["Return of the best known", judged.groups[0].name]
-    assert all(len(cells) == len(table.columns) - 1 for _, cells in table.rows)
+    assert [name for name, *_ in table.rows] == ["Return of the best known", judged.groups[0].name]
+    assert all(len(row) == len(table.columns) for row in table.rows)
     expected = judged.results(0, "sobol")[0]["statistics"]["regret"]["value"]
-    shown = table.rows[1][1][table.columns.index("the training distribution") - 1].value
+    shown = table.rows[1][table.columns.index("the training distribution")].value
     assert float(shown) == pytest.approx(expected, abs=0.5)
     regret = judged.regret(0, "sobol")
     assert regret is not None
@@ -239,7 +239,7 @@ def group(policy: FrozenPolicy, name: str, **changes: Any) -> Group:
 def rows(groups: list[Group]) -> dict[str, list[str]]:
     (table,) = tables.config_diff(groups)
     assert table.columns == ["Setting", *(group.name for group in groups)]
-    return {name: [cell.value for cell in cells] for name, cells in table.rows}
+    return {name: cells for name, *cells in table.rows}
 
 
 def test_settings_options_and_draws_that_differ_are_named_and_no_others(policy: FrozenPolicy) -> None:

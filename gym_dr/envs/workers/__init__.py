@@ -1,1 +1,0 @@
-"""A vector environment that survives worker processes which die, hang or return invalid data."""

@@ -1,0 +1,1 @@
+"""Tables, and what shows them: as text, Markdown and HTML."""

@@ -1,0 +1,92 @@
+"""One table for the terminal, for Markdown files, and for notebooks and reports."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+_NUMBER = re.compile(
+    r"[-+]?(\d|inf)|-?$"
+)  # how cells of a right-aligned column begin; "-" and empty cells have no number
+
+
+class Cell(NamedTuple):
+    """A value, and what is shown smaller beside it, such as its interval ``10 to 12``."""
+
+    value: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value} ({self.detail})" if self.detail else self.value
+
+
+Row: TypeAlias = Sequence[str | Cell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of texts, of which the first in each names the row.
+
+    Example:
+        >>> print(Table(columns=["policy", "mean"], rows=[["first", Cell("212.5", "201 to 224")], ["other", "-3.1"]]))
+        policy                mean
+        first   212.5 (201 to 224)
+        other                 -3.1
+
+    Attributes:
+        columns: Their heads; empty if there are none.
+        rows: As many cells as there are columns.
+        caption: What the table is about.
+        notes: Paragraphs below it.
+    """
+
+    rows: Sequence[Row]
+    columns: Sequence[str] = ()
+    caption: str = ""
+    notes: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        """Aligned columns, with numbers on the right; below a caption all is indented."""
+        lines = self._lines(lambda cell: " ".join(str(cell).split()))
+        aligned = []
+        for column in zip(*lines, strict=True):
+            body = column[1:] if self.columns else column
+            numbers, width = all(map(_NUMBER.match, body)), max(map(len, column))
+            aligned.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in column])
+        texts = [*("  ".join(row).rstrip() for row in zip(*aligned, strict=True)), *self.notes]
+        return "\n".join([self.caption, *(f"  {text}" for text in texts)] if self.caption else texts)
+
+    def markdown(self) -> str:
+        """The table without its caption and notes, which are a heading and paragraphs in Markdown."""
+        heads, *rows = self._lines(lambda cell: str(cell).replace("|", r"\|"))
+        return "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))
+
+    def __html__(self) -> str:
+        """The table as HTML, in which all text is escaped; templates of Jinja ask for it by this name."""
+        lines = [f"<caption>{html.escape(self.caption)}</caption>"] if self.caption else []
+        if self.columns:
+            heads = (f'<th scope="col">{html.escape(column)}</th>' for column in self.columns)
+            lines.append(f"<thead><tr>{''.join(heads)}</tr></thead>")
+        lines.append("<tbody>")
+        for name, *cells in self.rows:
+            others = "".join(f"<td>{_html(cell)}</td>" for cell in cells)
+            lines.append(f'<tr><th scope="row">{_html(name)}</th>{others}</tr>')
+        lines.append("</tbody>")
+        notes = [f'<p class="note">{html.escape(note)}</p>' for note in self.notes]
+        return "\n".join(["<table>", *lines, "</table>", *notes])
+
+    _repr_html_ = __html__  # as notebooks call it
+
+    def _lines(self, form: Callable[[str | Cell], str]) -> list[list[str]]:
+        """The heads, if there are any, and the rows."""
+        heads = [self.columns] if self.columns else []
+        return [[form(cell) for cell in row] for row in [*heads, *self.rows]]
+
+
+def _html(cell: str | Cell) -> str:
+    value, detail = (cell, "") if isinstance(cell, str) else cell
+    small = f"<br><small>{html.escape(detail)}</small>" if detail else ""
+    return f"{html.escape(value)}{small}"
