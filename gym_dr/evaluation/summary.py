@@ -13,7 +13,7 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
-from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
+from gym_dr.evaluation.results import FORMAT, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
 from gym_dr.evaluation.worst_cells import worst_cell
@@ -39,7 +39,6 @@ def initial_document(
     return {
         "format": FORMAT,
         WRITTEN_BY: __version__,
-        "version": VERSION,
         "complete": False,
         "command": command,
         "env": policies[0].env,

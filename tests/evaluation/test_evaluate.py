@@ -14,9 +14,9 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import BusyFolderError, NotFiniteError, RunFolderError
-from gym_dr.evaluation import cells, policies
+from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.evaluate import evaluate_policies, with_larger
+from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
@@ -202,7 +202,7 @@ class StopError(Exception):
 def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     runs: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policies, "NATIVE_ENVS", 3)  # several waves a set
+    monkeypatch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 3)  # several waves a set
     sets = (cells.nominal(4), GRID)
     whole = play([runs / "one"], tmp_path / "whole", *sets)
     counted: list[int] = []
@@ -289,7 +289,7 @@ def test_episodes_of_an_interrupted_evaluation_are_not_dropped_for_those_of_anot
             raise StopError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(policies, "NATIVE_ENVS", 3)
+        patch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 3)
         with pytest.raises(StopError):
             play([runs / "one"], tmp_path / "out", cells.nominal(2), GRID, progress=stop, command="gymdr evaluate one")
         before = content(tmp_path / "out")
@@ -302,14 +302,20 @@ def test_episodes_of_an_interrupted_evaluation_are_not_dropped_for_those_of_anot
 
 
 def test_fewer_episodes_of_a_cell_than_there_are_replace_none(runs: Path, tmp_path: Path) -> None:
-    one = opened(runs / "one")
-    evaluate_policies(one, [cells.nominal(4), DRAWS, GRID], tmp_path / "out")
+    play([runs / "one"], tmp_path / "out", cells.nominal(4), DRAWS, GRID)
     other = cells.distribution("training", Randomization({"gravity": (-11, -10)}), 2)
     few_of_each = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 1)
-    found = with_larger([cells.nominal(2), other, few_of_each], one, tmp_path / "out")
-    assert [chosen.episodes for chosen in found] == [4, 2, 1]  # other draws, and fewer of each cell, are what was asked
-    (own,) = with_larger([cells.nominal(2)], opened(runs / "two"), tmp_path / "out")
-    assert own.episodes == 2
+    found = play([runs / "one"], tmp_path / "out", cells.nominal(2), other, few_of_each)
+    assert [chosen.episodes for chosen in found.sets] == [4, 2, 1]  # other draws, and fewer of each cell, are as asked
+    found = play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(2), other, few_of_each)
+    assert found.sets[0].episodes == 2  # which both have played
+
+
+def test_a_folder_may_be_made_to_hold_what_is_asked_for_alone(runs: Path, tmp_path: Path) -> None:
+    play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(4), DRAWS, success=-1e6)
+    found = play([runs / "two"], tmp_path / "out", cells.nominal(2), only=True)
+    assert (found.policies, [chosen.num_episodes for chosen in found.sets]) == (["two"], [2])
+    assert found.document["success"] == 200
 
 
 def test_a_return_that_is_not_finite_is_told_with_policy_and_set(
@@ -397,7 +403,7 @@ def test_native_and_sync_environments_play_the_same_cells(
     def sync(env_id: str, num_envs: int, mode: str, randomization: Any) -> Any:
         return environments.make_vector_env(env_id, num_envs, "sync", randomization)
 
-    monkeypatch.setattr(policies, "make_vector_env", sync)
+    monkeypatch.setattr("gym_dr.policies.frozen.make_vector_env", sync)
     np.testing.assert_array_equal(play([runs / "one"], tmp_path / "sync", GRID).returns("grid"), native.returns("grid"))
 
 

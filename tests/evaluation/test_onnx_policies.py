@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from gym_dr.evaluation.foreign import is_file_text, is_policy_text
 
 import gym_dr
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.evaluation.report import evaluation
 from gym_dr.integrations.onnx_policy import MAX_FILE, read_policy
+from gym_dr.policies.open import is_policy_text
 from tests.cli.command import gymdr, refused
 from tests.evaluation.onnx_graphs import HOSTILE, graph_of, op, small_policy
 
@@ -151,7 +151,6 @@ def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(
 def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None:
     for text in ("onnx:a.onnx", "mine=onnx:b/a.onnx", "onnx:C:/a.onnx"):
         assert is_policy_text(text)
-        assert not is_file_text(text)  # of Stable-Baselines3, whose actions can be sampled
     with pytest.raises(ConfigError, match=r"a\.onnx: there is no such file"):
         gym_dr.evaluate("onnx:a.onnx")
     with pytest.raises(ConfigError, match=r"a\.onnx: expected a run, got an ONNX file\. Name it so: 'onnx:a\.onnx'"):

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import CheckpointError, ConfigError, InvalidActionError, UnknownNameError
-from gym_dr.evaluation import cells, generalization
+from gym_dr.errors import CheckpointError, ConfigError, InvalidActionError
+from gym_dr.evaluation import cells
 from gym_dr.evaluation.sets import sets_for
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
@@ -53,7 +51,7 @@ def test_a_run_that_is_named_twice_is_refused(runs: Path) -> None:
 
 
 def test_a_run_on_another_environment_is_refused(runs: Path) -> None:
-    with pytest.raises(ConfigError, match=r"pole: was trained on CartPole-v1, but .*lander on gym_dr/LunarLanderDR-v3"):
+    with pytest.raises(ConfigError, match=r"pole: was trained on CartPole-v1, not on gym_dr/LunarLanderDR-v3"):
         opened(runs / "lander", runs / "pole")
 
 
@@ -127,14 +125,3 @@ def test_a_run_that_is_named_like_a_preset_is_not_taken_for_it(runs: Path) -> No
     (policy,) = opened(runs / "lander")
     own = trained_on(dataclasses.replace(policy, name="wide"), {"gravity": (-11, -9)})
     assert names(trained_on(policy, "wide"), own) == ["nominal", f"training: {policy.name}", "training: wide"]
-
-
-def test_the_protocol_is_the_presets_random_and_extreme() -> None:
-    made = generalization.dre(LUNAR_LANDER, 7)
-    assert [(m.name, m.episodes) for m in made] == [("random", 7), ("extreme", 7)]
-    assert made[1].randomization == Randomization.from_dict(resolve("extreme", LUNAR_LANDER).to_dict())
-
-
-def test_a_protocol_without_presets_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="Unknown preset of Bare 'random'"):
-        generalization.dre(ParamSpace("Bare", []), 1)
