@@ -14,6 +14,7 @@ from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.sets import cells_to_play, sets_of
 from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import param_space_of
 from gym_dr.wording import counted
 
@@ -59,7 +60,7 @@ def command(
         load_plugins()
         cells = None if played is None else sets_of(target, param_space_of(target), played, {}, 1)[-1]
         _show_notes(cells)
-        play.play_by_hand(target, seed, *((cells.randomization, cells.fixed) if cells else ()))
+        play.play_by_hand(target, seed, *((cells.randomization or Randomization(), cells.fixed) if cells else ()))
         return
     if not given:
         raise ConfigError("Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none.")

@@ -268,8 +268,6 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
         RunFolderError: There is no run at a path.
         ConfigError: It is none, or a file cannot be read.
     """
-    if name is not None and {"/", "\\"} & {*name}:  # it would place the folder of its evaluation elsewhere
-        raise ConfigError(f"`policies`: expected a name without slashes, got {name!r}.")
     if isinstance(given, FrozenPolicy):
         policy = dataclasses.replace(given, name=name or given.name)
         return _Source(kind="open", open=lambda setting: [policy], env=policy.env, tells=True)
@@ -532,6 +530,8 @@ def _policy(
     record: dict[str, Any],
 ) -> FrozenPolicy:
     """A policy that ``make`` makes for its environments; ``content`` determines its actions on an observation."""
+    if name is not None and {"/", "\\"} & {*name}:  # it would place the folder of its evaluation elsewhere
+        raise ConfigError(f"`policies`: expected a name without slashes, got {name!r}.")
     ranges = {one: [float(low), float(high)] for one, (low, high) in (setting.context_ranges or {}).items()}
     if ranges:
         content, record = content + json.dumps(ranges).encode(), {**record, "context": ranges}

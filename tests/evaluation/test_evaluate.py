@@ -370,7 +370,7 @@ def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path)
 
 def test_a_reference_that_is_missing_is_named_as_one(runs: Path, tmp_path: Path) -> None:
     play_with_reference(runs, tmp_path / "out", cells.nominal(2))
-    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with references, or choose"):
+    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with `references`, or choose"):
         play([runs / "one"], tmp_path / "out", cells.nominal(2))
 
 

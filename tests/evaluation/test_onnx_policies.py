@@ -125,7 +125,8 @@ def test_draws_and_environment_that_the_user_names_replace_those_of_the_file(
     exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path
 ) -> None:
     text, options = f"onnx:{exported['choices'][1]}", {"episodes": 1, "progress": False}
-    found = gym_dr.evaluate(text, randomization={"gravity": (9, 10)}, output=tmp_path / "draws", **options)
+    policy = gym_dr.open_policy(text, randomization={"gravity": (9, 10)})
+    found = gym_dr.evaluate(policy, output=tmp_path / "draws", **options)
     assert list(found.document["policies"][0]["randomization"]) == ["gravity"]
     stock = gym_dr.evaluate(text, env="CartPole-v1", output=tmp_path / "stock", **options)
     assert (stock.document["env"], stock.document["policies"][0]["randomization"]) == ("CartPole-v1", None)
@@ -141,7 +142,7 @@ def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     path = tmp_path / "theirs.onnx"
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ConfigError, match=r"Expected env: only runs and files of run\.export record their environment"):
+    with pytest.raises(ConfigError, match="Expected `env`: only runs and files of gymdr export record"):
         gym_dr.evaluate(f"onnx:{path}", episodes=1)
     found = gym_dr.evaluate(f"onnx:{path}", env=POLE, episodes=1, output=tmp_path / "out", progress=False)
     assert found.document["policies"][0]["randomization"] is None
@@ -153,7 +154,7 @@ def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None
         assert is_policy_text(text)
     with pytest.raises(ConfigError, match=r"a\.onnx: there is no such file"):
         gym_dr.evaluate("onnx:a.onnx")
-    with pytest.raises(ConfigError, match=r"a\.onnx: expected a run, got an ONNX file\. Name it so: 'onnx:a\.onnx'"):
+    with pytest.raises(ConfigError, match=r"got an ONNX file\. Name it so: `policies='onnx:a\.onnx'`"):
         gym_dr.evaluate("a.onnx")
     assert refused(gymdr("evaluate", "a.onnx")).endswith("Name it so: --policy onnx:a.onnx")
     message = refused(gymdr("export", "a.onnx", "--output", "b.onnx"))

@@ -22,15 +22,13 @@ from gym_dr.evaluation.results import (
 
 
 def test_the_episodes_of_a_grid_are_without_those_of_nominal_values_and_training_draws(tmp_path: Path) -> None:
-    found = gym_dr.evaluate(
-        {"coast": lambda observations: np.zeros(len(observations), np.int64)},
+    policy = gym_dr.open_policy(
+        lambda observations: np.zeros(len(observations), np.int64),
         env="gym_dr/LunarLanderDR-v3",
         randomization={"wind_power": (0, 20)},  # gravity is nominal in the other sets, -10
-        grid={"gravity": (-11, -3, 3)},
-        episodes=1,
-        output=tmp_path / "out",
-        progress=False,
     )
+    grid = gym_dr.grid(gravity=(-11, -3, 3))
+    found = gym_dr.evaluate({"coast": policy}, grid, episodes=1, output=tmp_path / "out", progress=False)
     assert set(found.episodes["gravity"]) == {-11.0, -10.0, -7.0, -3.0}
     assert found.episodes_of("grid").groupby("gravity")["return"].mean().index.tolist() == [-11.0, -7.0, -3.0]
     assert len(found.episodes_of("nominal")) == 1
@@ -46,7 +44,7 @@ def test_what_is_evaluated_alone_has_a_folder_of_its_own() -> None:
 
 
 def test_several_policies_need_an_output() -> None:
-    with pytest.raises(ConfigError, match="Expected output for"):
+    with pytest.raises(ConfigError, match="Expected `output` for"):
         evaluation_folder([Path("a"), Path("b")], None)
 
 

@@ -147,7 +147,8 @@ def test_a_pattern_replaces_the_rules_of_a_preset() -> None:
 
 
 def test_one_half_of_a_push_that_is_drawn_may_be_set(space: ParamSpace) -> None:
-    assert played(space, gym_dr.draws(push_probability="0.1", push_speed=1)).fixed == {"push_speed": 1.0}
+    pushes = {"push_probability": 0.1, "push_speed": (0, 2)}
+    assert played(space, gym_dr.draws(pushes, push_speed=1)).fixed == {"push_speed": 1.0}
 
 
 @pytest.mark.parametrize(

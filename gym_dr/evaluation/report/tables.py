@@ -286,23 +286,6 @@ def _as_typed(policy: FrozenPolicy) -> list[str] | None:
     return [*words, *(word for name in trusted for word in ("--trust", name))]
 
 
-def generalization_tables(comparison: Comparison) -> list[Table]:
-    """The success rates of Packer et al. (2018), if their protocol was played."""
-    found = comparison.document["generalization"]
-    if not found:
-        return []
-    keys = ("default", "interpolation", "extrapolation")
-    rows = [
-        [entry["algorithm"], *("-" if entry[key] is None else f"{entry[key]:.0%}" for key in keys)] for entry in found
-    ]
-    note = (
-        "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. Interpolation: "
-        "trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and tested on "
-        "random, nominal on extreme, and random on extreme."
-    )
-    return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
-
-
 def _caption(comparison: Comparison, set_name: str) -> str:
     cells = comparison.cells(set_name)
     count = f"{cells.num_cells:,} cells of " if cells.num_cells > 1 else ""
