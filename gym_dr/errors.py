@@ -98,10 +98,6 @@ class NotFiniteError(TrainingError):
     """A NaN or infinite observation, reward, return, loss or gradient; raised before it changes anything."""
 
 
-class SkippedUpdateWarning(UserWarning):
-    """An update was skipped because a value in it was not finite."""
-
-
 class RandomizationWarning(UserWarning):
     """A randomization that is possible but probably not intended."""
 

@@ -58,12 +58,10 @@ def train(session: Session, config: CEMConfig) -> None:
         # a generator for each update, so there is no generator state to save
         rng = np.random.default_rng(seed_for(session.seed, stream=2, index=update))
         population = mean + std * rng.standard_normal((config.population, size))
-        scores, steps = np.array([np.nan]), 0  # for a skipped update
-        with session.guard_update(update):
-            scores, steps = play(envs, population, config.episode_steps, session.segment_seed(update))
-            elite = population[np.argsort(-scores, kind="stable")[: config.elite]]
-            extra = config.extra_std * (1 - (update + 1) / config.updates)
-            mean, std = elite.mean(axis=0), np.sqrt(elite.var(axis=0) + extra**2)
+        scores, steps = play(envs, population, config.episode_steps, session.segment_seed(update))
+        elite = population[np.argsort(-scores, kind="stable")[: config.elite]]
+        extra = config.extra_std * (1 - (update + 1) / config.updates)
+        mean, std = elite.mean(axis=0), np.sqrt(elite.var(axis=0) + extra**2)
         session.log(update, steps=steps, best_score=scores.max(), mean_score=scores.mean(), spread=std.mean())
         # plain lists: checkpoints can hold tensors, numbers and text, but not numpy arrays
         state = {"mean": mean.tolist(), "std": std.tolist()}

@@ -11,7 +11,6 @@ class MlflowWriter:
         self.mlflow, client, kept = mlflow, mlflow.MlflowClient(), path / "id.txt"  # gym_dr removes it with the run
         self.run = kept.read_text() if kept.exists() else client.create_run("0").info.run_id
         kept.write_text(self.run)
-        self.last_step = max((point.step for point in client.get_metric_history(self.run, "step")), default=-1)
         client.log_dict(self.run, config, "config.json")
 
     def write(self, step, scalars, histograms):

@@ -12,7 +12,7 @@ class WandbWriter:
         known = {"id": kept.read_text()} if kept.exists() else {}
         self.run = wandb.init(project="gym_dr", resume="allow", config=config, dir=path, **known)
         kept.write_text(self.run.id)
-        self.last_step, self.histogram = self.run.starting_step - 1, wandb.Histogram
+        self.histogram = wandb.Histogram
 
     def write(self, step, scalars, histograms):
         self.run.log({**scalars, **{n: self.histogram(v) for n, v in histograms.items()}}, step=step)

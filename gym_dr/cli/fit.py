@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import NumberList, command_line, read_params, read_randomize
+from gym_dr.cli.options import command_line, read_params, read_randomize
+from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.fit import METHODS, check, fit
-from gym_dr.wording import flag
+from gym_dr.fitting.results import Fit
+from gym_dr.reports.table import Table
 
 
 @click.command()
@@ -62,13 +64,6 @@ from gym_dr.wording import flag
     help="file for the ranges; particles and report go next to it  [default: fitted.toml]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of random numbers")
-@click.option(
-    flag("loggers"),
-    "loggers",
-    type=NumberList(str),
-    default=(),
-    help="tools that show the rounds of the fit, such as tensorboard; see gymdr list loggers",
-)
 @click.option("--check", "only_check", is_flag=True, help="say what can be fitted from the log, and stop")
 def command(
     logs: tuple[str, ...],
@@ -91,24 +86,22 @@ def command(
     log: Any = list(logs)
     if only_check:
         if output is not None:
-            raise ConfigError(f"{flag('check')} writes nothing: leave out {flag('output')}.")
+            raise ConfigError("--check writes nothing: leave out `output`.")
         for sentence in check(log, **asked):
             click.echo(sentence)
         return
     path = output or "fitted.toml"
     found = fit(log, output=path, command=command_line(), **asked, **options)
-    for row in _table(found):
-        click.echo(row)
+    click.echo(_table(found))
     for sentence in found.findings:
-        click.echo(sentence)
+        click.echo(as_typed(sentence))
     click.echo(f"Wrote {path}")
 
 
-def _table(found: Any) -> list[str]:
+def _table(found: Fit) -> Table:
     """The parameters with their 90 % intervals."""
-    rows = [("parameter", "prior", "90 % interval", "unit", "")]
+    rows = []
     for name, row in found.parameters.iterrows():
         prior = f"{row['prior_low']:.4g} to {row['prior_high']:.4g}"
-        rows.append((str(name), prior, f"{row['low']:.4g} to {row['high']:.4g}", row["unit"], row["told"]))
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        rows.append([str(name), prior, f"{row['low']:.4g} to {row['high']:.4g}", row["unit"], row["told"]])
+    return Table(columns=["parameter", "prior", "90 % interval", "unit", ""], rows=rows)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cache
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numba import njit
-from numba.core.dispatcher import Dispatcher
 
-from gym_dr.compiled.named import globals_of, named_by, plain
 from gym_dr.compiled.options import INLINE
 
-_KNOWN = ("builtins", "math", "numpy", "numba")  # packages whose versions are part of every key
+_KNOWN = ("numpy", "numba")  # packages whose functions are known by their version
 
 
 def compile_formula(function: Any, replaced: Mapping[Any, Any] = {}) -> Any:
@@ -35,16 +34,42 @@ def _compiled(value: Any, replaced: Mapping[Any, Any], done: dict[FunctionType, 
     if not isinstance(value, FunctionType):
         return value
     if value not in done:
-        known = value.__globals__
-        named = {
-            path: _compiled(each, replaced, done) for path, each in globals_of(value.__code__, known) if path in known
-        }
-        cells = tuple(CellType(_compiled(cell.cell_contents, replaced, done)) for cell in value.__closure__ or ())
+        known = dict(value.__globals__)
+        cells = tuple(CellType(cell.cell_contents) for cell in value.__closure__ or ())
         defaults = tuple(_compiled(each, replaced, done) for each in value.__defaults__ or ())
-        made = FunctionType(value.__code__, {**known, **named}, value.__name__, defaults or None, cells)
+        made = FunctionType(value.__code__, known, value.__name__, defaults or None, cells)
         made.__kwdefaults__ = value.__kwdefaults__
-        done[value] = njit(**INLINE)(made)
+        done[value] = njit(**INLINE)(made)  # before what it names, which may name it
+        for name in _names_in(value.__code__) & known.keys():
+            known[name] = _compiled(known[name], replaced, done)
+        for cell in cells:
+            cell.cell_contents = _compiled(cell.cell_contents, replaced, done)
     return done[value]
+
+
+@cache
+def _names_in(code: CodeType) -> frozenset[str]:
+    """Names of the globals and attributes that code reads, and of those that functions inside of it do."""
+    inside = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*map(_names_in, inside))
+
+
+def _named_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function may read: globals, attributes of modules, what is in its closure, and its defaults."""
+    yield from _read_from(function.__globals__, _names_in(function.__code__), set())
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+        yield "a default", value
+
+
+def _read_from(known: Mapping[str, Any], names: frozenset[str], modules: set[ModuleType]) -> Iterator[tuple[str, Any]]:
+    """The values with these names, and those in modules among them."""
+    for name in sorted(names & known.keys()):
+        yield name, known[name]
+        if isinstance(known[name], ModuleType) and known[name] not in modules:
+            modules.add(known[name])
+            yield from _read_from(vars(known[name]), names, modules)
 
 
 def described(value: Any) -> str:
@@ -58,17 +83,18 @@ def described(value: Any) -> str:
 
 
 def _described(value: Any, seen: dict[Any, int]) -> Iterator[str]:
-    if plain(value) is not value:
+    inner = _inside(value)
+    if inner is not value:
         yield f"{type(value).__name__} {sorted(map(str, getattr(value, 'targetoptions', {}).items()))}"
-        value = plain(value)
-    if isinstance(value, FunctionType):
+        value = inner
+    if isinstance(value, FunctionType) and _package(value) not in _KNOWN:
         if value in seen:  # it calls itself, or two call it
             yield f"again {seen[value]}"
             return
         seen[value] = len(seen)
         yield from _described(value.__code__, seen)
-        for path, each in named_by(value):
-            yield path
+        for name, each in _named_by(value):
+            yield name
             yield from _described(each, seen)
     elif isinstance(value, CodeType):
         yield f"{value.co_code.hex()} {value.co_names} {value.co_varnames} {value.co_freevars} {value.co_argcount}"
@@ -85,10 +111,21 @@ def _described(value: Any, seen: dict[Any, int]) -> Iterator[str]:
         yield f"{type(value).__name__} {getattr(value, '_fields', ())} of {len(value)}"
         for item in value:
             yield from _described(item, seen)
-    elif callable(value) and not isinstance(value, Dispatcher):
-        module = str(getattr(value, "__module__", None) or type(value).__module__)
-        known = module.partition(".")[0] in _KNOWN
-        # of anything else we do not know what it does, so its code is never found again
-        yield f"{module}.{getattr(value, '__qualname__', repr(value))} {'' if known else uuid4().hex}"
+    elif callable(value):  # of Python or of a package, whose version tells what it does
+        version = getattr(sys.modules.get(_package(value)), "__version__", "")
+        yield f"{_package(value)} {version} {getattr(value, '__qualname__', repr(value))}"
     else:
         yield f"{type(value).__name__} {value!r}"
+
+
+def _package(function: Any) -> str:
+    """The package that a function or another callable is from."""
+    module = str(getattr(function, "__module__", None) or type(function).__module__)
+    return module.partition(".")[0]
+
+
+def _inside(value: Any) -> Any:
+    """The plain function in one that numba has compiled; anything else as it is."""
+    inner = getattr(value, "py_func", None) or getattr(value, "_pyfunc", None)  # njit, cfunc
+    inner = inner or getattr(getattr(value, "_dispatcher", None), "py_func", None)  # vectorize
+    return inner if isinstance(inner, FunctionType) else value

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import time
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gym_dr.errors import ConfigError, LogError, check_known
-from gym_dr.experiments.fit_files import FitFiles
-from gym_dr.experiments.fit_job import FitJob
-from gym_dr.experiments.fit_problem import FitProblem, open_problem
-from gym_dr.experiments.logs import log_paths
+from gym_dr.experiments.logs import log_paths, open_log
 from gym_dr.experiments.progress import Progress
 from gym_dr.fitting.results import Fit
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.loggers import Loggers, check_loggers
-from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.wording import counted, spelled
+from gym_dr.randomization.files import randomization_text
+from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.environments import check_env_id
+from gym_dr.wording import counted
+
+if TYPE_CHECKING:  # heavy
+    from gym_dr.fitting.problem import FitProblem
 
 METHODS = ("auto", "least-squares", "particles")
+_PARTS = 12  # of a fit, about
 
 
 def fit(
@@ -39,7 +42,6 @@ def fit(
     margin: float = 1.0,
     output: str | Path | None = None,
     seed: int = 0,
-    loggers: Sequence[str] = (),
     command: str = "",
     progress: bool = True,
 ) -> Fit:
@@ -61,11 +63,8 @@ def fit(
         held_out: Share of the episodes that are not fitted but replayed, from 0 to 0.5.
         margin: How many times wider than the posterior the ranges are, at least 1.
         output: A file to write the randomization to, such as "fitted.toml"; the particles go beside it, into
-            "fitted.npz", and the report into "fitted.html". A fit that was killed goes on from where it was. None
-            writes nothing.
+            "fitted.npz", and the report into "fitted.html". None writes nothing.
         seed: Of random numbers.
-        loggers: Tools that show the rounds, the posterior and what came out, such as "tensorboard", which writes into
-            "fitted.loggers/tensorboard".
         command: The command line, for the report.
         progress: Whether to show progress.
 
@@ -75,66 +74,43 @@ def fit(
         UnknownNameError: An environment, parameter or preset is unknown.
         RandomizationError: A prior is impossible.
         RunFolderError: The output cannot be written.
-        Interrupted: A signal stopped it.
     """
-    load_plugins()
     check_known("method", method, METHODS)
-    _check_number("held_out", "a share of the episodes from 0 to 0.5", held_out, 0.0, 0.5)
-    _check_number("margin", "a factor from 1 to 100", margin, 1.0, 100.0)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ConfigError(f"{spelled('seed')}: expected a whole number of at least 0, got {seed!r}.")
-    if not (output is None or isinstance(output, str | os.PathLike)):
-        raise ConfigError(f"{spelled('output')}: expected a path, got {output!r}.")
-    if not isinstance(env, str):
-        raise ConfigError(f"{spelled('env')}: expected the id of an environment, got {env!r}.")
-    check_loggers(loggers)
-    if loggers and output is None:
-        raise ConfigError(f"{spelled('loggers')}: expected with {spelled('output')}, beside which their files go.")
-    files = None if output is None else FitFiles(Path(output), set(log_paths(log)))
-    began = time.monotonic()
+    _check_between("held_out", held_out, 0.0, 0.5)
+    _check_between("margin", margin, 1.0, 100.0)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"`seed`: expected a whole number of at least 0, got {seed!r}.")
+    path = None if output is None else Path(output)
+    if path is not None:
+        _check_output(path, set(log_paths(log)))
+    numbers = itertools.count(1)
     problem = open_problem(log, env=env, randomize=randomize, randomization=randomization, params=params)
-    with (
-        contextlib.closing(problem),
-        Progress("", "bar" if progress else "nothing") as display,
-        explain_interrupt(_go_on(files)),
-        contextlib.closing(_open_loggers(loggers, files, problem)) as shown,
-    ):
-        job = FitJob(
-            problem=problem,
-            files=files,
-            display=display,
-            loggers=shown,
-            rng=np.random.default_rng(seed),
-            varies=varies,
-        )
+    with contextlib.closing(problem), Progress("", "bar" if progress else "nothing") as display:
+        from gym_dr.fitting.job import FitJob  # heavy
+
+        def tell(text: str) -> None:
+            display("Fitting", min(next(numbers), _PARTS - 1), _PARTS, result=text)
+
+        job = FitJob(problem=problem, rng=np.random.default_rng(seed), varies=varies, tell=tell)
         try:
-            found = job.result(method=method, held_out=held_out, margin=margin, began=began)
+            found = job.result(method=method, held_out=held_out, margin=margin)
         except np.linalg.LinAlgError:
             raise LogError(
                 f"Expected motion like that of {env}, got one that is too far from any simulation to be compared with "
                 "it. Log in the environment's units."
             ) from None
-    if files is not None:
-        files.write(found, command)
+    if path is not None:
+        _write(found, path, command)
     return found
 
 
-def _open_loggers(names: Sequence[str], files: FitFiles | None, problem: FitProblem) -> Loggers:
-    """Opens loggers for a fit, those of one that goes on with what they have."""
-    if files is None:
-        return Loggers((), Path(), {}, required=True)
-    files.begin(problem.key)
-    return Loggers(names, files.loggers, problem.to_dict(), required=True)
+def open_problem(log: Any, *, env: str, **asked: Any) -> FitProblem:
+    """Reads a log and checks it against an environment, before anything runs; arguments as for ``fit``."""
+    from gym_dr.fitting.problem import make_problem  # heavy
 
-
-def _check_number(name: str, expected: str, value: Any, low: float, high: float) -> None:
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and low <= value <= high
-    if not good:
-        raise ConfigError(f"{spelled(name)}: expected {expected}, got {value!r}.")
-
-
-def _go_on(files: FitFiles | None) -> str:
-    return "Stopped." if files is None else "Stopped. The same command goes on from here."
+    load_plugins()
+    check_env_id(env)
+    return make_problem(open_log(log), env=env, **asked)
 
 
 def check(log: Any, **asked: Any) -> list[str]:
@@ -143,37 +119,81 @@ def check(log: Any, **asked: Any) -> list[str]:
     Returns:
         Sentences.
     """
-    from gym_dr.fitting.motion import read_motion
+    from gym_dr.fitting.motion import read_motion  # heavy, as the next
     from gym_dr.fitting.simulator import Simulator
 
-    problem = open_problem(log, **asked)
-    try:
-        prior, replay = problem.prior, problem.replay
-        simulator = Simulator(replay, problem.hold)
+    with contextlib.closing(open_problem(log, **asked)) as problem:
+        prior, untold = problem.prior, problem.replay.untold
         middle = prior.params(np.full(len(prior.names), 0.5))
-        motion = read_motion(problem.episodes, simulator, middle)
-        steps = sum(map(len, problem.episodes))
-        found = [
-            f"{counted(len(problem.episodes), 'episode')}, {counted(steps, 'step')}; {len(motion):,} can be replayed."
-        ]
-        found += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
-        if problem.hold > 1:
-            found.append(f"Each logged action acts for {problem.hold} steps of the environment.")
-        known = [
-            f"{c.name}{f' ({c.unit})' if c.unit else ''}"
-            for c, s in zip(motion.coordinates, motion.seen, strict=True)
-            if s
-        ]
-        found.append(f"Compared: {', '.join(known)}.")
-        hidden = [c.name for c, s in zip(motion.coordinates, motion.seen, strict=True) if not s]
-        if hidden:
-            found.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
-        found += [
-            f"{name} would keep its prior: {replay.untold[name]}." for name in prior.names if name in replay.untold
-        ]
-        rest = [name for name in prior.names if name not in replay.untold]
-        if rest:
-            found.append(f"Parameters to find: {', '.join(rest)}.")
-        return found
-    finally:
-        problem.close()
+        motion = read_motion(problem.episodes, Simulator(problem.replay, problem.hold), middle)
+    steps = counted(sum(map(len, problem.episodes)), "step")
+    found = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
+    found += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
+    if problem.hold > 1:
+        found.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+    coordinates = list(zip(motion.coordinates, motion.seen, strict=True))
+    compared = [f"{one.name} ({one.unit})" if one.unit else one.name for one, seen in coordinates if seen]
+    found.append(f"Compared: {', '.join(compared)}.")
+    if hidden := [one.name for one, seen in coordinates if not seen]:
+        found.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
+    found += [f"{name} would keep its prior: {untold[name]}." for name in prior.names if name in untold]
+    if rest := [name for name in prior.names if name not in untold]:
+        found.append(f"Parameters to find: {', '.join(rest)}.")
+    return found
+
+
+def _check_between(name: str, value: Any, low: float, high: float) -> None:
+    if not isinstance(value, int | float | np.number) or not low <= value <= high:
+        raise ConfigError(f"`{name}`: expected a number from {low:g} to {high:g}, got {value!r}.")
+
+
+def _files(path: Path) -> tuple[Path, Path, Path]:
+    """Of the randomization, the particles and the report."""
+    return path, path.with_suffix(".npz"), path.with_suffix(".html")
+
+
+def _check_output(path: Path, logs: Collection[Path]) -> None:
+    """Checks that everything can be written, before anything is fitted.
+
+    Args:
+        path: Of the randomization.
+        logs: Files and folders of the log, see ``log_paths``.
+
+    Raises:
+        ConfigError: The path does not end in .toml, its folder does not exist, or a file would replace one of the log
+            or lie between them.
+    """
+    if path.suffix != ".toml" or not path.parent.is_dir():
+        raise ConfigError(f"`output`: expected a file that ends in .toml, in an existing folder, got {str(path)!r}.")
+    for file in _files(path):
+        place = Path(os.path.realpath(file))
+        if place in logs or place.parent in logs:
+            raise ConfigError(f"`output`: expected a file that is not part of the log, got {str(file)!r}.")
+
+
+def _write(found: Fit, path: Path, command: str) -> None:
+    """Writes particles, randomization and report.
+
+    Without the packages for reports there is none, and the randomization's comment says so.
+
+    Raises:
+        RunFolderError: A file cannot be written.
+    """
+    from gym_dr.evaluation.report.fitting import fit_report  # heavy
+    from gym_dr.evaluation.report.page import check_installed, write_report
+
+    randomization, particles, page = _files(path)
+    columns: dict[str, Any] = {str(name): values.to_numpy() for name, values in found.particles.items()}
+    with os_errors(particles):
+        np.savez_compressed(particles, **columns)
+    comment = [f"Found by: {command}" if command else "Found by gym_dr.fit", *found.findings]
+    report = None
+    try:
+        check_installed()
+        train = ["gymdr", "train", "ppo", "--env", found.env, "--randomization", str(path), "--run-dir", "runs/fitted"]
+        report = fit_report(found, command, [("Train on what was found", shlex.join(train))])
+    except ConfigError as error:
+        comment.append(f"There is no report: {error}")
+    write_atomically(randomization, randomization_text(found.randomization, "\n".join(comment)).encode())
+    if report is not None:
+        write_report(report, page)

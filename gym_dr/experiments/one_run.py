@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from gym_dr.errors import Interrupted, LostRunError, PluginError
+from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
@@ -21,7 +21,6 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.training.api import Algorithm
-from gym_dr.wording import how_to_resume
 
 
 def train_run(
@@ -62,7 +61,7 @@ def train_run(
     ):
         _train(folder, config, algorithm, stop, resume, display, callback, feed)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
-        with explain_interrupt(f"{unfinished} Continue with: {how_to_resume(folder.path)}"):
+        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
             _plot_and_evaluate(folder, config, algorithm, stop, feed)
     if stop.number:  # too late to stop anything, but the sender expects the exit code
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
@@ -104,8 +103,6 @@ def _train(
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
-        if folder.killed_owner:
-            progress.note(f"{folder.path}: taking over from {folder.killed_owner}, which was killed.")
         if family := _family_settings(config, algorithm):
             progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
         for switch in (config.randomization and config.randomization.switched_on) or ():
@@ -122,15 +119,17 @@ def _train(
         progress(title, session.first_update, total)
         try:
             train(session, config.options)
+        except (TrainingError, InvalidActionError) as error:
+            raise TrainingError(f"Update {session.updates_made}: {error} {session.last_good()}") from error
         except EndedEarly:
             progress.note(
                 f"{title}: the callback ended the run after {session.updates_made} of {total} updates. Train the "
-                f"others with: {how_to_resume(folder.path)}"
+                f"others with: gymdr resume {folder.path}"
             )
         except KeyboardInterrupt as stopped:
             raise Interrupted(
                 f"Stopped with {session.updates_made} of {total} updates made and {session.updates_saved} saved. "
-                f"Continue, to the same result as without the stop, with: {how_to_resume(folder.path)}",
+                f"Continue, to the same result as without the stop, with: gymdr resume {folder.path}",
                 *stopped.args[-1:],
             ) from None
         except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +14,7 @@ from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, check_known
 from gym_dr.evaluation.sets import SetLike, cells_to_play
 from gym_dr.experiments.progress import Progress
-from gym_dr.fitting.archives import SUFFIX, check_new, new_folder, write_archive
+from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
 from gym_dr.fitting.logs import LoggedEpisode, check_spaces
 from gym_dr.integrations import minari
 from gym_dr.runs.stopping import explain_interrupt, stop_signals
@@ -146,7 +146,7 @@ class _Player:
         with new_folder(Path(output)) as folder:
             for number, episode in enumerate(played):
                 with open(folder / f"{number:0{digits}}{SUFFIX}", "xb") as file:
-                    write_archive(file, _arrays(episode))
+                    np.savez_compressed(file, **_arrays(episode))
         return Path(output)
 
     def _play(self, episodes: int, seed: int) -> Iterator[LoggedEpisode]:
@@ -220,5 +220,5 @@ class _Trace:
         )
 
 
-def _arrays(episode: LoggedEpisode) -> Mapping[str, npt.NDArray[Any]]:
+def _arrays(episode: LoggedEpisode) -> dict[str, Any]:
     return {"observations": episode.observations, "actions": episode.actions, **episode.others}

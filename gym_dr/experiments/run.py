@@ -182,7 +182,6 @@ class Run:
     def resume(
         self,
         *,
-        on_nan: str | None = None,
         loggers: Sequence[str] | None = None,
         progress: bool = True,
         callback: TrainingCallback | None = None,
@@ -190,9 +189,7 @@ class Run:
         """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
 
         Args:
-            on_nan: What to do from now on if an update is not finite, "stop" or "skip"; None for no change.
-            loggers: Tools that show the run from now on, with all that it has written so far; empty for none, and
-                None for no change.
+            loggers: Tools that show the run from now on; empty for none, and None for no change.
             progress: Whether to show progress.
             callback: See ``gym_dr.train``.
 
@@ -207,7 +204,7 @@ class Run:
         from gym_dr.experiments.one_run import train_run  # heavy
 
         check_callback(callback)
-        run = _ready(self, on_nan, loggers)
+        run = _ready(self, loggers)
         train_run(*run.parts, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run
 
@@ -297,9 +294,9 @@ class Runs(Sequence[Run]):
                 f"{self.path}: holds no summary of its runs. Continue with: {how_to_resume(self.path)}"
             ) from None
 
-    def resume(self, *, on_nan: str | None = None, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
+    def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
         """Resumes every run; see ``Run.resume``."""
-        runs = [_ready(run, on_nan, loggers) for run in self]
+        runs = [_ready(run, loggers) for run in self]
         folders = [run.folder for run in runs]
         launch(folders, trust=self._trust, display="lines" if progress else "nothing")
         aggregate_runs(folders, self.path)
@@ -370,22 +367,19 @@ def check_callback(callback: Any) -> None:
         raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
 
 
-def _ready(run: Run, on_nan: str | None, loggers: Sequence[str] | None) -> Run:
-    """Prepares a run to be resumed here; what is not None changes its configuration, also in its folder.
+def _ready(run: Run, loggers: Sequence[str] | None) -> Run:
+    """Prepares a run to be resumed here; loggers that are not None change its configuration, also in its folder.
 
     Raises:
         ConfigError: Its device is not available, or a logger's package is missing.
-        UnknownNameError: There is no such ``on_nan`` or logger.
+        UnknownNameError: There is no such logger.
     """
     check_device(run.config.settings.device)
-    changes: dict[str, Any] = {} if on_nan is None else {"on_nan": on_nan}
-    if loggers is not None:
-        check_loggers(loggers)
-        changes["loggers"] = tuple(loggers)
-    if not changes:
+    if loggers is None:
         return run
+    check_loggers(loggers)
     folder, config, algorithm = run.parts
-    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, **changes))
+    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, loggers=tuple(loggers)))
     with folder.locked():
         write_atomically(folder.config, changed.to_json().encode())
     return Run(folder, changed, algorithm)

@@ -22,12 +22,12 @@ from gym_dr.experiments.study_progress import StudyProgress, Training
 from gym_dr.reports.table import Table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
-from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
-from gym_dr.runs.folder import CONFIG, RunFolder, seed_name, written_by_us
-from gym_dr.runs.lock import OWNER, FolderLock
+from gym_dr.runs.folder import CONFIG, RunFolder, seed_name
+from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.plain import check_plain, read_plain
+from gym_dr.runs.plain import read_plain, refuse_links
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.version import check_written_by
 from gym_dr.wording import counted, either, listed, spelled
@@ -45,7 +45,6 @@ MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
 GAP, EFFECTS, SHARES = "gap.csv", "effects.csv", "shares.csv"
 CURVES, GRID, DOTS, PAGE = "learning_curves.png", "grid.png", "effects.png", "report.html"
-FILES = {DOCUMENT, RESULTS, COMPARISONS, GAP, EFFECTS, SHARES, TABLES, TIMES, CURVES, GRID, DOTS, PAGE, OWNER}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -201,7 +200,7 @@ def study(
         Progress("", "bar" if progress else "nothing") as display,
     ):
         _check_folder(folder, plan)  # again: another process may have changed it
-        _clean(folder)
+        remove_unfinished(folder, folder / EVALUATION)
         runs = [
             _StudyRun(variant, seed, RunFolder(folder / RUNS / variant.name / seed_name(seed)))
             for seed in plan.seeds  # all variants with the first seed come first
@@ -213,7 +212,7 @@ def study(
         for run in runs:
             if not run.exists or run.name in edited:
                 form, replaced = run.config.to_json(), run.exists
-                RunFolder.create(run.folder.path, form, overwrite=replaced, command=command).delete_replaced()
+                RunFolder.create(run.folder.path, form, overwrite=replaced, command=command)
             elif run.folder.read_config().get("loggers", []) != list(run.config.settings.loggers):
                 write_atomically(run.folder.config, run.config.to_json().encode())  # all else is the same
         launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
@@ -261,17 +260,10 @@ def _check_links(folder: Path, plan: Study) -> None:
     inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
     runs = [folder / RUNS / name / seed_name(seed) for name, seeds in plan.seeds_of.items() for seed in seeds]
     within = [folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs, evaluation]
-    check_plain(folder, [folder / DOCUMENT, *within, *inside], within)
+    refuse_links([folder / DOCUMENT, *within, *inside])
     for run in runs:
         if (run / CONFIG).exists():
             RunFolder.open(run)  # checks its files
-
-
-def _clean(folder: Path) -> None:
-    """Removes half-written files of a killed process."""
-    for path in [*folder.glob(".*.tmp"), *(folder / EVALUATION).glob(".*.tmp")]:
-        if written_by_us(path, {*FILES, "evaluation.json", "episodes.csv", "worst_cells.csv"}):
-            path.unlink(missing_ok=True)
 
 
 def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[str]:

@@ -128,9 +128,6 @@ def train(
         for folder in folders:
             folder.discard_if_unused()
         raise
-    finally:
-        for folder in folders:
-            folder.delete_replaced()
 
 
 def _tell_updates(config: RunConfig, total_steps: int) -> None:

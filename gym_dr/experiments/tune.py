@@ -28,7 +28,7 @@ from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.plain import check_plain
+from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.wording import counted, either, flag, spelled
 
@@ -137,7 +137,7 @@ def _prepare(folder: Path, plan: Tuning) -> None:
             raise RunFolderError(f"{folder}: already exists and holds no tuning; {choose}.")
         folder.mkdir(parents=True, exist_ok=True)
         runs = [folder / RUNS, *folder.glob(f"{RUNS}/*"), *folder.glob(f"{RUNS}/*/*-*")]
-        check_plain(folder, [path, folder / STORAGE, folder / CLAIMS, *runs], runs)
+        refuse_links([path, folder / STORAGE, folder / CLAIMS, *runs])
     head, decisive = {"format": FORMAT, "version": VERSION}, json.loads(json.dumps(plan.decisive))
     with FileLock(folder / CLAIMS):
         if not path.exists():

@@ -83,19 +83,6 @@ class Estimate:
         return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Round:
-    """Where an estimate stands, to go on from there."""
-
-    number: int
-    u: Array  # (parameters,)
-    errors: Array  # (T, n) of the measured states before the steps
-    sizes: Sizes
-    way: float  # that parameters moved, in deviations
-    root: Array  # (parameters, parameters) of their covariance, where steps are random; zeros before it is known
-    ended: bool = False  # whether it was the last one
-
-
 class Likelihood:
     """Residuals of logged steps under any parameters."""
 
@@ -237,8 +224,7 @@ def estimate(
     *,
     sizes: Sizes | None = None,
     rounds: int = _ROUNDS,
-    begun: Round | None = None,
-    save: Callable[[Round], None] = lambda done: None,
+    progress: Callable[[int, float], None] = lambda number, way: None,
 ) -> Estimate:
     """Finds parameters, states and the sizes of errors.
 
@@ -250,18 +236,12 @@ def estimate(
         start: Where to begin, ``(parameters,)``.
         sizes: Of the errors, if they are known; None to find them.
         rounds: Of Gauss-Newton, at most.
-        begun: A round to go on from; None to begin.
-        save: Gets each round that is done.
+        progress: Gets the number of each round that is done, and how far parameters moved, in deviations.
     """
     motion, replay = likelihood.motion, likelihood.replay
     u, errors, fixed = start.copy(), np.zeros((len(motion), len(motion.coordinates))), sizes is not None
-    first_round = 1
     way = before = np.inf
-    root = np.zeros((len(u), len(u)))
-    if begun is not None:
-        u, errors, sizes, way, first_round = begun.u, begun.errors, begun.sizes, begun.way, begun.number + 1
-        root = begun.root
-    for done in range(min(first_round, rounds), rounds + 1):
+    for done in range(1, rounds + 1):
         states = replay.add(motion.before, -errors)
         first, moved = likelihood.streams_after(states, u)
         mean, spread = replay.add(first, moved.mean(axis=0)), spread_of_streams(moved)
@@ -278,7 +258,7 @@ def estimate(
         before, (u, slopes, way) = way, _move(likelihood, factor, states, offsets, u)
         information = slopes.T @ slopes
         if spread is not None and len(u):
-            if done <= _SCOUTING or not root.any():
+            if done <= _SCOUTING:
                 root = _root(information)
             marginal = _Marginal(likelihood, links, sizes, states, offsets, start, root)
             if done == _SCOUTING:  # least squares does not know how the covariance moves
@@ -289,9 +269,8 @@ def estimate(
             u = 0.5 * (u + start)
         found = likelihood.residuals(u, states, offsets)
         errors = links.errors(found, sizes, factor)[:, 0]
-        ended = done == rounds or (done > 2 and (way < _CONVERGED or max(way, before) < _SETTLED))
-        save(Round(number=done, u=u, errors=errors, sizes=sizes, way=way, root=root, ended=ended))
-        if ended:
+        progress(done, way)
+        if done > 2 and (way < _CONVERGED or max(way, before) < _SETTLED):
             break
     if sizes is None:
         raise ValueError("expected at least one round")

@@ -15,7 +15,7 @@ from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import DETERMINED, UNTOLD
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.wording import counted, either, flag, percent
+from gym_dr.wording import counted, percent
 
 if TYPE_CHECKING:  # heavy
     import pandas as pd
@@ -111,7 +111,7 @@ def _verdict(misfit: Misfit, varies: bool, ended: bool) -> str:
     if misfit.episodes_differ(varies):
         return (
             f"The model is suspicious: parameters differ between episodes (p = {misfit.episodes_p:.1g}). If it "
-            f"does vary, fit with {either(flag('varies'), 'varies=True')}."
+            "does vary, fit with `varies=True`."
         )
     return f"Noise explains the residuals (p = {misfit.p:.2g})."
 

@@ -17,12 +17,10 @@ from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import either, flag
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
 DELAYS = ("action_delay", "obs_delay")
 NOISE = "obs_noise"
-SET, RANDOMIZE = flag("set"), flag("randomize")
 _EDGE = 1e-9  # uniforms stay this far inside (0, 1)
 
 
@@ -78,15 +76,14 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         disturbances = {name: rules[name] for name in rules if name in DISTURBANCES}
         own = resolve(rules.without(disturbances), space)
     if both := [name for name in randomize or () if name in known]:
-        places = f"expected in {either(RANDOMIZE, 'randomize')} or in {either(SET, 'params')}"
-        raise RandomizationError(f"{', '.join(both)}: {places}, got both: a value that is known is not to be found.")
-    if given := [name for name in known if name in DISTURBANCES]:
-        value = known[given[0]]
-        typed = f"{given[0]}={value:g}" if isinstance(value, int | float) else f"{given[0]}={value!r}"
-        how = either(f"{RANDOMIZE} {typed}", f"randomize=dict({typed})")
         raise RandomizationError(
-            f"{given[0]}: expected parameters of the environment in {either(SET, 'params')}. Give a delay or noise "
-            f"that you know as {how}."
+            f"{', '.join(both)}: expected in `randomize` or in `params`, got both: a value that is known is not to be "
+            "found."
+        )
+    if given := [name for name in known if name in DISTURBANCES]:
+        raise RandomizationError(
+            f"{given[0]}: expected parameters of the environment in `params`. Give a delay or noise that you know as "
+            f"`randomize={ {given[0]: known[given[0]]} }`."
         )
     checked = space.check(known)
     constants = {name: rule for name, rule in own.rules if isinstance(rule.distribution, Constant)}
@@ -97,7 +94,7 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         if isinstance(rule.distribution, Bernoulli | Choice | Integer) or space[name].kind != "float":
             raise RandomizationError(
                 f"Parameter {name!r}: expected a range of numbers to find it in, got {rule!r}. A fit finds numbers, "
-                f"not choices: set it with {either(f'{SET} {name}=VALUE', f'params={{{name!r}: value}}')}."
+                f"not choices: set it with `params`."
             )
     switches = {switch for switch in own.switched_on or () if switch not in checked}
     checked |= dict.fromkeys(switches, 1.0)
@@ -112,7 +109,7 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     if not wanted and not delay and noise is None:
         raise RandomizationError(
             "Expected parameters to find, each with the range in which it may be, such as "
-            f"{either(RANDOMIZE + ' gravity=-12:-6', 'randomize=dict(gravity=(-12, -6))')}."
+            "`randomize={'gravity': 'uniform:-12:-6'}`."
         )
     return Prior(
         space=space,

@@ -1,7 +1,7 @@
 """Logs as data sets of Minari (https://minari.farama.org): reads and writes them in its HDF5 format.
 
 A data set is data of a stranger. So it is checked before Minari opens it: nothing in it is imported or made, no link
-leads out of its file, and what it says to hold fits into memory.
+leads out of its file, and it is not too large.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
-from gym_dr.fitting.archives import check_memory, check_new, new_folder
+from gym_dr.fitting.archives import check_new, check_size, new_folder
 from gym_dr.fitting.logs import LoggedEpisode, check_spaces, read_log
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # names that Minari gives
@@ -235,7 +235,7 @@ def _check_plain(path: Path, most: int | None = None) -> None:
 
 
 def _check_file(path: Path, place: str) -> None:
-    """Checks that nothing in an HDF5 file leads out of it, and that what it holds fits into memory."""
+    """Checks that nothing in an HDF5 file leads out of it, and that it is not too large."""
     h5py: Any = importlib.import_module("h5py")
     _check_plain(path)
     seen: set[int] = set()
@@ -261,7 +261,7 @@ def _check_file(path: Path, place: str) -> None:
         return total
 
     with h5py.File(path, "r") as file:
-        check_memory(needed(file, 0), place)
+        check_size(needed(file, 0), place)
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

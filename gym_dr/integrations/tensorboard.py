@@ -9,25 +9,19 @@ from typing import Any
 
 from gym_dr.arrays import Array
 
-EVENTS = "events.out.tfevents.*"
-
 
 class TensorBoardWriter:
-    """Writes event files, anew each time, since the run's own files hold all points."""
-
-    last_step = -1
+    """Writes an event file each time that it is opened; TensorBoard shows all of a folder as one run."""
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
-        """Starts the files; those of an earlier attempt are removed.
+        """Starts a file.
 
         Args:
-            path: The folder for them.
+            path: The folder for it.
             config: Its configuration, shown as a text and, with the results, among the hyperparameters.
         """
         from torch.utils.tensorboard.writer import SummaryWriter  # heavy
 
-        for old in path.glob(EVENTS):
-            old.unlink()
         self._writer = SummaryWriter(str(path))
         self._config = config
         self._writer.add_text("configuration", f"```json\n{json.dumps(config, indent=2)}\n```", 0)

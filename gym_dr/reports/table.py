@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-_NUMBER = re.compile(
-    r"[-+]?(\d|inf)|-?$"
-)  # how cells of a right-aligned column begin; "-" and empty cells have no number
+# each cell of a column that is aligned on the right
+_NUMBER = re.compile(r"(?:[-+]?(?:\d[\d,.e+-]*|inf)(?: ?%)?(?: \(.*\))?|-?)$")
 
 
 class Cell(NamedTuple):

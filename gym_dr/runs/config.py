@@ -21,7 +21,6 @@ from gym_dr.wording import spelled
 from gym_dr.wrappers.past import MAX_STACKED, Past
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
-ON_NAN = ("stop", "skip")
 MAX_ENVS = 1_000_000
 
 
@@ -44,7 +43,6 @@ class RunSettings:
         100, "updates between checkpoints; each checkpoint drops unfinished episodes and re-draws all parameters"
     )
     eval_episodes: int = option(100, "episodes in each evaluation after training; 0 for none")
-    on_nan: str = option("stop", "what to do if a loss or an observation is not finite", ON_NAN)
     device: str = option("cpu", "device of the networks: cpu or cuda")
     reserved_seeds: tuple[int, ...] = option(
         (), "seeds on which options were tuned; runs with these seeds must not be reported"

@@ -50,6 +50,13 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
 
 
+def remove_unfinished(*folders: Path) -> None:
+    """Removes what killed processes have half written into folders."""
+    for folder in folders:
+        for path in folder.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+
 def sync_folder(path: Path) -> None:
     """Flushes the names in a folder to the disk."""
     if os.name == "nt":

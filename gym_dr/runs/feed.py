@@ -1,10 +1,11 @@
-"""What a run gives its loggers, while it trains or from its files: the same points either way."""
+"""What a run gives its loggers while it trains."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,17 @@ import numpy as np
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.loggers import Loggers
-from gym_dr.runs.metrics import reading
-from gym_dr.wording import how_to_resume
+from gym_dr.runs.metrics import first_and_last
 
-Written = Mapping[str, Any]  # a row of a file: as texts, or as it is written
+Written = Mapping[str, Any]  # a row of a file, as it is written
 
 
 class LoggerFeed:
     """Turns rows of a run's files into points of its loggers.
 
     The step is that of the metrics. Numbers of an update and of the sampler are scalars; the draws of the episodes
-    between two checkpoints make a histogram of each parameter. An update that was skipped makes no point of its own.
+    between two checkpoints make a histogram of each parameter. A run that resumes repeats the points after its newest
+    checkpoint.
     """
 
     def __init__(self, folder: RunFolder, config: RunConfig, *, required: bool) -> None:
@@ -31,42 +32,19 @@ class LoggerFeed:
         self._loggers: Loggers | None = None
         self._drawn: dict[str, list[float]] = defaultdict(list)  # parameter -> draws since the last histogram
         self._learned: dict[str, float] = {}  # of the sampler, since the last point
-        self._step = -1  # of the last point
+        self._step = 0  # of the last point
 
     def open(self) -> None:
-        """Opens the run's loggers and gives them what its files hold.
+        """Opens the run's loggers.
 
         Raises:
             PluginError: One cannot be opened, and is required.
-            RunFolderError: A file is damaged.
+            RunFolderError: The metrics so far are damaged.
         """
-        names = self._config.settings.loggers
-        if not names:
-            return
-        later = f" For what it lacks, once it works: {how_to_resume(self._folder.path)}"
-        shown = self._config.to_dict()
-        self._loggers = Loggers(names, self._folder.loggers, shown, required=self._required, later=later)
-        updates = self._replay()
-        if updates % self._config.settings.checkpoint_every:  # a callback ended the run, whose episodes are others now
-            self._loggers.leave_out_beyond(self._step)
-
-    def _replay(self) -> int:
-        """Writes what the files hold; returns how many updates that are."""
-        before: dict[int, list[Any]] = defaultdict(list)  # update -> what precedes its row of metrics
-        names = list(self._config.randomization or ())
-        with reading(self._folder.draws) as reader:
-            for row in reader:
-                before[int(row["update"])].append((self.episode, {name: float(row[name]) for name in names}))
-        with reading(self._folder.sampler) as reader:
-            for row in reader:
-                before[int(row["update"])].append((self.sampler, _numbers(row, ())))
-        with reading(self._folder.metrics) as reader:
-            rows = list(reader)
-            for place, row in enumerate(rows, 1):
-                for take, other in before.pop(int(row["update"]), ()):
-                    take(other)
-                self.update(row, saved=place == len(rows))  # what a run that goes on has not saved is cut off
-        return len(rows)
+        if names := self._config.settings.loggers:
+            if ends := first_and_last(self._folder.metrics):
+                self._step = int(ends[1]["steps"])
+            self._loggers = Loggers(names, self._folder.loggers, self._config.to_dict(), required=self._required)
 
     def episode(self, row: Written) -> None:
         """Takes a row of ``draws.csv``."""
@@ -85,9 +63,9 @@ class LoggerFeed:
             row: The row.
             saved: Whether a checkpoint follows, wherever one is due or not.
         """
-        if not self._loggers or int(row["steps"]) <= self._step:  # a skipped update makes no steps
+        if not self._loggers:
             return
-        self._step, updates = int(row["steps"]), int(row["update"]) + 1
+        self._step, updates = row["steps"], row["update"] + 1
         scalars = {f"training/{name}": value for name, value in _numbers(row, ("update", "steps")).items()}
         histograms = {}
         if saved or updates % self._config.settings.checkpoint_every == 0 or updates == self._config.options.updates:
@@ -100,7 +78,7 @@ class LoggerFeed:
         """Takes what an evaluation of the run found: set and statistic -> value."""
         if self._loggers:
             values = {f"evaluation/{cells}/{name}": value for (cells, name), value in statistics.items()}
-            self._loggers.results(max(self._step, 0), values)
+            self._loggers.results(self._step, values)
 
     def close(self) -> None:
         """Closes the loggers."""
@@ -118,9 +96,4 @@ def show_results(folder: RunFolder, config: RunConfig, statistics: Mapping[tuple
 
 def _numbers(row: Written, skip: Collection[str]) -> dict[str, float]:
     """The columns of a row that hold numbers."""
-    found = {}
-    for name, value in row.items():
-        if name not in skip:
-            with contextlib.suppress(ValueError, TypeError):
-                found[name] = float(value)
-    return found
+    return {name: float(value) for name, value in row.items() if isinstance(value, Real) and name not in skip}

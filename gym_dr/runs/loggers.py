@@ -1,7 +1,7 @@
 """Loggers: tools that people watch their trainings with, such as TensorBoard.
 
-A run's files hold everything that it logs, and a logger only shows it. So a logger that is opened again, because the
-run goes on or the logger was added later, gets what it lacks from the files.
+A run's files hold everything that it logs, and a logger only shows it, from when it is opened. One that is opened
+again, because the run goes on, gets the points after the newest checkpoint a second time, with the same values.
 """
 
 from __future__ import annotations
@@ -19,18 +19,13 @@ from typing import Any, Protocol
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, PluginError, PluginWarning
 from gym_dr.registry import Registry, load_object
-from gym_dr.wording import spelled
 
 
 class LogWriter(Protocol):
     """What a logger opens for one run, or for one fit."""
 
-    @property
-    def last_step(self) -> int:
-        """The step up to which it has what ``write`` gives, asked once when it is opened; -1 if it has nothing."""
-
     def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
-        """Takes what is known at a step, each step once.
+        """Takes what is known at a step.
 
         Args:
             step: Environment steps of the run so far; rounds of a fit. Larger than in the call before.
@@ -77,14 +72,14 @@ def check_loggers(names: Any) -> None:
         ConfigError: They are no list of distinct names, or a logger's package is missing.
     """
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"{spelled(FIELD)}: expected a list of names, such as ['tensorboard'], got {names!r}.")
+        raise ConfigError(f"`{FIELD}`: expected a list of names, such as ['tensorboard'], got {names!r}.")
     if len(set(names)) != len(names):
-        raise ConfigError(f"{spelled(FIELD)}: expected distinct names, got {', '.join(names)}.")
+        raise ConfigError(f"`{FIELD}`: expected distinct names, got {', '.join(names)}.")
     for name in names:
         logger = LOGGERS.get(name)
         if logger.module and not _is_installed(logger.module):
             install = logger.install or f"pip install {logger.module}"
-            raise ConfigError(f"{spelled(FIELD, (name,))} needs {logger.module}: {install}")
+            raise ConfigError(f"`{FIELD}={(name,)!r}` needs {logger.module}: {install}")
 
 
 def _is_installed(module: str) -> bool:
@@ -96,9 +91,7 @@ def _is_installed(module: str) -> bool:
 class Loggers:
     """Writers of several loggers. One that fails is left out: no training should end for want of a dashboard."""
 
-    def __init__(
-        self, names: Sequence[str], path: Path, config: Mapping[str, Any], *, required: bool, later: str = ""
-    ) -> None:
+    def __init__(self, names: Sequence[str], path: Path, config: Mapping[str, Any], *, required: bool) -> None:
         """Opens a writer for each name.
 
         Args:
@@ -106,19 +99,16 @@ class Loggers:
             path: A folder in which each of them gets one of its own; they are created.
             config: What is shown.
             required: Whether each must open; if not, one that cannot is left out too.
-            later: Ends the warning about one that is left out: how to give it what it misses.
 
         Raises:
             PluginError: One cannot be opened, and is required.
         """
-        self._writers: dict[str, tuple[LogWriter, int]] = {}  # and the step up to which it has everything
-        self._later = later
+        self._writers: dict[str, LogWriter] = {}
         for name in names:
             try:
                 make, own = load_object(LOGGERS.get(name).open), path.resolve() / name
                 own.mkdir(parents=True, exist_ok=True)
-                writer: LogWriter = make(own, config)
-                self._writers[name] = writer, writer.last_step
+                self._writers[name] = make(own, config)
             except Exception as error:  # a service may raise anything
                 with contextlib.suppress(OSError):  # it has files
                     (path / name).rmdir()
@@ -131,36 +121,30 @@ class Loggers:
         return bool(self._writers)
 
     def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
-        """Writes finite numbers and samples where the step is new; see ``LogWriter.write``."""
+        """Writes finite numbers and samples; see ``LogWriter.write``."""
         finite = {name: float(value) for name, value in scalars.items() if math.isfinite(value)}
-        self._each(lambda writer, last: writer.write(step, finite, histograms) if step > last else None)
+        self._each(lambda writer: writer.write(step, finite, histograms))
 
     def results(self, step: int, values: Mapping[str, float]) -> None:
         """Writes what came out; see ``LogWriter.results``."""
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
-        self._each(lambda writer, _: writer.results(step, finite))
-
-    def leave_out_beyond(self, step: int) -> None:
-        """Leaves out loggers that have points beyond a step, after which the run's will be other ones."""
-        for name, (_, last) in list(self._writers.items()):
-            if last > step:
-                self._leave_out(name, f"has points up to step {last:,}, and the run goes on otherwise from {step:,}.")
+        self._each(lambda writer: writer.results(step, finite))
 
     def close(self) -> None:
         """Closes all writers."""
-        self._each(lambda writer, _: writer.close())
+        self._each(lambda writer: writer.close())
         self._writers.clear()
 
-    def _each(self, call: Callable[[LogWriter, int], None]) -> None:
-        for name, (writer, last_step) in list(self._writers.items()):
+    def _each(self, call: Callable[[LogWriter], None]) -> None:
+        for name, writer in list(self._writers.items()):
             try:
-                call(writer, last_step)
+                call(writer)
             except Exception as error:  # a service may raise anything
                 self._leave_out(name, f"failed: {_described(error)}")
 
     def _leave_out(self, name: str, why: str) -> None:
         self._writers.pop(name, None)
-        warnings.warn(f"Logger {name!r} {why} It gets nothing more.{self._later}", PluginWarning, stacklevel=5)
+        warnings.warn(f"Logger {name!r} {why} It is disabled for the rest of the run.", PluginWarning, stacklevel=5)
 
 
 def _described(error: Exception) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,10 +13,6 @@ import numpy as np
 from gym_dr.errors import (
     CheckpointError,
     ConfigError,
-    InvalidActionError,
-    NotFiniteError,
-    SkippedUpdateWarning,
-    TrainingError,
     located,
 )
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
@@ -36,7 +30,7 @@ from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import TrainedNetworks, seed_for
-from gym_dr.wording import how_to_resume, spelled
+from gym_dr.wording import spelled
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
@@ -45,8 +39,7 @@ from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import with_params
 
 WINDOW = 100  # episodes in the running means of return and length
-MAX_SKIPS = 10  # consecutive updates that may be skipped
-RESTART_INDEX = 2**32  # first seed index after a skipped update; segments use the indices below
+RESTART_INDEX = 2**32  # first seed index within segments, which use the indices below
 
 UpdateCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 TrainingCallback = Callable[[dict[str, float]], bool | None]  # row of metrics -> True to end the run
@@ -91,7 +84,6 @@ class RunSession:
         self.envs: RecordEpisodes | None = None
         self._resample: Callable[[], None] | None = None  # set if the unit of re-draws is updates, not steps
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
-        self._skipped, self._skipped_in_row = 0, 0  # updates
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._adapted: AdaptParams | None = None  # the environments, if their sampler is adaptive
         self._sampler_state: Mapping[str, Any] | None = None  # of that sampler in the checkpoint to resume from
@@ -157,36 +149,11 @@ class RunSession:
         if within == 0:
             return seed_for(self.seed, stream=0, index=segment)
         # a callback may have ended the run within a segment
-        restarts = self._skipped_in_row or update == self.first_update
-        return seed_for(self.seed, stream=0, index=RESTART_INDEX + update) if restarts else None
-
-    @contextlib.contextmanager
-    def guard_update(self, update: int) -> Iterator[None]:
-        """See ``Session.guard_update``.
-
-        Raises:
-            TrainingError: The update failed and must not be skipped, or too many in a row were skipped.
-        """
-        try:
-            yield
-            self._skipped_in_row = 0
-        except (TrainingError, InvalidActionError) as error:
-            cause = f"Update {update}: {error}"
-            if not isinstance(error, NotFiniteError):
-                raise TrainingError(f"{cause} {self._last_good()}") from error
-            if self.config.settings.on_nan == "stop":
-                hint = f"To skip such updates: {how_to_resume(self.folder.path, on_nan='skip')}"
-                raise TrainingError(f"{cause} {self._last_good()} {hint}") from error
-            self._skipped, self._skipped_in_row = self._skipped + 1, self._skipped_in_row + 1
-            if self._skipped_in_row > MAX_SKIPS:
-                raise TrainingError(
-                    f"{cause} The {MAX_SKIPS} updates before it were skipped. {self._last_good()}"
-                ) from error
-            warnings.warn(f"{cause} Skipped the update.", SkippedUpdateWarning, stacklevel=3)
+        return seed_for(self.seed, stream=0, index=RESTART_INDEX + update) if update == self.first_update else None
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
-        self.folder.check_lock()
+        self.folder.check_there()
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
         returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())
@@ -196,7 +163,6 @@ class RunSession:
             "episodes": self._episodes,
             "return_mean": float(np.mean(returns)) if returns else float("nan"),
             "length_mean": float(np.mean(lengths)) if lengths else float("nan"),
-            "skipped": self._skipped,
             **metrics,
             "seconds": round(self._seconds, 3),
         }
@@ -237,18 +203,18 @@ class RunSession:
         for log in (self._metrics, self._draws, self._learned):
             log.close()
 
-    def _last_good(self) -> str:
+    def last_good(self) -> str:
+        """What an error can tell about the newest checkpoint."""
         paths = checkpoint_paths(self.folder)
         return f"The last good checkpoint is {paths[-1]}." if paths else "There is no checkpoint yet."
 
     def _save(self, updates: int, state: Mapping[str, Any]) -> None:
         for name in _not_finite(state):
-            raise TrainingError(f"Update {updates - 1}: the algorithm's {name} is not finite. {self._last_good()}")
+            raise CheckpointError(f"Update {updates - 1}: the algorithm's {name} is not finite. {self.last_good()}")
         session: dict[str, Any] = {
             "steps": self._steps,
             "episodes": self._episodes,
             "seconds": self._seconds,
-            "skipped": [self._skipped, self._skipped_in_row],
             "window": [[episode_return, length] for episode_return, length in self._window],
         }
         if self._adapted is not None:
@@ -275,9 +241,7 @@ class RunSession:
 
     def _read(self, path: Path) -> None:
         checkpoint = load_checkpoint(path)
-        # on_nan may change, since it does not affect updates that succeeded
-        changed = differences({**checkpoint["config"], "on_nan": self.config.settings.on_nan}, self.config)
-        if changed:
+        if changed := differences(checkpoint["config"], self.config):
             raise CheckpointError(
                 f"{path}: has another configuration than {self.folder.config}: {', '.join(changed)}. "
                 "Change it back, or train a new run."
@@ -287,7 +251,6 @@ class RunSession:
             self.restored, self.first_update = checkpoint["state"], int(checkpoint["update"])
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
-            self._skipped, self._skipped_in_row = map(int, session["skipped"])
             self._sampler_state = session["sampler"] if self.config.settings.sampler != UNIFORM else None
             self._window.extend((float(r), int(n)) for r, n in session["window"])
             if not 0 <= self.first_update <= self.config.options.updates:

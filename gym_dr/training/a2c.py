@@ -23,7 +23,6 @@ from gym_dr.training.losses import policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
-from gym_dr.training.update import PREDICTION, training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
 _OPTIMIZERS: dict[str, Any] = {
@@ -40,19 +39,19 @@ def train(session: Session, config: A2CConfig) -> None:
     collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.visible)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses_of(config)) as row:
-            seed = session.segment_seed(update)
-            if seed is not None:
-                collector.reset(seed)
-            rollout = agent.recall(collector.collect(agent.behavior))
-            values = agent.values_of(rollout)
-            advantages = advantages_of(
-                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-            )
-            batch = agent.batch_of(rollout, values, advantages)
-            losses = learn(agent, batch, config) if len(batch) else {}
-            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
-            row.update(losses, steps=int(rollout.valid.sum()))
+        seed = session.segment_seed(update)
+        if seed is not None:
+            collector.reset(seed)
+        rollout = agent.recall(collector.collect(agent.behavior))
+        values = agent.values_of(rollout)
+        advantages = advantages_of(
+            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+        )
+        batch = agent.batch_of(rollout, values, advantages)
+        losses = learn(agent, batch, config)
+        agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
+        session.log(update, steps=int(rollout.valid.sum()), **losses)
+        session.save(update, agent.state)
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, device: str) -> ActorCritic:
@@ -80,7 +79,7 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, dev
 
 
 def learn(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> dict[str, float]:
-    """Learns from a rollout's steps once; returns the means of ``losses_of`` over minibatches.
+    """Learns from a rollout's steps once; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
@@ -98,13 +97,7 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> di
         # the networks share no weights
         agent.gradient_step(actor_loss + critic_loss + agent.prediction_coef * prediction_loss)
         losses.append([loss.item() for loss in (actor_loss, critic_loss, entropy, prediction_loss)])
-    names = losses_of(config)  # the loss of a prediction comes last
-    return {name: sum(each) / len(each) for name, each in zip(names, zip(*losses, strict=True), strict=False)}
-
-
-def losses_of(config: A2CConfig) -> tuple[str, ...]:
-    """The metrics' columns: one more if the memory predicts the draw."""
-    return (*LOSSES, PREDICTION) if config.predict_draw else LOSSES
+    return agent.means(LOSSES, losses)
 
 
 def load_policy(

@@ -247,6 +247,12 @@ class ActorCritic:
         loss: Tensor = (self.predictor(part.memories) - part.draws).pow(2).mean()
         return loss
 
+    def means(self, names: Sequence[str], losses: Sequence[Sequence[float]]) -> dict[str, float]:
+        """Means over minibatches by name; the loss of a prediction, which comes last, only if there is one."""
+        if self.predictor is not None:
+            names = (*names, "prediction_loss")
+        return {name: sum(each) / len(each) for name, each in zip(names, zip(*losses, strict=True), strict=False)}
+
     def state(self) -> dict[str, Any]:
         """Everything needed to continue training, as tensors."""
         moments = {} if self.reward_moments is None else {"reward_moments": self.reward_moments.state_dict()}

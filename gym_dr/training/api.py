@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,6 +43,9 @@ class Session(Protocol):
     Training is divided into segments of ``checkpoint_every`` updates. The environments are reset with the segment's
     own seed at its start, and a checkpoint is saved at its end. A killed run resumes from the last checkpoint, with the
     same seeds, and so reaches the same result as an uninterrupted one.
+
+    Numbers that are not finite end the run: the environments of ``make_envs`` check observations and rewards, and the
+    algorithm raises ``NotFiniteError`` for a loss or gradient.
     """
 
     seed: int  # of the run; derive every random number from it
@@ -70,15 +72,6 @@ class Session(Protocol):
 
     def segment_seed(self, update: int) -> int | None:
         """The seed to reset the environments with before this update; None to continue without a reset."""
-        ...
-
-    def guard_update(self, update: int) -> AbstractContextManager[None]:
-        """Guards an update, all but ``log`` and ``save``, against numbers that are not finite.
-
-        They stop the run or, with ``on_nan="skip"``, end the block. The algorithm raises ``NotFiniteError`` for a loss
-        or gradient before it changes anything; the environments of ``make_envs`` check observations and rewards. After
-        a skipped update, ``segment_seed`` gives the next one a seed to reset with.
-        """
         ...
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:

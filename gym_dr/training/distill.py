@@ -31,7 +31,6 @@ from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import value_loss
 from gym_dr.training.networks import Actor, make_actor, observation_size
 from gym_dr.training.rollout import Rollout, RolloutCollector
-from gym_dr.training.update import PREDICTION, training_update
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import DisturbVector
 from gym_dr.wrappers.disturbed_space import undisturbed
@@ -51,21 +50,21 @@ def train(session: Session, config: DistillConfig) -> None:
     collector = RolloutCollector(envs, config.rollout_steps, session.device, visible)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses_of(config)) as row:
-            seed = session.segment_seed(update)
-            if seed is not None:
-                collector.reset(seed)
-            rollout = teacher.label(collector.collect(agent.behavior), len(agent.visible))
-            rollout = agent.recall(rollout)
-            agent.observe_rewards(rollout, fresh=seed is not None)
-            values = agent.values_of(rollout)
-            advantages = advantages_of(
-                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-            )
-            batch = agent.batch_of(rollout, values, advantages)
-            losses = learn(agent, batch, config) if len(batch) else {}
-            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
-            row.update(losses, steps=int(rollout.valid.sum()))
+        seed = session.segment_seed(update)
+        if seed is not None:
+            collector.reset(seed)
+        rollout = teacher.label(collector.collect(agent.behavior), len(agent.visible))
+        rollout = agent.recall(rollout)
+        agent.observe_rewards(rollout, fresh=seed is not None)
+        values = agent.values_of(rollout)
+        advantages = advantages_of(
+            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+        )
+        batch = agent.batch_of(rollout, values, advantages)
+        losses = learn(agent, batch, config)
+        agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
+        session.log(update, steps=int(rollout.valid.sum()), **losses)
+        session.save(update, agent.state)
 
 
 class Teacher:
@@ -123,7 +122,7 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: DistillConfig, seed: int,
 
 
 def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -> dict[str, float]:
-    """Imitates the labels of a rollout's steps for several epochs; returns the means of ``losses_of`` over minibatches.
+    """Imitates the labels of a rollout's steps for several epochs; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
@@ -133,13 +132,7 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -
     with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
         for _ in range(config.epochs):
             found += epoch(minibatches(len(batch), config.minibatches, agent.generator))
-    imitation, critic, entropy, *_, prediction = (sum(each) / len(each) for each in zip(*found, strict=True))
-    return dict(zip(losses_of(config), (imitation, critic, entropy, prediction), strict=False))
-
-
-def losses_of(config: DistillConfig) -> tuple[str, ...]:
-    """The metrics' columns: one more if the memory predicts the draw."""
-    return (*LOSSES, PREDICTION) if config.predict_draw else LOSSES
+    return agent.means(LOSSES, [(*losses[:3], losses[-1]) for losses in found])  # compiled epochs have more
 
 
 @contextlib.contextmanager

@@ -29,7 +29,6 @@ from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.rollout import RolloutCollector
-from gym_dr.training.update import PREDICTION, training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
 
@@ -42,20 +41,20 @@ def train(session: Session, config: PPOConfig) -> None:
     collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.visible)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses_of(config)) as row:
-            seed = session.segment_seed(update)
-            if seed is not None:
-                collector.reset(seed)
-            rollout = agent.recall(collector.collect(agent.behavior))
-            agent.observe_rewards(rollout, fresh=seed is not None)
-            values = agent.values_of(rollout)
-            advantages = advantages_of(
-                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-            )
-            batch = agent.batch_of(rollout, values, advantages)
-            losses = learn(agent, batch, config) if len(batch) else {}
-            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
-            row.update(losses, steps=int(rollout.valid.sum()))
+        seed = session.segment_seed(update)
+        if seed is not None:
+            collector.reset(seed)
+        rollout = agent.recall(collector.collect(agent.behavior))
+        agent.observe_rewards(rollout, fresh=seed is not None)
+        values = agent.values_of(rollout)
+        advantages = advantages_of(
+            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+        )
+        batch = agent.batch_of(rollout, values, advantages)
+        losses = learn(agent, batch, config)
+        agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
+        session.log(update, steps=int(rollout.valid.sum()), **losses)
+        session.save(update, agent.state)
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, device: str) -> ActorCritic:
@@ -67,7 +66,7 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
 
 
 def learn(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig) -> dict[str, float]:
-    """Learns from a rollout's steps for several epochs; returns the means of ``losses_of`` over minibatches.
+    """Learns from a rollout's steps for several epochs; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
@@ -80,13 +79,7 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig) -> di
             found += losses
             if 0.0 < config.target_kl < sum(each[LOSSES.index("approx_kl")] for each in losses) / len(losses):
                 break
-    names = losses_of(config)  # the loss of a prediction comes last
-    return {name: sum(each) / len(each) for name, each in zip(names, zip(*found, strict=True), strict=False)}
-
-
-def losses_of(config: PPOConfig) -> tuple[str, ...]:
-    """The metrics' columns: one more if the memory predicts the draw."""
-    return (*LOSSES, PREDICTION) if config.predict_draw else LOSSES
+    return agent.means(LOSSES, found)
 
 
 @contextlib.contextmanager
@@ -96,7 +89,7 @@ def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig
 
 
 def _step(agent: ActorCritic, part: Batch, config: PPOConfig) -> tuple[float, ...]:
-    """Takes one gradient step on a minibatch; returns ``losses_of`` from before it."""
+    """Takes one gradient step on a minibatch; returns ``LOSSES`` and that of a prediction, from before it."""
     advantages = normalize(part.advantages) if config.normalize_advantages else part.advantages  # core 7
     log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
     log_ratios, entropy = log_probs - part.log_probs, entropies.mean()

@@ -23,7 +23,6 @@ from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
-from gym_dr.training.update import training_update
 
 _MAX_HORIZON = 1000.0  # steps; gamma may be 1
 
@@ -36,10 +35,11 @@ def train(session: Session, config: ReinforceConfig) -> None:
         agent.load_state(session.restored)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses_of(config)) as row:
-            seed = session.segment_seed(update)
-            episodes = collect_episodes(envs, agent.behavior, config.episodes_per_env, seed, session.device)
-            row.update(learn(agent, episodes, config), steps=int(episodes.valid.sum()))
+        seed = session.segment_seed(update)
+        episodes = collect_episodes(envs, agent.behavior, config.episodes_per_env, seed, session.device)
+        losses = learn(agent, episodes, config)
+        session.log(update, steps=int(episodes.valid.sum()), **losses)
+        session.save(update, agent.state)
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> ActorCritic:
@@ -60,7 +60,7 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: in
 
 
 def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dict[str, float]:
-    """Takes one gradient step with each network; returns the metrics named by ``losses_of``.
+    """Takes one gradient step with each network; returns the losses, without a learned baseline none of a critic.
 
     Raises:
         NotFiniteError: The loss or its gradient is not finite; the networks are unchanged.
@@ -90,13 +90,8 @@ def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dic
     policy_loss = policy_gradient_loss(log_probs, weights, episodes=int((ends & episodes.valid).sum()))
     actor_loss, critic_loss = policy_loss - agent.entropy_coef * entropy, value_loss(values, returns)
     agent.gradient_step(actor_loss + critic_loss if learned else actor_loss)  # the networks share no weights
-    found = {"actor_loss": actor_loss, "entropy": entropy, "critic_loss": critic_loss}
-    return {name: found[name].item() for name in losses_of(config)}
-
-
-def losses_of(config: ReinforceConfig) -> tuple[str, ...]:
-    """The metrics' columns; without a learned baseline there is no critic."""
-    return ("actor_loss", "entropy", "critic_loss") if config.baseline == "learned" else ("actor_loss", "entropy")
+    critic = {"critic_loss": critic_loss.item()} if learned else {}
+    return {"actor_loss": actor_loss.item(), "entropy": entropy.item(), **critic}
 
 
 def load_policy(

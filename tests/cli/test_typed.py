@@ -17,7 +17,7 @@ from gym_dr.cli.typed import as_typed
         ("add `trust=['a', 'b c']`", "add --trust a --trust 'b c'"),
         ("add `hidden_sizes=(8, 4)`", "add --hidden-sizes 8,4"),
         ("add `ignored_sensors=()`", "add --ignored-sensors ''"),
-        ("add `on_nan='skip'`", "add --on-nan skip"),
+        ("add `memory='gru'`", "add --memory gru"),
         ("add `seed=3`", "add --seed 3"),
         ("add `randomize={'gravity': '-12:-6'}`", "add --randomize gravity=-12:-6"),
         ("add `context_params=NAME`", "add --context-params NAME"),

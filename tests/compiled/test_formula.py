@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import namedtuple
 from enum import IntEnum
 from types import ModuleType
@@ -165,6 +166,22 @@ def test_a_description_follows_modules_in_modules_compiled_helpers_and_their_opt
 def test_a_description_ends_where_functions_call_each_other() -> None:
     source = "def f(x): return g(x)\ndef g(x): return f(x)"
     assert described_of(source) == described_of(source)
+
+
+def test_what_is_in_other_packages_is_described_alike_in_every_process() -> None:
+    source = "def f(x): return operator.add(x, math.sin(x))"
+    assert described_of(source, math=math, operator=operator) == described_of(source, math=math, operator=operator)
+    assert described_of("def f(x): return g(x)", g=operator.add) != described_of(
+        "def f(x): return g(x)", g=operator.sub
+    )
+
+
+def test_a_function_may_call_itself() -> None:
+    assert call(compile_formula(factorial), 5.0) == 120.0
+
+
+def factorial(x: float) -> float:
+    return 1.0 if x < 2.0 else x * factorial(x - 1.0)
 
 
 def test_a_class_stays_as_it_is() -> None:

@@ -229,7 +229,7 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     }
 
 
-@pytest.mark.parametrize("name", ["write_document", "write_episodes"])
+@pytest.mark.parametrize("name", ["evaluate.write_document", "episodes.write_episodes"])
 def test_an_evaluation_killed_before_its_first_files_were_written_goes_on(
     name: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +237,7 @@ def test_an_evaluation_killed_before_its_first_files_were_written_goes_on(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"gym_dr.evaluation.evaluate.{name}", stop)
+        patch.setattr(f"gym_dr.evaluation.{name}", stop)
         with pytest.raises(StopError):
             play([runs / "one"], tmp_path / "out", GRID)
     assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8

@@ -53,13 +53,10 @@ REFUSED: dict[str, tuple[dict[str, Any], type[GymDrError], str]] = {
     "nothing to find": ({"randomize": {}}, RandomizationError, "Expected parameters to find"),
     "a bad prior": ({"randomize": {"length": (0.6, 0.4)}}, RandomizationError, "length"),
     "an unknown method": ({"method": "particle"}, UnknownNameError, "Did you mean 'particles'"),
-    "no share": ({"held_out": None}, ConfigError, "held_out: expected"),
-    "no margin": ({"margin": "wide"}, ConfigError, "margin: expected"),
     "no priors": ({"randomize": 5}, RandomizationError, "xpected a mapping"),
-    "no path": ({"output": 5}, ConfigError, "output: expected"),
-    "a share": ({"held_out": 0.9}, ConfigError, "held_out: expected a share of the episodes from 0 to 0.5, got 0.9."),
-    "a margin": ({"margin": 0.5}, ConfigError, "margin: expected a factor from 1 to 100, got 0.5."),
-    "a seed": ({"seed": -1}, ConfigError, "seed: expected a whole number of at least 0, got -1."),
+    "a share": ({"held_out": 0.9}, ConfigError, "`held_out`: expected a number from 0 to 0.5, got 0.9."),
+    "no margin": ({"margin": "wide"}, ConfigError, "`margin`: expected a number from 1 to 100, got 'wide'."),
+    "a seed": ({"seed": -1}, ConfigError, "`seed`: expected a whole number of at least 0, got -1."),
     "no log": ({"log": []}, LogError, "Expected a log of at least one episode"),
 }
 

@@ -184,7 +184,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_resumes_to_the_same_resul
 
     with monkeypatch.context() as patch:
         patch.setattr(RunSession, "save", interrupted)
-        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*load_run") as caught:
+        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*gymdr resume") as caught:
             gym_dr.train("a2c", run_dir=tmp_path / "cut", checkpoint_every=1, **TINY)
     assert isinstance(caught.value, KeyboardInterrupt)
     again = gym_dr.load_run(tmp_path / "cut").resume(progress=False)
@@ -308,15 +308,6 @@ def test_an_algorithm_without_a_deterministic_policy_says_so(run: Run) -> None:
     assert own.policy()(np.zeros(8)) == 0
     with pytest.raises(ConfigError, match="algorithm 'a2c' has no deterministic policy: its load_policy takes no"):
         own.policy(deterministic=True)
-
-
-def test_what_to_do_about_failed_updates_is_changed_when_a_run_goes_on(tmp_path: Path) -> None:
-    gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
-    loaded = gym_dr.load_run(tmp_path / "run")
-    with pytest.raises(UnknownNameError, match="Did you mean 'skip'"):
-        loaded.resume(on_nan="skipp", progress=False)
-    assert loaded.resume(on_nan="skip", progress=False).config.settings.on_nan == "skip"
-    assert json.loads((tmp_path / "run/config.json").read_text())["on_nan"] == "skip"
 
 
 def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:

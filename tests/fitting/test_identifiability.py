@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gym_dr.experiments.fit_problem import FitProblem, open_problem
+from gym_dr.experiments.fit import open_problem
 from gym_dr.fitting.estimate import Likelihood
 from gym_dr.fitting.identifiability import _where, combinations, silent, told
 from gym_dr.fitting.motion import read_motion
+from gym_dr.fitting.problem import FitProblem
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
 from gym_dr.fitting.simulator import Simulator
 from gym_dr.randomization.distributions import Uniform

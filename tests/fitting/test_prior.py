@@ -36,7 +36,7 @@ def prior(known: Any = None, **asked: Any) -> Prior:
 
 def test_a_parameter_is_either_to_be_found_or_known() -> None:
     asked = {"length": (0.4, 0.6), "gravity": (-12.0, -8.0)}
-    with pytest.raises(RandomizationError, match=r"length: expected in randomize or in params, got both"):
+    with pytest.raises(RandomizationError, match=r"length: expected in `randomize` or in `params`, got both"):
         make_prior(SPACE, asked, None, {"length": 0.5})
     assert make_prior(SPACE, None, asked, {"length": 0.5}).names == ("gravity",)  # a preset has them all
 
@@ -77,7 +77,7 @@ def test_unknown_parameters_are_refused_with_a_proposal(asked: Any, known: Any) 
 
 
 def test_a_delay_that_is_known_is_a_constant_prior() -> None:
-    with pytest.raises(RandomizationError, match=r"that you know as randomize=dict\(action_delay=1\)\."):
+    with pytest.raises(RandomizationError, match=r"that you know as `randomize=\{'action_delay': 1\}`\."):
         prior({"action_delay": 1}, length=(0.4, 0.6))
     assert prior(action_delay=1).delays == (1,)
 
@@ -88,7 +88,7 @@ def test_known_values_beyond_the_bounds_are_refused() -> None:
 
 
 def test_the_refusal_says_how_to_set_a_choice() -> None:
-    with pytest.raises(RandomizationError, match=r"not choices: set it with params=\{'windy': value\}"):
+    with pytest.raises(RandomizationError, match=r"not choices: set it with `params`\."):
         prior(windy=Bernoulli(0.5))
 
 

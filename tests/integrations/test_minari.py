@@ -209,7 +209,7 @@ def test_nothing_leads_out_of_the_file_and_all_fits_into_memory(tmp_path: Path) 
     assert "'x': expected data, got a link" in changed(soft)
     assert "'x': expected it once, got it under two names" in changed(cycle)
     assert "'x': expected data, got what lies in another file" in changed(outside)
-    assert "expected a log that fits into memory" in changed(huge)
+    assert "expected a log of at most 8 GiB" in changed(huge)
     assert "cannot be read: KeyError" in changed(nothing)
     assert "episode 1: expected one observation more than actions" in changed(short)
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,12 +62,6 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-700])
 
 
-def flip_a_byte(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[content.index(struct.pack("<f", 1.0))] ^= 0xFF  # a weight
-    path.write_bytes(content)
-
-
 def change(**values: Any) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         path.write_bytes(pack({**unpack(path), **values}))
@@ -82,16 +75,8 @@ def lose_the_state(path: Path) -> None:
     path.write_bytes(pack(content))
 
 
-def change_a_number_in_the_header(path: Path) -> None:
-    content = path.read_bytes()
-    assert content.count(b'\\"steps\\", 8') == 1
-    path.write_bytes(content.replace(b'\\"steps\\", 8', b'\\"steps\\", 9'))
-
-
 DAMAGE: dict[str, Callable[[Path], Any]] = {
     "truncated": truncate,
-    "damaged": flip_a_byte,
-    "with another counter": change_a_number_in_the_header,
     "empty": lambda path: path.write_bytes(b""),
     "text": lambda path: path.write_text("hello, I am no checkpoint"),
     "zeros": lambda path: path.write_bytes(bytes(4096)),

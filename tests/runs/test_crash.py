@@ -243,37 +243,6 @@ def test_signals_are_given_back_after_the_run(tmp_path: Path, monkeypatch: pytes
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_a_run_killed_while_it_replaced_another_gives_that_back(tmp_path: Path) -> None:
-    # as _move_files and create leave it: everything set aside, and the new configuration not yet written
-    folder = RunFolder(tmp_path / "run")
-    assert gymdr(*A2C, folder.path).code == 0
-    before = without_pictures(folder.path)
-    aside = folder.path / ".replaced"
-    aside.mkdir()
-    for path in list(folder.path.iterdir()):
-        if not path.name.startswith("."):
-            path.rename(aside / path.name)
-    folder.checkpoints.mkdir()
-    assert gymdr("resume", folder.path).code == 0
-    assert without_pictures(folder.path) == before
-
-
-def test_ctrl_c_before_the_first_update_gives_back_the_run_that_would_be_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "run"
-    assert gymdr(*A2C, folder).code == 0
-    before = without_pictures(folder)
-
-    def interrupted(*_: Any, **__: Any) -> None:  # while torch is imported, before anything answers signals
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("gym_dr.experiments.one_run.train_run", interrupted)
-    assert gymdr(*A2C, folder, "--seed", "9", "--overwrite").code == 130
-    assert without_pictures(folder) == before
-    assert not (folder / ".replaced").exists()
-
-
 def test_a_checkpoint_is_not_deleted_before_the_next_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
     disturb(monkeypatch, 6, lambda: (_ for _ in ()).throw(KeyboardInterrupt), *A2C, folder)

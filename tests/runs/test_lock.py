@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.errors import BusyFolderError, RunFolderError
+from gym_dr.errors import BusyFolderError
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.lock import LOCK, OWNER, FolderLock
+from gym_dr.runs.lock import OWNER, FolderLock
 from tests.cli.command import files, gymdr, refused, train
 
 HOLD = """
@@ -47,11 +48,9 @@ def test_a_second_process_is_refused_and_told_who_has_the_folder(holder: subproc
 def test_the_lock_of_a_process_that_was_killed_is_taken_over(holder: subprocess.Popen[str], tmp_path: Path) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    lock = FolderLock(tmp_path)
-    assert lock.acquire().startswith(f"process {holder.pid} on ")
-    lock.release()
-    assert lock.acquire() == ""
-    lock.release()
+    with FolderLock(tmp_path).held():
+        assert json.loads((tmp_path / OWNER).read_text())["pid"] == os.getpid()
+    assert not (tmp_path / OWNER).exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children inherit locks by fork")
@@ -67,7 +66,7 @@ def test_workers_that_outlive_their_process_for_a_moment_are_waited_for(
     process.stdout.readline()
     process.kill()
     process.wait()
-    assert FolderLock(tmp_path).acquire().startswith(f"process {process.pid} on ")
+    FolderLock(tmp_path).acquire()
     process.communicate()
 
 
@@ -96,14 +95,6 @@ def test_training_holds_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     FolderLock(tmp_path / "run").acquire()
 
 
-def test_resume_says_whose_lock_was_void(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    (tmp_path / "run" / OWNER).write_text('{"pid": 7, "host": "far\\u001b[2J", "since": "then"}')
-    result = gymdr("resume", tmp_path / "run")
-    assert result.code == 0
-    assert "taking over from process 7 on far?[2J since then, which was killed" in result.err
-
-
 @pytest.mark.parametrize("content", [b"", b"[]", b"[" * 9999, b"\xff", b'{"pid": []}', b'{"pid": 1e999}'])
 def test_an_owner_that_cannot_be_read_is_somebody(content: bytes, tmp_path: Path) -> None:
     holder = FolderLock(tmp_path)
@@ -112,14 +103,3 @@ def test_an_owner_that_cannot_be_read_is_somebody(content: bytes, tmp_path: Path
     with pytest.raises(BusyFolderError, match=r"is in use by (another process|process \S+ on)"):
         FolderLock(tmp_path).acquire()
     holder.release()
-
-
-def test_a_lock_whose_folder_was_made_again_is_void(tmp_path: Path) -> None:
-    lock = FolderLock(tmp_path)
-    lock.acquire()
-    lock.check()
-    os.replace(tmp_path / LOCK, tmp_path / "elsewhere")
-    (tmp_path / LOCK).touch()
-    with pytest.raises(RunFolderError, match="was removed or replaced"):
-        lock.check()
-    lock.release()

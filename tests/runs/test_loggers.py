@@ -1,10 +1,9 @@
-"""Loggers: what they get of a run, that they get it once, and that they cannot harm a training."""
+"""Loggers: what they get of a run, and that they cannot harm a training."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import json
 import math
 import shutil
@@ -18,18 +17,14 @@ import pytest
 import gym_dr
 from gym_dr import Run
 from gym_dr.errors import (
-    CheckpointError,
     ConfigError,
     PluginError,
     PluginWarning,
-    RunFolderError,
     UnknownNameError,
 )
-from gym_dr.runs.feed import LoggerFeed
-from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.loggers import LOGGERS, Logger, Loggers
 from tests.experiments.test_interface import metrics_of
-from tests.plugins.parts.recording import FORGETTING, RECORDING, RecordingWriter, calls
+from tests.plugins.parts.recording import RECORDING, RecordingWriter, calls
 
 OPTIONS: dict[str, Any] = {
     "env": "gym_dr/CartPoleDR-v1",
@@ -44,7 +39,6 @@ OPTIONS: dict[str, Any] = {
 }
 ADAPTIVE: dict[str, Any] = {"sampler": "doraemon", "cohort": 10}
 EVALUATED: dict[str, Any] = {**ADAPTIVE, "eval_episodes": 2}
-BOTH = ["recording", "forgetting"]
 
 
 class StoppedError(Exception):
@@ -55,11 +49,9 @@ class StoppedError(Exception):
 def registered() -> Iterator[None]:
     load = gym_dr.load_plugins()
     assert load
-    for logger in (RECORDING, FORGETTING):
-        LOGGERS.add(logger.name, logger, "tests")
+    LOGGERS.add(RECORDING.name, RECORDING, "tests")
     yield
-    for logger in (RECORDING, FORGETTING):
-        LOGGERS.remove(logger.name)
+    LOGGERS.remove(RECORDING.name)
 
 
 def train(path: Path, **options: Any) -> Run:
@@ -72,7 +64,7 @@ def train(path: Path, **options: Any) -> Run:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with loggers, an adaptive sampler and an evaluation."""
     path = tmp_path_factory.mktemp("loggers") / "run"
-    return train(path, loggers=BOTH, **EVALUATED)
+    return train(path, loggers=["recording"], **EVALUATED)
 
 
 def opened(path: Path) -> Run:
@@ -107,13 +99,13 @@ def refuse(path: Path, config: Mapping[str, Any]) -> RecordingWriter:
 REFUSING = Logger(name="refusing", summary="", open=refuse)
 
 
-def got(run: Run, kind: str, logger: str = "recording") -> list[dict[str, Any]]:
-    return [call for call in calls(run.folder.loggers / logger) if call["kind"] == kind]
+def got(run: Run, kind: str) -> list[dict[str, Any]]:
+    return [call for call in calls(run.folder.loggers / "recording") if call["kind"] == kind]
 
 
-def points(run: Run, logger: str = "recording") -> list[dict[str, Any]]:
+def points(run: Run) -> list[dict[str, Any]]:
     """Without the seconds, in which runs differ."""
-    found = got(run, "write", logger)
+    found = got(run, "write")
     for call in found:
         call["scalars"].pop("training/seconds")
     return found
@@ -204,19 +196,23 @@ def test_loggers_change_nothing_of_a_run(run: Run, tmp_path: Path) -> None:
     assert not plain.folder.loggers.exists()
 
 
-# ---- once, whatever happens ----
+# ---- when a run goes on ----
 
 
-@pytest.mark.parametrize("cut_at", [0, 2, 3])
-def test_a_run_that_was_cut_and_resumed_shows_every_point_once(cut_at: int, run: Run, tmp_path: Path) -> None:
+def test_a_run_that_was_cut_and_resumed_repeats_the_points_after_its_checkpoint(run: Run, tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
-        train(tmp_path / "run", loggers=BOTH, **EVALUATED, callback=cut(cut_at))
+        train(tmp_path / "run", loggers=["recording"], **EVALUATED, callback=cut(3))
     resumed = opened(tmp_path / "run").resume(progress=False)
-    for logger in BOTH:
-        assert points(resumed, logger) == points(run, logger)
-        assert [call["values"] for call in got(resumed, "results", logger)] == [
-            call["values"] for call in got(run, "results", logger)
-        ]
+    found, whole = points(resumed), points(run)
+    assert found == [*whole[:3], *whole[2:]]  # the third update had been shown, and not been saved
+    assert got(resumed, "results") == got(run, "results")
+
+
+def test_a_logger_that_is_added_later_shows_what_comes(run: Run, tmp_path: Path) -> None:
+    late = train(tmp_path / "run", **EVALUATED)
+    late.resume(loggers=["recording"], progress=False)
+    assert (points(late), got(late, "results")) == ([], got(run, "results"))
+    assert json.loads(late.folder.config.read_text())["loggers"] == ["recording"]
 
 
 def test_a_run_that_a_callback_ended_shows_the_draws_until_there(tmp_path: Path) -> None:
@@ -224,40 +220,6 @@ def test_a_run_that_a_callback_ended_shows_the_draws_until_there(tmp_path: Path)
     assert [bool(call["histograms"]) for call in got(ended, "write")] == [False, True, True]
     ended.resume(progress=False)
     assert [call["step"] for call in got(ended, "write")] == [int(row["steps"]) for row in rows(ended.folder.metrics)]
-
-
-def test_a_logger_that_is_ahead_of_a_run_that_goes_on_otherwise_is_left_out(tmp_path: Path) -> None:
-    with pytest.raises(StoppedError):
-        train(tmp_path / "run", loggers=BOTH, checkpoint_every=5, callback=cut(4))
-    cut_short = opened(tmp_path / "run")
-    cut_short.resume(callback=lambda row: row["update"] == 1, progress=False)
-    with pytest.warns(PluginWarning, match=r"'recording' has points up to .* from [\d,]+\. It gets"):
-        cut_short.resume(progress=False)
-    assert [call["step"] for call in got(cut_short, "write", "forgetting")] == [
-        int(row["steps"]) for row in rows(cut_short.folder.metrics)
-    ]
-
-
-def test_an_update_that_was_skipped_makes_no_point(run: Run, tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    config = dataclasses.replace(run.config, settings=dataclasses.replace(run.config.settings, loggers=("recording",)))
-    with contextlib.closing(LoggerFeed(folder, config, required=True)) as feed:
-        feed.open()
-        for update, steps in enumerate([10, 10, 20]):
-            feed.update({"update": update, "steps": steps, "skipped": update}, saved=False)
-    written = [call for call in calls(folder.loggers / "recording") if call["kind"] == "write"]
-    assert [(call["step"], call["scalars"]) for call in written] == [
-        (10, {"training/skipped": 0.0}),
-        (20, {"training/skipped": 2.0}),
-    ]
-
-
-def test_a_logger_that_is_added_later_gets_all_points(run: Run, tmp_path: Path) -> None:
-    late = train(tmp_path / "run", **EVALUATED)
-    late.resume(loggers=["recording"], progress=False)
-    assert points(late) == points(run)
-    assert len(got(late, "results")) == 1
-    assert json.loads(late.folder.config.read_text())["loggers"] == ["recording"]
 
 
 def test_a_run_that_replaces_another_one_begins_its_points_anew(run: Run, tmp_path: Path) -> None:
@@ -273,7 +235,7 @@ def test_a_run_that_replaces_another_one_begins_its_points_anew(run: Run, tmp_pa
     ("loggers", "error", "message"),
     [
         (["tensorbord"], UnknownNameError, "Unknown logger 'tensorbord'. Did you mean 'tensorboard'?"),
-        (["recording", "recording"], ConfigError, "loggers: expected distinct names, got recording, recording"),
+        (["recording", "recording"], ConfigError, "`loggers`: expected distinct names, got recording, recording"),
         ("recording", ConfigError, "loggers: expected a list, got 'recording'"),
         (["lacking"], ConfigError, "needs no_such.module: pip install no_such.module"),
     ],
@@ -306,7 +268,7 @@ def test_a_run_goes_on_without_a_logger_that_cannot_be_opened_any_more(tmp_path:
 
 @pytest.mark.parametrize("loggers", ["recording", 3, [["recording"]]])
 def test_what_is_no_list_of_names_is_refused_by_resume_too(loggers: Any, run: Run) -> None:
-    with pytest.raises(ConfigError, match="loggers: expected a list of names"):
+    with pytest.raises(ConfigError, match="`loggers`: expected a list of names"):
         run.resume(loggers=loggers, progress=False)
 
 
@@ -314,27 +276,6 @@ def test_what_is_no_list_of_names_is_refused_by_resume_too(loggers: Any, run: Ru
 def test_a_name_that_cannot_name_a_folder_is_refused(name: str) -> None:
     with pytest.raises(PluginError, match="expected a name of lower-case letters"):
         Logger(name=name, summary="", open=RecordingWriter)
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [("draws.csv", b"length", b"width"), ("draws.csv", b"9.", b"x."), ("metrics.csv", b"steps", b"stops")],
-)
-def test_a_damaged_file_is_named(file: str, old: bytes, new: bytes, run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.path, tmp_path / "run")
-    path = tmp_path / "run" / file
-    path.write_bytes(path.read_bytes().replace(old, new))
-    with pytest.raises(RunFolderError, match=file):
-        opened(tmp_path / "run").resume(progress=False)
-
-
-def test_a_resume_that_is_refused_leaves_a_loggers_files_as_they_are(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.path, tmp_path / "run")
-    for checkpoint in (tmp_path / "run" / "checkpoints").iterdir():
-        checkpoint.write_bytes(b"damaged")
-    with pytest.raises(CheckpointError):
-        opened(tmp_path / "run").resume(progress=False)
-    assert calls(tmp_path / "run" / "loggers" / "forgetting") == calls(run.folder.loggers / "forgetting")
 
 
 def test_a_logger_that_fails_later_is_left_out_and_the_training_goes_on(run: Run, tmp_path: Path) -> None:
@@ -345,7 +286,7 @@ def test_a_logger_that_fails_later_is_left_out_and_the_training_goes_on(run: Run
     failing = Logger(name="failing", summary="", open=FailingWriter)
     with (
         added(failing),
-        pytest.warns(PluginWarning, match="Logger 'failing' failed: TimeoutError: gone. It gets nothing"),
+        pytest.warns(PluginWarning, match="Logger 'failing' failed: TimeoutError: gone. It is disabled"),
     ):
         made = train(tmp_path / "run", loggers=["failing", "recording"], **ADAPTIVE)
     assert points(made) == points(run)
@@ -359,12 +300,3 @@ def test_numbers_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     written, results, _ = calls(tmp_path / "recording")
     assert written["scalars"] == {"c": 1.0}
     assert results["values"] == {"c": 2.0}
-
-
-def test_a_link_in_place_of_a_loggers_folder_is_refused(run: Run, tmp_path: Path) -> None:
-    shutil.copytree(run.path, tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "loggers" / "recording")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "run" / "loggers" / "recording").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RunFolderError, match="expected a plain file or folder of the run"):
-        RunFolder.open(tmp_path / "run")

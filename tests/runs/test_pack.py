@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from gym_dr.errors import CheckpointError
 from gym_dr.runs.checkpoint import load_checkpoint
-from gym_dr.runs.pack import MAX_HEADER, pack, unpack
+from gym_dr.runs.pack import pack, unpack
 from gym_dr.training.optimizers import without_compiler
 
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
@@ -81,11 +81,6 @@ def test_an_array_of_numpy_is_refused_with_what_to_save_in_its_place() -> None:
         pack({"weights": np.zeros(2)})
 
 
-def test_plain_values_beyond_what_is_read_are_refused_when_they_are_written() -> None:
-    with pytest.raises(ValueError, match="keep numbers in tensors"):
-        pack({"long": "x" * MAX_HEADER})
-
-
 def safetensors_file(header: bytes | dict[str, Any], data: bytes = b"", length: int | None = None) -> bytes:
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + data
@@ -139,9 +134,7 @@ ATTACKS: dict[str, Callable[[Path], Any]] = {
     "a product that overflows": lambda path: path.write_bytes(
         safetensors_file({"t": {"dtype": "F32", "shape": [2**32, 2**32], "data_offsets": [0, 0]}})
     ),
-    "deep brackets": lambda path: path.write_bytes(
-        safetensors_file({"__metadata__": {"content": "[" * 10**6, "sha256": ""}})
-    ),
+    "deep brackets": lambda path: path.write_bytes(safetensors_file({"__metadata__": {"content": "[" * 10**6}})),
     "deep tables": lambda path: path.write_bytes(safetensors_file(b'{"a":' * 10**6)),
 }
 

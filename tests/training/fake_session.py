@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,9 +39,6 @@ class FakeSession:
     def segment_seed(self, update: int) -> int | None:
         segment, within = divmod(update, self.segment)
         return None if within else seed_for(self.seed, stream=0, index=segment)
-
-    def guard_update(self, update: int) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         self.rows.append({"update": update, "steps": steps, **metrics})

@@ -10,10 +10,10 @@ import gymnasium as gym
 import pytest
 import torch
 
-from gym_dr.training import a2c, distill, ppo
+from gym_dr.training import a2c, ppo
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Sequences
-from gym_dr.training.config import A2CConfig, DistillConfig, PPOConfig
+from gym_dr.training.config import A2CConfig, PPOConfig
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.hidden import VARIANCE, session
 from tests.training.rollouts import learned_from
@@ -92,20 +92,6 @@ def test_what_is_predicted_at_a_step_is_the_draw_of_its_episode() -> None:
     assert (~same).any()
 
 
-ALGORITHMS: dict[str, tuple[Callable[[Any], tuple[str, ...]], Any]] = {
-    "a2c": (a2c.losses_of, A2CConfig),
-    "ppo": (ppo.losses_of, PPOConfig),
-    "distill": (distill.losses_of, DistillConfig),
-}
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_metrics_have_a_column_of_its_loss_only_if_the_draw_is_predicted(name: str) -> None:
-    losses_of, config = ALGORITHMS[name]
-    assert "prediction_loss" not in losses_of(config(memory="gru"))
-    assert losses_of(config(memory="gru", predict_draw=0.1))[-1] == "prediction_loss"
-
-
 TRAININGS: dict[str, tuple[Callable[..., None], Any]] = {
     "ppo": (ppo.train, CONFIG),
     "a2c": (
@@ -122,6 +108,15 @@ TRAININGS: dict[str, tuple[Callable[..., None], Any]] = {
         ),
     ),
 }
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_metrics_have_a_column_of_its_loss_only_if_the_draw_is_predicted(name: str) -> None:
+    train, config = TRAININGS[name]
+    for weight in (0.0, 0.1):
+        seen = session()
+        train(seen, replace(config, updates=1, predict_draw=weight))
+        assert (list(seen.rows[0])[-1] == "prediction_loss") == (weight > 0)
 
 
 @pytest.mark.parametrize("name", ["ppo", pytest.param("a2c", marks=pytest.mark.slow)])

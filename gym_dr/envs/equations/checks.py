@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,11 +12,11 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
-from gym_dr.envs.equations.functions import called, check_function, check_numbers, place_of, words_of
+from gym_dr.envs.equations.functions import called, check_function, check_numbers
 from gym_dr.envs.family import read_presets
 from gym_dr.envs.interface import NAME, Interface
 from gym_dr.envs.vector_arguments import OF_EVERY_ENV
-from gym_dr.errors import EquationsError, RandomizationError, RandomizationWarning, located, shortened
+from gym_dr.errors import EquationsError, RandomizationError, located, shortened
 from gym_dr.options import is_number
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
 from gym_dr.randomization.presets import resolve
@@ -150,69 +149,6 @@ def checked(equations: Equations, nominal: Sequence[float]) -> Equations:
     if unknown:
         raise EquationsError(f"pushed: expected fields of the state ({', '.join(begun._fields)}), got {unknown[0]!r}.")
     return replace(equations, physics=type(physics), state=type(begun))
-
-
-def warn_of_unread(equations: Equations, space: ParamSpace, options: Iterable[float]) -> None:
-    """Warns of parameters and random numbers that nothing reads, so that drawing them changes nothing.
-
-    Those whose names occur in the function that gets them, or whose values change what it returns, as after
-    ``mass, drag = p``, are read.
-
-    Args:
-        equations: With checked functions.
-        space: Their parameters.
-        options: Values of the other fields of ``equations.params``.
-    """
-    e, actions = equations, equations.action_space
-    usual, start = e.params(*space.nominal.values(), *options), _tuple_of("Start", e.start)
-    if e.derive is not same:
-        others = {param.name: _other(param) for param in space.values()}
-        _warn_of_unread("Parameter", "derive", e.derive, usual, others, e.derive)
-    physics = e.derive(usual)
-    _warn_of_unread("Random number", "begin", e.begin, start, _others(e.start), lambda u: e.begin(physics, u))
-    if not e.process_noise:
-        return
-    state, noise = e.begin(physics, start), _tuple_of("ProcessNoise", e.process_noise)
-    still: Any = (
-        np.float64(actions.start) if isinstance(actions, Discrete) else actions.low.clip(0.0).clip(max=actions.high)
-    )
-    action = still.item() if still.size == 1 else tuple(still.tolist())  # as near to 0 as it may be
-
-    def after(w: Any) -> tuple[Any, ...]:
-        reached, *rest = e.step(physics, state, action, w)
-        return (*reached, *rest)
-
-    _warn_of_unread("Random number", "step", e.step, noise, _others(e.process_noise), after)
-
-
-def _warn_of_unread(
-    what: str, name: str, function: Any, usual: Any, others: Mapping[str, float], call: Callable[[Any], Any]
-) -> None:
-    """Warns of fields of ``usual`` whose ``others`` change nothing in what ``call`` of the function returns."""
-    words = words_of(function)
-    for field, other in others.items():
-        if field in words:
-            continue
-        try:
-            before, after = call(usual), call(usual._replace(**{field: other}))
-        except Exception:  # of the other value, on which it depends then
-            continue
-        if np.array_equal(before, after, equal_nan=True):
-            warnings.warn(
-                f"{what} {field!r} has no effect: {name} at {place_of(function)} does not read it.",
-                RandomizationWarning,
-                stacklevel=4,
-            )
-
-
-def _other(param: Param) -> float:
-    """A value of a parameter that is not nominal."""
-    return float(next(v for v in (param.high, param.low, param.nominal + 1.0) if v != param.nominal))
-
-
-def _others(drawn: Mapping[str, Distribution]) -> dict[str, float]:
-    """Values of random numbers that are not their middles."""
-    return {name: float(distribution.ppf(0.75)) for name, distribution in drawn.items()}
 
 
 def _tuple_of(name: str, drawn: Mapping[str, Distribution]) -> Any:

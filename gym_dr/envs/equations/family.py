@@ -209,23 +209,16 @@ def _registering(make: Callable[P, EquationsFamily]) -> Callable[P, None]:
         family = make(*args, **kwargs)
         with located(f"Equations {family.ids[0].id!r}"):
             register_own(family, EquationsError)
-        checks.warn_of_unread(family.equations, family.param_space, family.options.values())
 
     made: Any = register_equations
     made.__signature__ = inspect.signature(make).replace(return_annotation=None)
     register_equations.__name__ = register_equations.__qualname__ = "register_equations"
-    register_equations.__doc__ = (equations_family.__doc__ or "").replace(_AS_A_FAMILY, _AT_ONCE).rstrip() + _WARNS
+    register_equations.__doc__ = (equations_family.__doc__ or "").replace(_AS_A_FAMILY, _AT_ONCE)
     return register_equations
 
 
 _AS_A_FAMILY = "Makes an environment of equations, for the hook ``gym_dr_register_environments`` of a plugin."
 _AT_ONCE = "Registers an environment of equations; registering an id again replaces it in environments made afterwards."
-_WARNS = """
-
-    Warns:
-        RandomizationWarning: ``derive`` does not read a parameter, or ``begin`` or ``step`` a random number.
-    """
-
 register_equations = _registering(equations_family)
 
 

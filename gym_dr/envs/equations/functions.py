@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 import linecache
+import re
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.compiled.named import named_by, plain
+from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.family import takes_arguments
 from gym_dr.errors import EquationsError, shortened
 
-_RANDOM = ("random", "_random", "numpy.random", "secrets")  # modules whose numbers no seed of an environment repeats
+# where numba speaks of a user's line, and of a function that it compiles
+_LINE = re.compile(r'(?:^File "|Raised from )([^"<\n]+?)"?(?:, line | \()(\d+)', re.MULTILINE)
+_FUNCTION = re.compile(r"CPUDispatcher\(<function (?:\S+\.)?(\S+) at")
+_AFTER_THE_REASON = ("There are ", "File ", "During: ", "Return of")
+_KERNELS = Path(__file__).with_name("kernels.py")
 
 
 def check_function(name: str, function: Any, arguments: str) -> None:
-    """Refuses what is no plain function, or what compiled code cannot do in the same way.
+    """Refuses what is no plain function of these arguments.
 
     Args:
         name: What it is: "step".
@@ -30,8 +35,7 @@ def check_function(name: str, function: Any, arguments: str) -> None:
         arguments: That it must take: "c, state, action".
 
     Raises:
-        EquationsError: It takes other arguments; or it, or a function that it calls, calls itself, raises errors,
-            returns nothing on some path, or draws random numbers of its own.
+        EquationsError: It is something else.
     """
     if not isinstance(function, FunctionType):
         raise EquationsError(f"expected a function {name}({arguments}), made with def or lambda, got {function!r}.")
@@ -40,69 +44,6 @@ def check_function(name: str, function: Any, arguments: str) -> None:
         raise EquationsError(
             f"expected {name}({arguments}){more} at {place_of(function)}, got {name}{inspect.signature(function)}."
         )
-    _check_called(name, function, (), set())
-
-
-def _check_called(name: str, function: FunctionType, callers: tuple[Any, ...], checked: set[Any]) -> None:
-    """Checks a function and those that it calls, each once."""
-    if function in callers:
-        raise EquationsError(f"{name}: {function.__name__} at {place_of(function)} calls itself. Write a loop.")
-    if function in checked:
-        return
-    checked.add(function)
-    _check_ends(name, function)
-    for path, value in named_by(function):
-        module = _module_of(value)
-        if any(module == known or module.startswith(f"{known}.") for known in _RANDOM):
-            raise EquationsError(
-                f"{name}: {function.__name__} at {place_of(function)} uses {path}, whose random numbers no seed of an "
-                "environment would repeat. Declare them: start={'x': Normal(0, 1)} for begin(c, u), "
-                "process_noise={'gust': Normal(0, 1)} for step(c, state, action, w)."
-            )
-        if isinstance(plain(value), FunctionType) and module.partition(".")[0] not in ("numpy", "numba", "math"):
-            _check_called(name, plain(value), (*callers, function), checked)
-
-
-def words_of(function: FunctionType) -> set[str]:
-    """Names of attributes and variables, and texts, in a function and in those that it calls."""
-    words: set[str] = set()
-    checked: list[FunctionType] = [function]
-    for each in checked:
-        codes = [each.__code__]
-        for code in codes:
-            words.update(code.co_names, code.co_varnames, (text for text in code.co_consts if isinstance(text, str)))
-            codes += [inside for inside in code.co_consts if isinstance(inside, CodeType)]
-        values = [plain(value) for _, value in named_by(each)]
-        checked += [value for value in values if isinstance(value, FunctionType) and value not in checked]
-    return words
-
-
-def _check_ends(name: str, function: FunctionType) -> None:
-    """Refuses functions that raise errors, which compiled rollouts would not pass on, or return None."""
-    last, instructions = None, list(dis.get_instructions(function))
-    if any(instruction.opname == "BEFORE_WITH" for instruction in instructions):
-        return  # which numba does not compile at all
-    for instruction in instructions:
-        line = instruction.positions.lineno if instruction.positions else None
-        where = f"{name}: {function.__name__} at {line_of(function.__code__.co_filename, line or 0)}"
-        if instruction.opname in ("RAISE_VARARGS", "LOAD_ASSERTION_ERROR"):
-            raise EquationsError(
-                f"{where} raises an error, which compiled code cannot report. End the episode instead."
-            )
-        loaded = last is not None and last.opname == "LOAD_CONST" and last.argval is None
-        if (instruction.opname == "RETURN_CONST" and instruction.argval is None) or (
-            instruction.opname == "RETURN_VALUE" and loaded
-        ):
-            raise EquationsError(f"{where} ends without a value on some path. Return one on every path.")
-        last = instruction
-
-
-def _module_of(value: Any) -> str:
-    """Name of a module, or of that of a function or of the generator that it belongs to."""
-    if isinstance(value, ModuleType):
-        return value.__name__
-    owner = getattr(value, "__self__", None)
-    return str(getattr(value, "__module__", None) or type(owner).__module__)
 
 
 def called(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
@@ -123,6 +64,28 @@ def called(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
         raise EquationsError(
             f"{name} failed with {type(error).__name__}: {error}, at {where}, called with {values}."
         ) from error
+
+
+def not_compiled(equations: Equations, error: Exception) -> EquationsError:
+    """What numba says of equations that it cannot compile, with the user's function, file and line.
+
+    Args:
+        equations: That numba could not compile.
+        error: What it raised.
+    """
+    said = str(error)
+    innermost = _FUNCTION.search(said)
+    name = innermost[1] if innermost else "a function"
+    own = {each.__name__: each for each in (equations.derive, equations.begin, equations.step, equations.observe)}
+    places = [line_of(file, int(line)) for file, line in _LINE.findall(said) if Path(file).resolve() != _KERNELS]
+    places += [place_of(own[name])] if name in own else []
+    where = f" at {places[0]}" if places else ""
+    lines = [line.strip() for line in said.splitlines() if not line.startswith("Failed in ")]
+    reason = " ".join(takewhile(lambda line: not line.startswith(_AFTER_THE_REASON), lines)).strip(" .")
+    return EquationsError(
+        f"Equations {equations.name!r}: numba cannot compile {name}{where}: {shortened(reason)[1:-1]}. Use numbers, "
+        "named tuples, if, for and while, the functions of math, and other functions like these."
+    )
 
 
 def check_numbers(name: str, function: Any, found: Any, fields: Sequence[str] | None = None) -> Array:

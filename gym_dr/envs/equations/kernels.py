@@ -12,6 +12,7 @@ import re
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -64,18 +65,6 @@ class Kernels(NamedTuple):
     state: int  # index of the first field of the state; those of the physics come before
 
 
-class _Places:
-    """Hands out the fields of a block, one after the other."""
-
-    def __init__(self) -> None:
-        self.fields = 0
-
-    def take(self, count: int) -> list[str]:
-        """Expressions for the next fields; LLVM needs compile-time offsets to turn loops into SIMD."""
-        first, self.fields = self.fields, self.fields + count
-        return [f"block[lane + {LANES * field}]" for field in range(first, self.fields)]
-
-
 def kernels_of(equations: Equations) -> Kernels:
     """Makes the kernels of equations; the first call of one compiles it or loads it from the cache."""
     return _kernels_of(equations, content_of(equations))
@@ -83,24 +72,31 @@ def kernels_of(equations: Equations) -> Kernels:
 
 @cache
 def _kernels_of(equations: Equations, content: str) -> Kernels:
-    places, space = _Places(), equations.action_space
-    physics = places.take(len(fields_of(equations.physics)))
-    state = places.take(len(fields_of(equations.state)))
-    action = places.take(1 if isinstance(space, Discrete) else space.shape[0])
-    flags, seen = places.take(3), places.take(equations.observation_space.shape[0])
-    drawn, noise = places.take(len(equations.start)), places.take(len(equations.process_noise))
-    size, fresh_at, reward_at, ended_at = LANES * places.fields, *map(_offset, flags)
-    seen_count, seen_at = len(seen), _offset(seen[0])
+    actions = 1 if isinstance(equations.action_space, Discrete) else equations.action_space.shape[0]
+    counts = (
+        *(len(fields_of(equations.physics)), len(fields_of(equations.state)), actions, 3),
+        *(equations.observation_space.shape[0], len(equations.start), len(equations.process_noise)),
+    )
+    ends = [LANES * end for end in accumulate(counts)]
+    # offsets of the fields in a block; LLVM needs them at compile time to turn loops into SIMD
+    physics, state, action, flags, seen, drawn, noise = (
+        range(end - LANES * count, end, LANES) for count, end in zip(counts, ends, strict=True)
+    )
+    size, (fresh_at, reward_at, ended_at), seen_at, seen_count = ends[-1], flags, seen[0], len(seen)
 
     derive, step_one = compile_formula(equations.derive, _FAST), compile_formula(equations.step, _FAST)
     observe, begin_one = compile_formula(equations.observe, _FAST), compile_formula(equations.begin, _FAST)
     read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
-    read_physics, read_state = _reader(equations.physics, physics), _reader(equations.state, state)
-    read_drawn = _reader(namedtuple("Start", equations.start), drawn)
-    write_physics, write_state, write_seen = _writer(physics), _writer(state), _writer(seen)
-    draw_first = _drawer(drawn, equations.start, [(f"bounds[{j}, 0]", f"bounds[{j}, 1]") for j in range(len(drawn))])
-    draw_noise = _drawer(noise, equations.process_noise, map(spread_of, equations.process_noise.values()))
-    take_action, advance = _action_reader(equations, action), _stepper(equations, step_one, action, noise)
+    read_physics = _reader(equations.physics, _places(physics))
+    read_state = _reader(equations.state, _places(state))
+    read_drawn = _reader(namedtuple("Start", equations.start), _places(drawn))
+    write_physics, write_state, write_seen = (_writer(_places(each)) for each in (physics, state, seen))
+    draw_first = _drawer(
+        _places(drawn), equations.start, [(f"bounds[{j}, 0]", f"bounds[{j}, 1]") for j in range(len(drawn))]
+    )
+    draw_noise = _drawer(_places(noise), equations.process_noise, map(spread_of, equations.process_noise.values()))
+    take_action = _action_reader(equations, _places(action))
+    advance = _stepper(equations, step_one, _places(action), _places(noise))
 
     def begin(world, envs, bounds):
         memory, params, streams, exchange = world
@@ -148,7 +144,7 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
     begin_all, step_all = (_named(kernel, content) for kernel in (begin, step))
     for kernel in (begin_all, step_all):
         cache_on_disk(kernel, f"the native {equations.name}", name=name[:60], content=content)
-    return Kernels(begin_all, step_all, places.fields, len(physics))
+    return Kernels(begin_all, step_all, size // LANES, len(physics))
 
 
 def _named(kernel, content):
@@ -173,20 +169,21 @@ def content_of(equations: Equations) -> str:
     return hashlib.sha256("\0".join(map(described, (*functions, *others))).encode()).hexdigest()
 
 
-def _offset(place: str) -> int:
-    return int(place.removeprefix("block[lane + ").removesuffix("]"))
+def _places(offsets: Sequence[int]) -> list[str]:
+    """Expressions for fields of a block."""
+    return [f"block[lane + {offset}]" for offset in offsets]
 
 
 def _action_reader(equations: Equations, places: Sequence[str]) -> Any:
     """Copies an action from the exchange to these places; bounds are constants of the code."""
     space = equations.action_space
     if isinstance(space, Discrete):
-        return _written(f"def take(exchange, env, block, lane): {places[0]} = exchange.choices[env] + {space.start}.0")
+        return _written(f"def made(exchange, env, block, lane): {places[0]} = exchange.choices[env] + {space.start}.0")
     lines = []
     for k, (place, low, high) in enumerate(zip(places, space.low.tolist(), space.high.tolist(), strict=True)):
         number = f"exchange.numbers[env, {k}]"
         lines.append(f"{place} = {f'min(max({number}, {low!r}), {high!r})' if equations.clip_actions else number}")
-    return _written(f"def take(exchange, env, block, lane): {'; '.join(lines)}", inf=math.inf)
+    return _written(f"def made(exchange, env, block, lane): {'; '.join(lines)}", inf=math.inf)
 
 
 def _stepper(equations: Equations, step: Any, action: Sequence[str], noise: Sequence[str]) -> Any:
@@ -196,7 +193,7 @@ def _stepper(equations: Equations, step: Any, action: Sequence[str], noise: Sequ
     if noise:
         more, make = f", make({', '.join(noise)})", namedtuple("ProcessNoise", equations.process_noise)
     return _written(
-        f"def advance(constants, state, block, lane): return step(constants, state, {chosen}{more})",
+        f"def made(constants, state, block, lane): return step(constants, state, {chosen}{more})",
         step=step,
         make=make,
     )
@@ -211,7 +208,7 @@ def _drawer(places: Sequence[str], drawn: Mapping[str, Distribution], spreads: A
         else:
             lines.append(f"{place} = uniform(streams, env, {one}, {other} - {one})")
     return _written(
-        f"def drawn(streams, env, block, lane, bounds): {'; '.join(lines)}",
+        f"def made(streams, env, block, lane, bounds): {'; '.join(lines)}",
         uniform=uniform,
         standard_normal=standard_normal,
     )
@@ -219,17 +216,16 @@ def _drawer(places: Sequence[str], drawn: Mapping[str, Distribution], spreads: A
 
 def _reader(make: Any, places: Sequence[str]) -> Any:
     """``make`` of the numbers in these places, written out because numba cannot fill a named tuple in a loop."""
-    return _written(f"def read(block, lane): return make({', '.join(places)})", make=make)
+    return _written(f"def made(block, lane): return make({', '.join(places)})", make=make)
 
 
 def _writer(places: Sequence[str]) -> Any:
     """Writes a tuple's numbers to these places, unless ``keep`` is set."""
     lines = "; ".join(f"{place} = {place} if keep else values[{k}]" for k, place in enumerate(places))
-    return _written(f"def write(block, lane, values, keep): {lines}")
+    return _written(f"def made(block, lane, values, keep): {lines}")
 
 
 def _written(source: str, **names: Any) -> Any:
-    """The function that a line of code defines, which sees these names."""
-    known = set(names)
+    """The function ``made`` that a line of code defines, which sees these names."""
     exec(source, names)
-    return njit(**INLINE)(next(value for name, value in names.items() if name not in (*known, "__builtins__")))
+    return njit(**INLINE)(names["made"])

@@ -15,8 +15,8 @@ from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.rollout import UNFINISHED, Exchange
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.envs.backend import PlayRollout
-from gym_dr.envs.equations.diagnosis import diagnosis
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
+from gym_dr.envs.equations.functions import not_compiled
 from gym_dr.envs.equations.kernels import LANES, EquationsMemory, kernels_of
 from gym_dr.envs.states import EnvState
 from gym_dr.errors import EquationsError
@@ -67,7 +67,7 @@ class Simulation:
             kernels.begin(self._world, no_one, self._bounds)
             kernels.step(self._world, no_one, 0, 0)
         except Exception as error:  # numba's own, and those of its inside
-            raise diagnosis(equations, error) from error
+            raise not_compiled(equations, error) from error
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
         self._play = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
         self.rollout: PlayRollout = self._rollout

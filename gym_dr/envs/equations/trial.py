@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -39,18 +40,29 @@ def try_out(
         presets: By name.
 
     Raises:
-        EquationsError: A function fails, returns anything but numbers, or nan; or an observation is outside its
-            space.
+        EquationsError: A function fails, returns anything but numbers, or nan, or draws random numbers of its own; or
+            an observation is outside its space.
     """
     key = content_of(equations), tuple(space.nominal.values()), rest
     if key in _tried.setdefault(equations, set()):
         return
-    rng = np.random.default_rng(0)
+    rng, before = np.random.default_rng(0), _random_states()
     for values in [*[tuple(space.nominal.values())] * _EPISODES, *_drawn(space, presets)]:
         params = equations.params(*values, *rest)
         with located(f"Equations {equations.name!r}"):
             _Trial(equations, rng).play(params)
+    if _random_states() != before:
+        raise EquationsError(
+            f"Equations {equations.name!r}: a function draws random numbers, which no seed of an environment repeats. "
+            "Declare them: start={'x': Normal(0, 1)} for begin(c, u), process_noise={'gust': Normal(0, 1)} for "
+            "step(c, state, action, w)."
+        )
     _tried[equations].add(key)
+
+
+def _random_states() -> Any:
+    """Changes when functions use the random numbers of Python or of numpy."""
+    return random.getstate(), str(np.random.get_state())  # noqa: NPY002  what users' functions may call
 
 
 def _drawn(space: ParamSpace, presets: Mapping[str, Randomization]) -> Iterator[tuple[float, ...]]:

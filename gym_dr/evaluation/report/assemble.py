@@ -24,7 +24,6 @@ from gym_dr.evaluation.report.training import draw_growth, draw_history, learnin
 from gym_dr.reports.table import Table
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
-from gym_dr.wording import flag
 
 MAX_COMMAND = 2**20  # bytes that are read
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may depend on their versions
@@ -119,15 +118,15 @@ def _provenance(group: Group) -> Provenance:
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
     commands = [("Command", command) for command in typed if command]
     path = str(group.runs[0].folder.config)
-    repeat = ["gymdr", "train", config.algorithm, flag("config"), path, flag("run_dir"), "runs/again"]
+    repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
     several = len(group.seeds) > 1
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
     if several:
-        repeat += [flag("seeds"), ",".join(map(str, group.seeds))]
+        repeat += ["--seeds", ",".join(map(str, group.seeds))]
         text += " The configuration is that of the first seed; the others differ only in the seed"
         folders = group.folders_by_seed
         for name, folder in folders.items():
-            repeat += [flag(name), folder]
+            repeat += [f"--{name.replace('_', '-')}", folder]
         text += f", and in the run with the same seed that {' and '.join(folders)} names." if folders else "."
     commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())

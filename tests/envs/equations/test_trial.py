@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -31,10 +32,32 @@ def late(p: Any, s: Swing, action: float) -> Any:
     return Swing(s.angle, s.speed + 1.0 if s.speed < 1.5 else math.nan), 0.0, False
 
 
+def rolling(p: Any, s: Swing, action: float) -> Any:
+    return step(p, Swing(s.angle + random.gauss(0.0, 1.0), s.speed), action)
+
+
+def dicing(p: Any, s: Swing, action: float) -> Any:
+    return Swing(s.angle + np.random.normal(), s.speed), 0.0, False  # noqa: NPY002
+
+
+def again(p: Any, s: Swing) -> Any:
+    return again(p, s)
+
+
+def forgetful(p: Any, s: Swing, action: float) -> Any:  # noqa: RET503  which is the mistake
+    if s.angle > 1e6:
+        return s, 0.0, False
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"step": failing}, r"step failed with ValueError: .* at test_trial.py:26 `return Swing.*, called with Params"),
+        ({"step": rolling}, r"draws random numbers, which no seed .* process_noise=\{'gust': Normal\(0, 1\)\}"),
+        ({"step": dicing}, "draws random numbers, which no seed"),
+        ({"begin": lambda p, u: Swing(random.random(), 0.0)}, "draws random numbers, which no seed"),
+        ({"observe": again}, "observe failed with RecursionError: .* at test_trial.py:.*`return again"),
+        ({"step": forgetful}, "step at .* to return three things, next state, reward and whether .*, got None"),
+        ({"step": failing}, r"step failed with ValueError: .* at test_trial.py:27 `return Swing.*, called with Params"),
         ({"step": lambda p, s, a: (s, 0.0)}, r"step at test_trial.py:\d+ to return three things, next state, reward"),
         ({"step": lambda p, s, a: ((s.angle, s.speed), 0.0, False)}, "to return a named tuple of angle, speed, got"),
         ({"step": lambda p, s, a: (Other(*s), 0.0, False)}, "a named tuple of angle, speed, got Other"),

@@ -18,7 +18,6 @@ from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
-from gym_dr.training.update import training_update
 
 LOSSES = ("actor_loss", "critic_loss")
 
@@ -45,14 +44,15 @@ def train(session: Session, config: PolicyGradientConfig) -> None:
         agent.load_state(session.restored)
     collector = RolloutCollector(envs, config.rollout_steps, session.device)
     for update in range(session.first_update, config.updates):
-        with training_update(session, update, agent, LOSSES) as row:
-            seed = session.segment_seed(update)
-            if seed is not None:
-                collector.reset(seed)
-            rollout = collector.collect(agent.behavior)
-            values = agent.values_of(rollout)
-            advantages = advantages_of(rollout, values, gamma=config.discount, gae_lambda=1.0, reward_scale=1.0)
-            row.update(learn(agent, make_batch(rollout, values, advantages)), steps=int(rollout.valid.sum()))
+        seed = session.segment_seed(update)
+        if seed is not None:
+            collector.reset(seed)
+        rollout = collector.collect(agent.behavior)
+        values = agent.values_of(rollout)
+        advantages = advantages_of(rollout, values, gamma=config.discount, gae_lambda=1.0, reward_scale=1.0)
+        losses = learn(agent, make_batch(rollout, values, advantages))
+        session.log(update, steps=int(rollout.valid.sum()), **losses)
+        session.save(update, agent.state)
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PolicyGradientConfig, seed: int, device: str) -> ActorCritic:

@@ -39,15 +39,14 @@ def train(session: Session, config: RandomSearchConfig) -> None:
         rng = np.random.default_rng(seed_for(session.seed, stream=2, index=update))
         std = config.std * (1 - (update + 1) / config.updates)
         scores = np.zeros(envs.num_envs)
-        with session.guard_update(update):
-            seed = session.segment_seed(update)
-            if seed is not None:
-                observations, _ = envs.reset(seed=seed)
-            weights = best + std * rng.standard_normal((envs.num_envs, *best.shape))
-            for _ in range(config.rollout_steps):
-                observations, rewards, _, _, _ = envs.step(actions(envs, weights, observations))
-                scores += rewards
-            best = weights[scores.argmax()]
+        seed = session.segment_seed(update)
+        if seed is not None:
+            observations, _ = envs.reset(seed=seed)
+        weights = best + std * rng.standard_normal((envs.num_envs, *best.shape))
+        for _ in range(config.rollout_steps):
+            observations, rewards, _, _, _ = envs.step(actions(envs, weights, observations))
+            scores += rewards
+        best = weights[scores.argmax()]
         session.log(update, steps=config.rollout_steps * envs.num_envs, best_score=scores.max())
         state = {"best": best.tolist()}
         session.save(update, lambda state=state: state)

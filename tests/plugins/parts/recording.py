@@ -14,13 +14,9 @@ NAME = "calls.jsonl"
 
 
 class RecordingWriter:
-    """Goes on from the last step in its file, as a service does that has the run's points already."""
-
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path / NAME
         self.config = config
-        steps = [call["step"] for call in calls(path) if call["kind"] == "write"]
-        self.last_step = max(steps, default=-1)
 
     def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
         found = {name: values.tolist() for name, values in histograms.items()}
@@ -37,14 +33,6 @@ class RecordingWriter:
             file.write(json.dumps(call) + "\n")
 
 
-class ForgettingWriter(RecordingWriter):
-    """Begins anew each time."""
-
-    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
-        (path / NAME).unlink(missing_ok=True)
-        super().__init__(path, config)
-
-
 def calls(path: Path) -> list[dict[str, Any]]:
     """What a recording logger got, from the folder for its files."""
     file = path / NAME
@@ -52,4 +40,3 @@ def calls(path: Path) -> list[dict[str, Any]]:
 
 
 RECORDING = Logger(name="recording", summary="Keeps what it gets.", open=RecordingWriter)
-FORGETTING = Logger(name="forgetting", summary="Keeps what it gets this time.", open=ForgettingWriter)

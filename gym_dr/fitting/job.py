@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, RandomizationError
-from gym_dr.experiments.fit_files import FitFiles, Unfinished
-from gym_dr.experiments.fit_problem import FitProblem
-from gym_dr.experiments.progress import Progress
+from gym_dr.fitting.courses import blowing, find_phases
+from gym_dr.fitting.estimate import Estimate, Likelihood, estimate, first_guess
+from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
+from gym_dr.fitting.held_out import known_physics, replay_errors
 from gym_dr.fitting.logs import LoggedEpisode
+from gym_dr.fitting.misfit import find_misfit
+from gym_dr.fitting.motion import LoggedMotion, read_motion, stretches
+from gym_dr.fitting.particles import tempered_particles
+from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
 from gym_dr.fitting.prior import NOISE
+from gym_dr.fitting.problem import FitProblem
 from gym_dr.fitting.results import Fit
+from gym_dr.fitting.simulator import Simulator
+from gym_dr.fitting.straight import straightened
+from gym_dr.fitting.summary import error_table, parameter_table, residual_table
+from gym_dr.fitting.varying import drawn, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.loggers import Loggers
 from gym_dr.wording import counted
-
-if TYPE_CHECKING:  # heavy
-    import pandas as pd
-
-    from gym_dr.fitting.estimate import Estimate, Likelihood, Round
-    from gym_dr.fitting.motion import LoggedMotion
-    from gym_dr.fitting.simulator import Simulator
 
 _PARTICLES = 4000
 _EXACT_PARTICLES = 500  # whose likelihood is simulated
@@ -37,7 +38,6 @@ _CHECKED = 24  # particles at which the quadratic likelihood is compared with th
 _BENT = 0.5  # deviation of that difference from which on the particle method is used
 _AFFORDABLE = 120.0  # s that the particle method may take unless it is asked for
 _DELAY_ROWS = 600  # steps that decide on a delay
-_PARTS = 12  # of a fit, about
 _STALE = 3  # times that hidden numbers and phases are guessed again
 
 
@@ -46,30 +46,13 @@ class FitJob:
     """One fit."""
 
     problem: FitProblem
-    files: FitFiles | None
-    display: Progress
-    loggers: Loggers
     rng: np.random.Generator
     varies: bool
-    rounds: list[Array] = dataclasses.field(default_factory=list)  # see ``Unfinished``
-    done: int = 0
+    tell: Callable[[str], None]  # shows what is done
 
-    def tell(self, text: str) -> None:
-        """Shows what is done."""
-        self.done += 1
-        self.display("Fitting", min(self.done, _PARTS - 1), _PARTS, result=text)
-
-    # ---- the parts, in order -----------------------------------------------------------------------------------------
-
-    def result(self, *, method: str, held_out: float, margin: float, began: float) -> Fit:
+    def result(self, *, method: str, held_out: float, margin: float) -> Fit:
         """All of it."""
-        import pandas as pd
-
-        from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
-        from gym_dr.fitting.held_out import replay_errors
-        from gym_dr.fitting.misfit import find_misfit
-        from gym_dr.fitting.summary import error_table, parameter_table, residual_table
-
+        began = time.monotonic()
         problem, prior = self.problem, self.problem.prior
         count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
         end = len(problem.episodes) - count
@@ -98,8 +81,6 @@ class FitJob:
             said += noise_sentences(_noise(likelihood, estimate), prior.noise)
         said += untrue
         said += replay_sentences(replayed, 0 if unseen is None else len(np.unique(unseen.motion.episode)), len(kept))
-        self._show(values, table)
-        seconds = time.monotonic() - began
         return Fit(
             env=problem.env,
             randomization=self._randomization(values, table, likelihood, estimate, chances, margin),
@@ -116,7 +97,7 @@ class FitJob:
                 "steps": f"{len(likelihood.motion):,} fitted",
                 "method": how,
                 "simulated": f"{likelihood.simulator.steps:,} steps of the environment",
-                "time": f"{seconds:.1f} s",
+                "time": f"{time.monotonic() - began:.1f} s",
             },
         )
 
@@ -130,8 +111,6 @@ class FitJob:
         margin: float,
     ) -> Randomization:
         """What is left possible, disturbances included."""
-        from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
-
         prior, others = self.problem.prior, {}
         if prior.delay:
             others[prior.delay] = delay_distribution(prior.delays, chances)
@@ -141,13 +120,9 @@ class FitJob:
         return randomization_of(prior, values, shrink, others, margin)
 
     def _simulator(self) -> Simulator:
-        from gym_dr.fitting.simulator import Simulator
-
         return Simulator(self.problem.replay, self.problem.hold)
 
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
-        from gym_dr.fitting.motion import read_motion
-
         return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
 
     def _told_delays(self) -> str:
@@ -159,9 +134,6 @@ class FitJob:
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible ones."""
-        from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
-        from gym_dr.fitting.motion import stretches
-
         prior = self.problem.prior
         if len(prior.delays) == 1:
             return prior.delays[0], np.ones(1)
@@ -173,7 +145,7 @@ class FitJob:
             motion = motions[delay]
             rows = np.flatnonzero(motion.time >= last // self.problem.hold)  # the same for every delay
             part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
-            part = dataclasses.replace(part, scale=motions[last].scale)
+            part = replace(part, scale=motions[last].scale)
             likelihood = Likelihood(part, simulator, prior)
             tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
             found.append(tried.log_likelihood)
@@ -183,75 +155,34 @@ class FitJob:
         return prior.delays[int(np.argmax(chances))], chances / chances.sum()
 
     def _estimate(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Estimate]:
-        """Maximum of the likelihood, from where an earlier attempt was."""
-        from gym_dr.fitting.estimate import estimate
+        """The maximum of the likelihood."""
 
-        key = f"{self.problem.key} {delay} {len(episodes)}"
-        begun = None if self.files is None else self.files.load_round(key)
-        if begun is None:
-            likelihood, u, guessed = self._begin(episodes, delay)
-        else:
-            for row in begun.rounds:
-                self._show_round(row)
-            u, guessed = begun.round.u, begun.guessed
-            likelihood = self._likelihood(episodes, guessed, delay, begun.phases)
-            likelihood.moving = begun.moving
+        def told(number: int, way: float) -> None:
+            self.tell(f"round {number}, parameters moved by {way:.2g} standard deviations")
 
-        def save(done: Round) -> None:
-            self._show_round(np.array([done.number, done.way, *done.u]))
-            if self.files is not None:
-                saved = Unfinished(
-                    round=done,
-                    guessed=guessed,
-                    moving=likelihood.moving,
-                    phases=likelihood.phases,
-                    rounds=np.array(self.rounds),
-                )
-                self.files.save_round(key, saved)
-            self.tell(f"round {done.number}, parameters moved by {done.way:.2g} standard deviations")
-
-        return likelihood, estimate(likelihood, u, begun=None if begun is None else begun.round, save=save)
-
-    def _show_round(self, row: Array) -> None:
-        """Gives loggers a round of the estimate: its number, the way that parameters moved, and where they are."""
-        self.rounds.append(row)
-        params = self.problem.prior.params(row[2:])
-        found = {name: params[name] for name in self.problem.prior.names}
-        self.loggers.write(int(row[0]), {"fit/moved": row[1], **{f"fit/{name}": v for name, v in found.items()}}, {})
-
-    def _show(self, values: Mapping[str, Array], table: pd.DataFrame) -> None:
-        """Gives loggers the posterior and its intervals."""
-        step = int(self.rounds[-1][0]) + 1 if self.rounds else 0
-        self.loggers.write(step, {}, {f"posterior/{name}": np.asarray(points) for name, points in values.items()})
-        columns = ("mean", "low", "high")
-        ends = {f"posterior/{name}/{column}": float(v) for column in columns for name, v in table[column].items()}
-        self.loggers.results(step, ends)
+        likelihood, u = self._begin(episodes, delay)
+        return likelihood, estimate(likelihood, u, progress=told)
 
     def _likelihood(
         self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
     ) -> Likelihood:
-        from gym_dr.fitting.estimate import Likelihood
-
         simulator = self._simulator()
         likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior)
         likelihood.phases = phases
         return likelihood
 
-    def _begin(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Array, Array]:
+    def _begin(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Array]:
         """A first guess of parameters, of hidden numbers and of phases, in turn.
 
         Returns:
-            The likelihood, the parameters, and those with which hidden numbers were simulated.
+            The likelihood and the parameters.
         """
-        from gym_dr.fitting.courses import blowing, find_phases
-        from gym_dr.fitting.estimate import first_guess
-
         prior, replay = self.problem.prior, self.problem.replay
         courses = list(replay.courses)
         blows = bool(blowing(prior, courses))
         u, phases = np.full(len(prior.names), 0.5), None
         for turn in range(_STALE if blows or replay.size > len(replay.coordinates) else 1):
-            likelihood, guessed = self._likelihood(episodes, u, delay, phases), u
+            likelihood = self._likelihood(episodes, u, delay, phases)
             _check_enough(likelihood)
             if blows and turn == 0:
                 likelihood.phases = np.zeros((len(likelihood.motion), len(courses)), np.int64)
@@ -263,14 +194,10 @@ class FitJob:
             if turn < _STALE - 1:
                 u = first_guess(likelihood, u)
             self.tell("guessed parameters")
-        return likelihood, u, guessed
+        return likelihood, u
 
     def _particles(self, likelihood: Likelihood, estimate: Estimate, method: str) -> tuple[Array, str, Estimate]:
         """Draws of the posterior, how they were made, and the estimate whose residuals count."""
-        from gym_dr.fitting.particles import tempered_particles
-        from gym_dr.fitting.straight import straightened
-        from gym_dr.fitting.varying import drawn, episode_estimates, population
-
         size = len(estimate.u)
         if self.varies and size:
             points, information, left = episode_estimates(likelihood, estimate, self.tell)
@@ -315,8 +242,6 @@ class FitJob:
 
     def _truth(self) -> tuple[dict[str, float] | None, list[str]]:
         """The log's own parameters, if it has them and they are possible; a sentence if they are not."""
-        from gym_dr.fitting.held_out import known_physics
-
         prior = self.problem.prior
         found = known_physics(self.problem.episodes, prior.names)
         if found is None:
@@ -328,8 +253,6 @@ class FitJob:
 
     def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
         """Of held-out episodes; None if there are none, or no step of them can be replayed."""
-        from gym_dr.fitting.courses import blowing, find_phases
-
         courses = list(self.problem.replay.courses)
         try:
             likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None

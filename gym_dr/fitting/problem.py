@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import gymnasium as gym
 
 from gym_dr.errors import ConfigError, EnvStateError
-from gym_dr.experiments.logs import open_log
 from gym_dr.fitting.logs import LoggedEpisode, check_log, resample
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
-from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.environments import check_env_id
-from gym_dr.wording import either
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
@@ -37,35 +32,16 @@ class FitProblem:
         """Frees the environment."""
         self.replay.envs.close()
 
-    def to_dict(self) -> dict[str, Any]:
-        """What is asked, for loggers."""
-        return {"env": self.env, "prior": self.prior.randomization.to_dict(), "params": dict(self.prior.known)}
 
-    @property
-    def key(self) -> str:
-        """A digest of all that decides on the estimate."""
-        digest = hashlib.sha256(repr((self.env, self.hold, self.prior.randomization, self.prior.known)).encode())
-        digest.update(repr((self.prior.delay, self.prior.delays)).encode())
-        for episode in self.episodes:
-            digest.update(np.ascontiguousarray(episode.observations).tobytes())
-            digest.update(np.ascontiguousarray(episode.actions).tobytes())
-            for name in sorted(episode.others):  # some are states
-                digest.update(name.encode() + np.ascontiguousarray(episode.others[name]).tobytes())
-        return digest.hexdigest()
-
-
-def open_problem(
-    log: Any,
+def make_problem(
+    episodes: Sequence[LoggedEpisode],
     *,
     env: str,
     randomize: Mapping[str, Any] | None = None,
     randomization: Any = None,
     params: Mapping[str, float] | None = None,
 ) -> FitProblem:
-    """Reads a log and checks it against an environment, before anything runs; arguments as for ``fit``."""
-    load_plugins()
-    check_env_id(env)
-    episodes = open_log(log)
+    """Checks a log against an environment; arguments as for ``gym_dr.fit``."""
     envs = _native(env, min(_SLOTS, max(16, sum(map(len, episodes)))))
     try:
         episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
@@ -80,13 +56,10 @@ def open_problem(
 
 
 def _native(env: str, slots: int) -> Any:
-    import gymnasium as gym
-
     try:
         envs: Any = gym.make_vec(env, num_envs=slots, randomization="none")
     except TypeError:
-        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
-        raise ConfigError(f"{env}: expected an environment with parameters. {listing} shows them.") from None
+        raise ConfigError(f"{env}: expected an environment with parameters. gymdr list envs shows them.") from None
     if not hasattr(envs.unwrapped, "replay"):
         envs.close()
         raise ConfigError(f"{env}: expected an environment with a native vector environment, whose states can be set.")
