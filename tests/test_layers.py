@@ -23,7 +23,6 @@ LAYERS = (
     ("plugins",),
     ("policies", "evaluation"),
     ("bench",),
-    ("plugins",),
     ("experiments",),
     ("cli",),
     ("testing",),

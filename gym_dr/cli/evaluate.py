@@ -86,7 +86,8 @@ def command(
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
     sets: list[Any] = ["random", "extreme"] if protocol else []
-    sets += [make_grid(**read_grid(grid))] if grid else []
+    axes: Any = read_grid(grid)
+    sets += [make_grid(**axes)] if axes else []
     sets += [] if sobol is None else [make_sobol(sobol)]
     sets += [make_corners()] if corners else []
     sets += [] if sobol_box is None else [make_sobol(sobol_box, box=True)]

@@ -156,7 +156,7 @@ def chosen_draws(
     randomization: str | None, randomize: tuple[str, ...], params: tuple[str, ...]
 ) -> EvaluationSet | None:
     """The set that ``physics_options`` choose; None if they choose nothing."""
-    rules = {**read_randomize(randomize), **read_params(params)}
+    rules: Any = {**read_randomize(randomize), **read_params(params)}
     return None if randomization is None and not rules else draws(randomization, **rules)
 
 

@@ -190,6 +190,16 @@ class Evaluation:
         parameters = [name for name in self.document["parameters"] if any(name in row for row in rows)]
         return pd.DataFrame(rows, columns=[*columns, *parameters])
 
+    def varied(self, name: str) -> dict[str, Array]:
+        """Values in each of a set's episodes, by name, of the parameters that vary in it.
+
+        Raises:
+            UnknownNameError: The evaluation has no such set.
+        """
+        rows = self.episodes_of(name)
+        own = rows[rows["policy"] == self.policies[0]]  # all policies play the same draws
+        return {p: own[p].to_numpy(np.float64) for p in self.document["parameters"] if own[p].nunique() > 1}
+
     def returns(self, name: str) -> Array:
         """Returns of one set's episodes, shape ``(policies, cells, episodes)``.
 
