@@ -13,9 +13,7 @@ from gym_dr.experiments.pretrained import pretrained
 from gym_dr.experiments.record import record
 from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
-from gym_dr.experiments.study import study
 from gym_dr.experiments.train import train
-from gym_dr.experiments.tune import tune
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.open import open_policy
@@ -35,6 +33,8 @@ from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.studies.study import study
+from gym_dr.studies.tune import tune
 from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes

@@ -92,15 +92,12 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     leave_empty(empty_pictures)
 
 
-def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
-    """In place of ``launch._launch_local``: no processes, each of which would import everything again."""
-    from gym_dr.experiments import launch
-
-    assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
-    return {}
+def call_here(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
+    """In place of ``launch.call_in_processes``: no processes, each of which would import everything again."""
+    return {name: function(*arguments) for name, arguments in calls.items()}
 
 
 @pytest.fixture
 def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trains several seeds without processes; test_launch.py has them."""
-    monkeypatch.setattr("gym_dr.experiments.launch._launch_local", launch_here)
+    monkeypatch.setattr("gym_dr.experiments.launch.call_in_processes", call_here)

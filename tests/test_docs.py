@@ -26,10 +26,10 @@ from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets
 from tests.cli.test_bench import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
-from tests.experiments.study_sample import tiny_study
-from tests.experiments.tune_sample import tiny_tuning
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
 from tests.registered import forgotten_afterwards
+from tests.studies.study_sample import tiny_study
+from tests.studies.tune_sample import tiny_tuning
 from tests.toml_text import toml_text
 
 README = ROOT / "README.md"

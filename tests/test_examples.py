@@ -17,16 +17,16 @@ import pytest
 from PIL import Image
 
 import gym_dr
-from gym_dr.experiments.study_file import read_study
-from gym_dr.experiments.tune_file import read_tuning
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.given import read_config_file
+from gym_dr.studies.plan import read_study
+from gym_dr.studies.tune_file import read_tuning
 from gym_dr.training.registry import find_algorithm
 from tests.envs.box2d.exact import EXACT
 from tests.evaluation.tiny_run import train_tiny_run
-from tests.experiments.study_sample import tiny_study
 from tests.pages import blocks
 from tests.registered import forgotten_afterwards
+from tests.studies.study_sample import tiny_study
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

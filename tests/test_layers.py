@@ -24,6 +24,7 @@ LAYERS = (
     ("policies", "evaluation"),
     ("bench",),
     ("experiments",),
+    ("studies",),
     ("cli",),
     ("testing",),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import command_line, trust_option
-from gym_dr.experiments.tune import PAGE, tune
+from gym_dr.studies.tune import PAGE, tune
 
 
 @click.command()

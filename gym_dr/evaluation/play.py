@@ -116,9 +116,7 @@ def play_by_hand(
     exact = dict(params or {})
     if randomization is not None:  # with the disturbances that have values
         rules = {**undisturbed(exact), **randomization}
-        randomization = Randomization(
-            rules, correlation=randomization.correlation, switched_on=randomization.switched_on
-        )
+        randomization = Randomization(rules, correlation=randomization.correlation)
     with contextlib.closing(make_env(env_id, randomization, render_mode="rgb_array")) as env:
         keys = _key_codes(env)
         with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need

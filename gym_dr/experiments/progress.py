@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import os
 import sys
 import time
@@ -24,7 +22,7 @@ class Progress:
         """Shows nothing until the first call.
 
         Args:
-            unit: What is counted, such as "update"; empty to show only a percentage.
+            unit: What is counted, such as "update".
             display: "bar" for a bar if possible, else lines; "lines"; or "nothing".
         """
         self._unit, self._display = unit, display
@@ -32,9 +30,7 @@ class Progress:
         self._first, self._lines = -1, 0  # units and lines at the first call
         self._measured_from: tuple[float, int, float] | None = None  # time, units, work
 
-    def __call__(
-        self, title: str, done: int, total: int, *, steps: float | None = None, result: str = "", left: str = ""
-    ) -> None:
+    def __call__(self, title: str, done: int, total: int, *, steps: float | None = None, result: str = "") -> None:
         """Updates the display; the first call starts it.
 
         Args:
@@ -43,29 +39,25 @@ class Progress:
             total: Total units.
             steps: Environment steps so far, to show the speed in steps.
             result: Other text to show.
-            left: The time left, if the caller has a better estimate.
         """
         if self._display == "nothing":
             return
         if self._first < 0:
             self._first, self._lines = done, done * LINES // max(total, 1)
-            make_bar = _bar_class() if self._display == "bar" else None
-            if make_bar is not None:
-                count = " {n_fmt}/{total_fmt}" if self._unit else ""
-                form = f"{{desc}}{{percentage:3.0f}}%|{{bar}}|{count} [{{elapsed}}{{postfix}}]"
-                self._bar = make_bar(
-                    total=total, initial=done, unit=self._unit, bar_format=form, dynamic_ncols=True, mininterval=0.2
-                )
-        speed, measured = self._measure(done, total, steps) if self._unit else ("", "")
-        state = ", ".join(filter(None, [speed, result, left or measured]))
+            if self._display == "bar" and _has_bars():
+                from tqdm.auto import tqdm  # heavy
+
+                form = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+                self._bar = tqdm(total=total, initial=done, bar_format=form, dynamic_ncols=True, mininterval=0.2)
+        speed, left = self._measure(done, total, steps)
+        state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:
             self._bar.set_description(title, refresh=False)
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(done - self._bar.n)
         elif done * LINES // max(total, 1) > self._lines:
             self._lines = done * LINES // total
-            place = f"{self._unit} {done}/{total}" if self._unit else f"{done / total:.0%}"
-            self.note(", ".join(filter(None, [f"{title}: {place}", state])))
+            self.note(", ".join(filter(None, [f"{title}: {self._unit} {done}/{total}", state])))
 
     def note(self, text: str) -> None:
         """Shows a separate line."""
@@ -98,31 +90,9 @@ class Progress:
         return speed, f"{(total - done) * seconds / (done - units):.0f} s left"
 
 
-def _bar_class() -> Any:
-    """The class that draws a bar here: widgets or text in a notebook, text on a terminal, else None."""
+def _has_bars() -> bool:
+    """Whether this is a notebook, or a terminal with a size; those of some CI systems have none."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    in_notebook = shell is not None and "IPKernelApp" in shell.config
-    if in_notebook and _has_widgets():
-        from tqdm.notebook import tqdm as widgets
-
-        return widgets
-    # terminals of some CI systems have no size
-    if not in_notebook and not (sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0):
-        return None
-    from tqdm import tqdm
-
-    return tqdm
-
-
-@functools.cache  # says once what is missing
-def _has_widgets() -> bool:
-    """Whether ipywidgets, which tqdm's bar for notebooks is made of, can be imported."""
-    try:
-        importlib.import_module("ipywidgets")
-    except Exception as error:  # whatever is wrong with it, training goes on
-        text = (
-            f"The progress bar is text, since ipywidgets cannot be imported ({error}): pip install 'gym-dr[notebook]'"
-        )
-        print(text, file=sys.stderr)
-        return False
-    return True
+    if shell is not None and "IPKernelApp" in shell.config:
+        return True
+    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0

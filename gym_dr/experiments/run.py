@@ -21,7 +21,7 @@ from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Algorithm
-from gym_dr.wording import how_to_resume, listed
+from gym_dr.wording import listed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -291,7 +291,7 @@ class Runs(Sequence[Run]):
             return table.astype(float)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise RunFolderError(
-                f"{self.path}: holds no summary of its runs. Continue with: {how_to_resume(self.path)}"
+                f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
             ) from None
 
     def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:

@@ -23,7 +23,7 @@ from gym_dr.arrays import Array, Floats, Mask
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError, RandomizationError
-from gym_dr.wrappers.vector_params import PARAM_INTERFACE
+from gym_dr.wrappers.base import PARAM_INTERFACE
 
 try:
     from stable_baselines3.common import env_util

@@ -66,6 +66,7 @@ def open_trained(
     name: str | None = None,
     stochastic: bool | None = None,
 ) -> FrozenPolicy:
+    """The policy in the newest checkpoint of a run."""
     loader = algorithm.policy_loader()
     if loader is None:
         raise ConfigError(
@@ -104,6 +105,8 @@ def open_trained(
 
 
 def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
+    """Uniform random actions."""
+
     def make(envs: VectorEnv[Any, Any, Any]) -> Policy:
         return UniformActions(envs.single_action_space, envs.num_envs, setting.env)
 
@@ -112,6 +115,7 @@ def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
 
 
 def open_callable(given: Policy, name: str, setting: Setting) -> FrozenPolicy:
+    """Anything that can be called with observations."""
     source = f"policy {name!r}"
     act = with_episode_starts(given, source)
     record = {"kind": "callable", "path": None, "algorithm": None, "seed": None, "actions": None}
@@ -120,6 +124,7 @@ def open_callable(given: Policy, name: str, setting: Setting) -> FrozenPolicy:
 
 
 def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
+    """A function by name, ``package.module:function``."""
     module_name, _, path = text.partition(":")
     if module_name not in setting.trust:
         raise ConfigError(
@@ -147,6 +152,7 @@ def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy
 
 
 def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
+    """A file of Stable-Baselines3."""
     saved = read_saved(Path(text))
     source, statistics, stochastic = f"sb3:{text}", saved.statistics, bool(setting.stochastic)
     _check_trust(source, [saved.path, *([] if statistics is None else [statistics])], setting.trust)
@@ -187,6 +193,7 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
 
 
 def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
+    """An ONNX file that has been read."""
     told = read_metadata(found, setting.env, setting.space)
     if setting.randomization is None:
         setting = dataclasses.replace(setting, randomization=told.randomization)

@@ -5,25 +5,20 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 
-from gym_dr.arrays import Floats, Mask
+from gym_dr.arrays import Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
+from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, Task, restore
-from gym_dr.wording import spelled
 from gym_dr.wrappers.record import RecordEpisodes
-from gym_dr.wrappers.resample import ResampleParams, until_due
+from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams, with_params
-
-if TYPE_CHECKING:  # numba is heavy
-    from gym_dr.compiled.policy import SmallPolicy
-    from gym_dr.compiled.steps import Steps
 
 # of AdaptParams, which takes the options of a sampler beside them
 OWN_KEYWORDS = ("env", "sampler", "every", "callback", "on_update")
@@ -104,7 +99,6 @@ class AdaptParams(RecordEpisodes):
         self.interval = None if every is None else int(every)
         self._learner = sampler
         self._callback, self._on_update = callback, on_update
-        self._steps = 0  # vector steps so far
         self._cut_off, self._complete = 0, 0  # episodes that resets have cut off, and that have ended, for a warning
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
         self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes
@@ -119,32 +113,26 @@ class AdaptParams(RecordEpisodes):
         Warns:
             RandomizationWarning: Hardly any episode ends before a reset.
         """
-        mask = check_reset_mask(options, self.num_envs)
-        running = int((self._lengths[mask] > 0).sum())
-        observations, info = super().reset(seed=seed, options=options)
+        result = super().reset(seed=seed, options=options)
+        self._warn_if_cut_off()
+        return result
+
+    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> None:
+        super()._before_reset(seeds, mask, options)
+        self._cut_off += int((self._lengths[mask & ~self._autoreset.done] > 0).sum())
+
+    def _begun(self, mask: Mask, info: dict[str, Any]) -> None:
+        super()._begun(mask, info)
         if "params" not in info:
             raise RandomizationError(
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
                 "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
-        self._begin(mask)
-        self._warn_if_cut_off(running)
-        return observations, info
+        for i in np.flatnonzero(mask).tolist():
+            self._versions[i] = self._learner.version
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps all sub-environments, and updates the sampler when due."""
-        result = super().step(actions)
-        self._count(1)
-        return result
-
-    def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, like the environment's ``rollout``, and stops when an update is due."""
-        last = until_due(self.interval, self._steps, first, last)
-        stop, info = super().rollout(policy, noise, steps, first, last)
-        self._count(stop - first)
-        return stop, info
+    def _due(self) -> None:
+        self.update()
 
     def update(self) -> None:
         """Makes the sampler learn from the episodes that have ended since the last update."""
@@ -174,13 +162,6 @@ class AdaptParams(RecordEpisodes):
         """Passes the sampler to the sub-environments; worker processes hold copies."""
         cast(Any, self.env).set_sampler(self._learner)
 
-    def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
-        """See ``RecordEpisodes``; an episode may begin in the first and end in the last step of a rollout."""
-        self._begin(~self._autoreset.will_step)
-        super()._end(done, terminated, info)
-        if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            self._begin(done)
-
     def _keep(self, record: EpisodeRecord) -> None:
         """Stores a finished episode."""
         record = dataclasses.replace(record, version=self._versions[record.env_index])
@@ -189,27 +170,15 @@ class AdaptParams(RecordEpisodes):
         if self._callback is not None:
             self._callback(record)
 
-    def _count(self, steps: int) -> None:
-        """Counts vector steps, and updates the sampler when due."""
-        self._steps += steps
-        if self.interval is not None and self._steps % self.interval == 0:
-            self.update()
-
-    def _begin(self, begun: Mask) -> None:
-        """Notes which version drew new episodes."""
-        for i in np.flatnonzero(begun).tolist():
-            self._versions[i] = self._learner.version
-
-    def _warn_if_cut_off(self, running: int) -> None:
-        """Counts the episodes that a reset has cut off."""
-        self._cut_off += running
+    def _warn_if_cut_off(self) -> None:
+        """Warns if resets cut off nearly all episodes."""
         if self._cut_off < _CUTS * self.num_envs:
             return
         if self._complete <= _ENDING * self._cut_off:
             warnings.warn(
                 f"Resets have cut off {self._cut_off} episodes, and only {self._complete} have ended, so the sampler "
                 "learns next to nothing. Reset less often: in a run, save checkpoints less often "
-                f"({spelled('checkpoint_every')}).",
+                f"(`checkpoint_every`).",
                 RandomizationWarning,
                 stacklevel=3,
             )

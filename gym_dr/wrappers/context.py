@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
-from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
+from gym_dr.wrappers.base import ViewWrapper
+from gym_dr.wrappers.vector_params import spaces_of
 
 
-class DrawContext(ParamsWrapper):
+class DrawContext(ViewWrapper):
     """Shows the draw to the policy, or hides it from everything outside this wrapper.
 
     The values come from ``info["params"]``; when hiding, put wrappers that need them (``RecordEpisodes``) inside.
@@ -61,54 +61,39 @@ class DrawContext(ParamsWrapper):
             raise ConfigError(f"Expected a finite span above 0, and only with context='observation', got {span!r}.")
         super().__init__(env)
         self.context = Context(context, context_params, *spaces_of(env), span)
-        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         nominal = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
         self._params: dict[str, Array] = nominal  # current values of what the policy sees
         if self.context.ranges:
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments; takes their arguments.
-
-        Raises:
-            RandomizationError: The observation should show draws that the environment hides.
-        """
-        options = dict(options) if options else None  # a copy: Gymnasium removes reset_mask from it
-        observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
-        self._learn(info)
+    def _view(
+        self,
+        observations: npt.NDArray[Any],
+        info: dict[str, Any],
+        told: Mask | None,
+        begun: Mask | None,
+        rewards: npt.NDArray[Any] | None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        if begun is not None and self.context.ranges:
+            self._learn(info, begun)
         return self.context.extend(observations, self._params), self.context.visible_info(info)
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps all sub-environments."""
-        observations, rewards, terminations, truncations, info = self.env.step(actions)
-        if self._mode == AutoresetMode.SAME_STEP and "final_obs" in info and self.context.ranges:
-            info = {**info, "final_obs": self._final(info["final_obs"], info["_final_obs"])}
-        self._learn(info)
-        extended = self.context.extend(observations, self._params)
-        return extended, rewards, terminations, truncations, self.context.visible_info(info)
+    def _learn(self, info: dict[str, Any], begun: Mask) -> None:
+        """Stores the values of new episodes.
 
-    def _final(self, observations: npt.NDArray[Any], mask: Mask) -> npt.NDArray[Any]:
-        """SAME_STEP: final observations with the draws of the episodes that they end."""
-        extended = observations.copy()
-        for i in np.flatnonzero(mask).tolist():
-            params = {name: values[i] for name, values in self._params.items()}
-            extended[i] = self.context.extend(observations[i], params)
-        return extended
-
-    def _learn(self, info: dict[str, Any]) -> None:
-        """Stores the current values of the sub-environments that report them."""
-        if not self.context.ranges:
-            return
+        Raises:
+            RandomizationError: The environment hides them.
+        """
         if "params" not in info:
             raise RandomizationError(
                 "Expected info['params'] from the environment, to show it in the observation, got none. The "
                 "environment was made with context='hidden', or a wrapper inside DrawContext hides it."
             )
-        params, reported = info["params"], info["_params"]
+        params = info["params"]
         for r in self.context.ranges:
             values = np.where(params.get(f"_{r.name}", False), params.get(r.name, 0.0), r.nominal)
-            self._params[r.name] = np.where(reported, values, self._params[r.name])
+            self._params[r.name] = np.where(begun, values, self._params[r.name])
 
 
 def shown_columns(env: VectorEnv[Any, Any, Any]) -> int:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Indices, Mask
-from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
+from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
-from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
+from gym_dr.wrappers.vector_params import spaces_of
 
 
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -77,7 +78,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             RandomizationError: An impossible value in ``options``; nothing has changed.
         """
-        exact, rest = _split(options, self._state, self._takes)
+        exact, rest = _split(options, self._state, self.env.has_wrapper_attr("disturbances"))
         checked = self._state.space.check_vector(exact, 1)
         observation, info = self.env.reset(seed=seed, options=rest)
         if seed is not None or not self._begun:
@@ -97,27 +98,21 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not self._begun:
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         actions = self._state.check_actions(np.asarray(action)[None])
-        arrived, env_actions = self._state.act(actions)
+        env_actions = self._state.act(actions)
         pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
         if len(pushed):
             cast(Any, self.env.unwrapped).push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
-        self._state.acted(arrived)
+        self._state.acted()
         observed = self._state.observe(np.asarray(observation)[None])
         return observed[0], reward, terminated, truncated, self._with_params(info)
-
-    def _takes(self, name: str) -> bool:
-        """Whether something inside takes exact values of a disturbance."""
-        if self.env.has_wrapper_attr("disturbances"):
-            return True
-        return self.env.has_wrapper_attr("param_space") and name in self.env.get_wrapper_attr("param_space")
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
         return {**info, "params": {**info.get("params", {}), **own}}
 
 
-class DisturbVector(ParamsWrapper):
+class DisturbVector(ViewWrapper):
     """Disturbs the actions and observations of a vector environment, like ``Disturb`` around each sub-environment.
 
     Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``ObservePast``, ``RecordEpisodes`` and
@@ -163,7 +158,6 @@ class DisturbVector(ParamsWrapper):
         if space is not env.single_observation_space:
             self.single_observation_space = space
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._autoreset = AutoresetState.of(env)
 
     @property
     def disturbances(self) -> Randomization:
@@ -178,8 +172,7 @@ class DisturbVector(ParamsWrapper):
     @property
     def randomization(self) -> Randomization:
         """What varies, in the environment and in this wrapper; without their correlations."""
-        inner = self._inner()[1]
-        return Randomization({**inner, **self.disturbances}, switched_on=inner.switched_on)
+        return Randomization({**self._inner()[1], **self.disturbances})
 
     def _inner(self) -> tuple[ParamSpace, Randomization]:
         """What may vary and what does in the wrapped environment; empty for one without parameters."""
@@ -198,15 +191,13 @@ class DisturbVector(ParamsWrapper):
         Raises:
             RandomizationError: An impossible value or mask in ``options``; nothing has changed.
         """
-        mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
-        exact, rest = _split(options, self._state, self._takes)
-        checked = self._state.space.check_vector(exact, self.num_envs)
-        observations, info = self.env.reset(seed=seed, options=rest)  # type: ignore[arg-type]
+        more = any(isinstance(layer, DisturbVector) for layer in stack_of(self.env))
+        exact, rest = _split(options, self._state, more)
+        checked, unseeded = self._state.space.check_vector(exact, self.num_envs), ~self._autoreset.begun
+        mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
-        self._reseed(np.flatnonzero(mask & (given | ~self._autoreset.begun)))
-        self._autoreset.reset(mask)
-        self._state.begin(np.flatnonzero(mask), checked)
-        return self._state.observe(observations, fresh=mask), self._with_params(info, mask)
+        self._reseed(np.flatnonzero(mask & (given | unseeded)))
+        return self._view(observations, info, mask, mask, None, checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -216,31 +207,26 @@ class DisturbVector(ParamsWrapper):
             InvalidActionError: The actions are not in the action space; nothing has changed.
         """
         self._autoreset.check_step()
-        chosen = self._state.check_actions(actions)
-        arrived, env_actions = self._state.act(chosen)
+        env_actions = self._state.act(self._state.check_actions(actions))
         self._push()
-        observations, rewards, terminations, truncations, info = self.env.step(env_actions)
-        done = np.logical_or(terminations, truncations)
-        self._state.acted(arrived)
-        if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            observed, info = self._observe_final(observations, info, done)
-        else:
-            if self._autoreset.resets is not None:
-                self._state.begin(np.flatnonzero(self._autoreset.resets), {})
-            observed = self._state.observe(observations)
-        self._autoreset.step(done)
-        return observed, rewards, terminations, truncations, self._with_params(info, None)
+        return super().step(env_actions)
 
-    def _takes(self, name: str) -> bool:
-        """Whether something inside may take exact values of a disturbance."""
-        *layers, base = stack_of(self.env)
-        if any(isinstance(layer, DisturbVector) for layer in layers):
-            return True
-        if isinstance(base, SyncVectorEnv):
-            inside = any(env.has_wrapper_attr("disturbances") for env in base.envs)
-        else:
-            inside = hasattr(base, "env_fns")  # worker processes, whose environments are not looked at here
-        return inside or name in self._inner()[0]
+    def _view(
+        self,
+        observations: npt.NDArray[Any],
+        info: dict[str, Any],
+        told: Mask | None,
+        begun: Mask | None,
+        rewards: npt.NDArray[Any] | None,
+        exact: Mapping[str, Array] = MappingProxyType({}),
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        if rewards is not None:
+            self._state.acted()
+        if begun is not None:
+            self._state.begin(np.flatnonzero(begun), exact)
+        own = self._state.table.info(told)
+        info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
+        return self._state.observe(observations, begun if rewards is None else None), info
 
     def _push(self) -> None:
         envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset
@@ -252,34 +238,11 @@ class DisturbVector(ParamsWrapper):
             for i, velocity in zip(envs.tolist(), velocities, strict=True):
                 self._sub_envs[i].push(velocity)
 
-    def _observe_final(
-        self, observations: npt.NDArray[Any], info: dict[str, Any], done: Mask
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """SAME_STEP: disturbs final observations in the episodes that they end, and the first ones of new episodes."""
-        envs = np.flatnonzero(done)
-        last = observations.copy()
-        for i in envs.tolist():
-            last[i] = info["final_obs"][i]
-        observed = self._state.observe(last)
-        if len(envs) == 0:
-            return observed, info
-        final = np.full(self.num_envs, None, dtype=object)
-        for i in envs.tolist():
-            final[i] = observed[i].copy()
-        info = {**info, "final_obs": final, "final_info": self._with_params(info["final_info"], done)}
-        self._state.begin(envs, {})
-        return self._state.observe(observations, fresh=done), info
-
     def _reseed(self, envs: Indices) -> None:
         if len(envs):
             seeds = self.env.unwrapped.np_random_seed
             known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
             _seed(self._state, envs, [known[i] for i in envs.tolist()])
-
-    def _with_params(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
-        """Adds the current values of the sub-environments in ``mask`` (None for all)."""
-        own = self._state.table.info(mask)
-        return {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
 
 
 def _id_of(env: Any) -> str:
@@ -289,29 +252,28 @@ def _id_of(env: Any) -> str:
 
 
 def _split(
-    options: Mapping[str, Any] | None, state: Disturbances, takes: Callable[[str], bool]
+    options: Mapping[str, Any] | None, state: Disturbances, more: bool
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Takes the wrapper's own exact values out of ``options``.
 
     Raises:
-        RandomizationError: There is one of a disturbance that neither this wrapper nor the environment ``takes``, which
-            environments of others would ignore.
+        RandomizationError: There is one of a disturbance that does not vary here, and there are no ``more`` inside;
+            environments of others would ignore it.
     """
     rest = dict(options or {})
     params = rest.get("params")
     if not isinstance(params, Mapping):
         return {}, rest or None
-    others = {name: value for name, value in params.items() if name not in state.space}
-    for name in others:
-        if name in DISTURBANCES and not takes(name):
+    rest["params"] = {name: value for name, value in params.items() if name not in state.space}
+    for name in rest["params"]:
+        if name in DISTURBANCES and not more:
             known = ", ".join(state.space) or "of which there is none"
             raise RandomizationError(
                 f"Parameter {name!r}: expected a disturbance that varies here, {known}. "
                 f"To set another one for an episode, make the wrapper with it: {{{name!r}: 0}}."
             )
-    rest.pop("params")
-    if others:
-        rest["params"] = others
+    if not rest["params"]:
+        del rest["params"]
     return {name: value for name, value in params.items() if name in state.space}, rest or None
 
 

@@ -9,17 +9,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Mask
-from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
 from gym_dr.errors import ConfigError
+from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.context import shown_columns
 from gym_dr.wrappers.sensors import sensors_of
-from gym_dr.wrappers.vector_params import ParamsWrapper
 
 MAX_STACKED = 1000
 
@@ -38,7 +36,7 @@ class Past:
 NO_PAST = Past()
 
 
-class ObservePast(ParamsWrapper):
+class ObservePast(ViewWrapper):
     """Appends earlier observations and the last reward to the observation.
 
     An observation is the environment's own, then that of one step before, of two steps before, ..., then the reward.
@@ -86,62 +84,39 @@ class ObservePast(ParamsWrapper):
                 f"ObservePast: expected a flat Box of floating-point numbers as observations, got {space}."
             )
         super().__init__(env)
+        self.past = Past(stack_observations=stack_observations, observe_reward=observe_reward)
         self._rewarded, (self._size,) = int(observe_reward), space.shape
         low = np.append(np.tile(space.low, stack_observations), np.full(self._rewarded, -np.inf, space.dtype))
         high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))
         self.single_observation_space = gym.spaces.Box(low, high, dtype=space.dtype.type)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.past = Past(stack_observations=stack_observations, observe_reward=observe_reward)
-        self._stacked = stack_observations
         self._seen = np.zeros((self.num_envs, len(low)), space.dtype)  # what the policy observes now
-        self._autoreset = AutoresetState.of(env)
 
-    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments, and the history of those that are reset; takes their arguments."""
-        mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
-        options = dict(options) if options else None  # a copy: Gymnasium removes reset_mask from it
-        observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # as Gymnasium's
-        self._autoreset.reset(mask)
-        self._seen = np.where(mask[:, None], self._first(observations), self._seen)
+    def _view(
+        self,
+        observations: npt.NDArray[Any],
+        info: dict[str, Any],
+        told: Mask | None,
+        begun: Mask | None,
+        rewards: npt.NDArray[Any] | None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        if rewards is not None:
+            self._seen = self._shifted(observations, rewards)
+        if begun is not None:
+            self._seen = np.where(begun[:, None], self._first(observations), self._seen)
         return self._seen.copy(), info
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps all sub-environments."""
-        observations, rewards, terminations, truncations, info = self.env.step(actions)
-        done = np.logical_or(terminations, truncations)
-        begun = self._autoreset.resets
-        if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            begun = done
-            if done.any():
-                info = {**info, "final_obs": self._final(info["final_obs"], rewards, done)}
-        self._seen = self._shifted(observations, rewards)
-        if begun is not None and begun.any():
-            self._seen[begun] = self._first(observations)[begun]
-        self._autoreset.step(done)
-        return self._seen.copy(), rewards, terminations, truncations, info
 
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see at the start of episodes with these first observations ``(N, size)``."""
         nothing = np.zeros((self.num_envs, self._rewarded), observations.dtype)
-        return np.concatenate([np.tile(observations, self._stacked), nothing], axis=1)
+        return np.concatenate([np.tile(observations, self.past.stack_observations), nothing], axis=1)
 
     def _shifted(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see after a step that returned these observations ``(N, size)`` and rewards ``(N,)``."""
-        before = self._seen[:, : (self._stacked - 1) * self._size]
+        before = self._seen[:, : (self.past.stack_observations - 1) * self._size]
         limits = np.finfo(self._seen.dtype)
         last = np.clip(rewards[:, None][:, : self._rewarded], limits.min, limits.max).astype(self._seen.dtype)
         return np.concatenate([observations, before, last], axis=1)
-
-    def _final(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any], done: Mask) -> npt.NDArray[Any]:
-        """SAME_STEP: final observations with the history of the episodes that they end."""
-        last = self._seen[:, : self._size].copy()
-        for i in np.flatnonzero(done).tolist():
-            last[i] = observations[i]
-        shifted = self._shifted(last, rewards)
-        final = np.full(self.num_envs, None, dtype=object)
-        for i in np.flatnonzero(done).tolist():
-            final[i] = shifted[i]
-        return final
 
 
 def sensor_columns(envs: VectorEnv[Any, Any, Any], sensors: Sequence[str]) -> list[int]:

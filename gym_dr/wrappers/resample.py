@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from gym_dr.arrays import Array, Floats, Mask, Words
+from gym_dr.arrays import Array, Mask, Words
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
+from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
-from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
-
-if TYPE_CHECKING:  # numba is heavy
-    from gym_dr.compiled.policy import SmallPolicy
-    from gym_dr.compiled.steps import Steps
+from gym_dr.wrappers.base import EpisodeWrapper
+from gym_dr.wrappers.vector_params import with_params
 
 
-class ResampleParams(ParamsWrapper):
+class ResampleParams(EpisodeWrapper):
     """Re-draws the parameters of all sub-environments every ``every`` rollouts of ``rollout_steps`` steps.
 
     A draw takes effect at each sub-environment's next reset, so parameters stay fixed within an episode. It replaces
@@ -36,6 +33,8 @@ class ResampleParams(ParamsWrapper):
         (4,)
         >>> envs.close()
     """
+
+    follows = False
 
     def __init__(
         self, env: VectorEnv[Any, Any, Any], *, rollout_steps: int | None, every: int = 1, shared: bool = False
@@ -73,7 +72,6 @@ class ResampleParams(ParamsWrapper):
         self._seeds: Words | None = None  # (num_envs,), None before the first reset
         self._seeded: Mask = np.zeros(self.num_envs, np.bool_)  # those with a draw from here
         self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds in the keys of draws
-        self._steps = 0  # vector steps since the last seeded reset
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses
 
     @property
@@ -100,46 +98,15 @@ class ResampleParams(ParamsWrapper):
         self._next_index[chosen] = (self._next_index.max() if self.shared else self._next_index[chosen]) + 1
         self._params_env.hold_draws(words, self._next_index)
 
-    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments; seeded ones start again from their first draw.
-
-        Args:
-            seed: As in Gymnasium; an integer or a list restarts the draws and the schedule.
-            options: As in ``VectorParams.reset``.
-
-        Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
-            RandomizationError: An impossible seed, or an impossible value or mask in ``options``; nothing has changed.
-        """
-        mask = check_reset_mask(options, self.num_envs)
-        seeds = check_seeds(seed, self.num_envs)
-        options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
+    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None] | None:
+        """Checks values before anything changes; seeded sub-environments start again from their first draw."""
         if options.get("params") is not None:
             self.param_space.check_vector(options["params"], self.num_envs)
-        if seed is not None or not self._seeded[mask].all():
-            seed = self._reseed(seeds, mask)
-        return self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
+        seeded = any(seed is not None for seed in seeds)
+        return self._reseed(seeds, mask) if seeded or not self._seeded[mask].all() else None
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps all sub-environments and re-draws when due."""
-        result = self.env.step(actions)
-        self._count(1)
-        return result
-
-    def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, like the environment's ``rollout``, and stops when a draw is due."""
-        last = until_due(self.interval, self._steps, first, last)
-        stop, info = self._params_env.rollout(policy, noise, steps, first, last)
-        self._count(stop - first)
-        return stop, info
-
-    def _count(self, steps: int) -> None:
-        """Counts vector steps and re-draws if due after the last."""
-        self._steps += steps
-        if self.interval is not None and self._steps % self.interval == 0:
-            self.resample()
+    def _due(self) -> None:
+        self.resample()
 
     def _reseed(self, seeds: list[int | None], mask: Mask) -> list[int | None]:
         """Restarts the draws of masked sub-environments with a seed, given or new; returns a seed for each."""
@@ -173,15 +140,3 @@ class ResampleParams(ParamsWrapper):
         if self._seeds is None:
             raise EnvStateError(f"ResampleParams: expected reset() before {call}: the draws are keyed by its seeds.")
         return np.full_like(self._seeds, self._seeds[0]) if self.shared else self._seeds
-
-
-def until_due(interval: int | None, steps: int, first: int, last: int) -> int:
-    """Where a rollout from row ``first`` to row ``last`` must stop for something that is due every ``interval`` steps.
-
-    Args:
-        interval: Vector steps; None if nothing is due.
-        steps: Vector steps so far.
-        first: The first row.
-        last: The row after the last one wanted.
-    """
-    return last if interval is None else min(last, first + interval - steps % interval)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
+from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-PARAM_INTERFACE = (
-    *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
-    *("set_params", "set_sampler", "hold_draws", "autoreset_mode"),
-)
-"""What native environments and ``VectorParams`` offer beyond Gymnasium's interface."""
+from gym_dr.wrappers.base import EpisodeWrapper
 
 
 def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
@@ -32,18 +28,6 @@ def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
         RandomizationError: The sub-environments have no parameters.
     """
     return env if hasattr(env, "set_params") else VectorParams(env)
-
-
-def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether the sub-environments of an AsyncVectorEnv are randomized.
-
-    A worker that is asked for a missing attribute would exit, so this builds and checks an environment here.
-    """
-    env_fns = getattr(env, "env_fns", None)
-    if not env_fns:
-        return False
-    with contextlib.closing(env_fns[0]()) as probe:
-        return bool(probe.has_wrapper_attr("episode"))
 
 
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
@@ -74,61 +58,7 @@ def _content(received: CloudpickleWrapper) -> Any:
     return received.fn
 
 
-if TYPE_CHECKING:
-    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
-else:
-
-    class _VectorWrapper(VectorWrapper):
-        """Gymnasium's, which is not generic before 1.4."""
-
-        def __del__(self) -> None:
-            """Leaves the environment open; before 1.3 Gymnasium closes it when the wrapper is garbage-collected."""
-
-
-class ParamsWrapper(_VectorWrapper):
-    """Passes on the environment's parameters, which are not part of Gymnasium's interface.
-
-    Compiled rollouts are not passed on, since a wrapper must take part in them.
-
-    Attributes:
-        remembers: Whether the wrapper has a state of its own; if not, it passes on the environment's.
-    """
-
-    remembers = True
-
-    def __getattr__(self, name: str) -> Any:
-        """An attribute that the wrapper itself does not have."""
-        if name in PARAM_INTERFACE:
-            return getattr(self.env, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def get_state(self) -> dict[str, Any]:
-        """See ``NativeVectorEnv.get_state``.
-
-        Raises:
-            EnvStateError: This wrapper has a state of its own, or the environment does not offer its state.
-        """
-        state: dict[str, Any] = self._restorable().get_state()
-        return state
-
-    def set_state(self, state: Mapping[str, Any], mask: Mask | None = None) -> Any:
-        """See ``NativeVectorEnv.set_state``.
-
-        Raises:
-            EnvStateError: As for ``get_state``, or the state does not fit.
-        """
-        return self._restorable().set_state(state, mask)
-
-    def _restorable(self) -> Any:
-        if self.remembers or not hasattr(self.env, "get_state"):
-            raise EnvStateError(
-                f"{type(self if self.remembers else self.env).__name__} does not offer its state. Native environments "
-                "do, inside wrappers that remember something: envs.unwrapped.get_state()."
-            )
-        return self.env
-
-
-class VectorParams(_VectorWrapper):
+class VectorParams(EpisodeWrapper):
     """Gives Gymnasium's sync and async vector environments the parameter interface of native ones.
 
     ``gym.make_vec(..., vectorization_mode="sync" | "async")`` returns Gymnasium's own classes, which do not support
@@ -146,19 +76,17 @@ class VectorParams(_VectorWrapper):
         """
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
-        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        try:
-            if not isinstance(env, SyncVectorEnv) and not _has_params(env):
-                raise AttributeError
-            self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
-            self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
-            self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
-        except AttributeError:
+        # asked first, since a worker that is asked for a missing attribute would exit
+        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "episode"))):
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "
                 "wrapper directly around the vector environment, inside other wrappers."
-            ) from None
+            )
+        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
+        self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
+        self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
 
     @property
     def params(self) -> dict[str, Array]:
@@ -187,8 +115,7 @@ class VectorParams(_VectorWrapper):
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
         """See ``NativeVectorEnv.set_params``."""
         chosen = check_mask(mask, self.num_envs)
-        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
+        arrays = None if values is None else self._checked(values)
         rows, before = self._rows(arrays or {}), self._sub_envs.get_attr("pinned_params")
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
@@ -196,6 +123,11 @@ class VectorParams(_VectorWrapper):
     def hold_draws(self, words: Words, index: Indices) -> None:
         """See ``NativeVectorEnv.hold_draws``."""
         self._set("held_draw", list(zip(words.tolist(), index.tolist(), strict=True)))
+
+    def _checked(self, values: Any) -> dict[str, Array]:
+        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
+        arrays = self.param_space.check_vector(values, self.num_envs)
+        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
@@ -210,25 +142,19 @@ class VectorParams(_VectorWrapper):
             RandomizationError: A value, seed or mask is impossible; nothing has changed.
         """
         self._check_open()
-        mask = check_reset_mask(options, self.num_envs)
-        seeds = check_seeds(seed, self.num_envs)
-        options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
-        if "reset_mask" in options:
-            options["reset_mask"] = mask
-        values = options.pop("params", None)
-        if values is not None:
-            arrays = self.param_space.check_vector(values, self.num_envs)
-            self.param_space.check_effects(arrays, self.randomization, self.pinned)
-            rows = self._rows(arrays)
-            exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
-            self._set("exact_params", exact)
         try:
-            # Gymnasium's vector environments also take lists of seeds, though their base class does not declare it
-            return self.env.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]
-        except ValueError:  # refused by a sub-environment: the exact values must not wait for the next reset
-            if values is not None:
+            return super().reset(seed=seed, options=options)
+        except Exception:  # the exact values must not wait for the next reset
+            with contextlib.suppress(Exception):  # a worker may have ended
                 self._set("exact_params", [{}] * self.num_envs)
             raise
+
+    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
+        values = options.pop("params", None)
+        if values is not None:
+            rows = self._rows(self._checked(values))
+            self._set("exact_params", [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)])
+        return seeds  # Gymnasium's take lists too, and no numbers of numpy
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps the sub-environments.

@@ -318,7 +318,7 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert [one.config.settings.seed for one in runs] == [1, 2]
     assert sorted(runs.metrics["seed"].unique()) == [1, 2]
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
-    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gym_dr\.load_run"):
+    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gymdr resume"):
         _ = runs.summary
     assert '<th scope="row">seed-2</th>' in runs._repr_html_()
     aggregate_runs([one.folder for one in runs], runs.path)

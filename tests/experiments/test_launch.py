@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,11 +25,9 @@ from gym_dr.cli.main import main
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments import launch as launcher
-from gym_dr.runs.checkpoint import checkpoint_paths
-from gym_dr.runs.folder import RunFolder
 from tests.cli.command import gymdr, refused
 from tests.cli.gated import gated, wait_at_gate, wait_until_told
-from tests.conftest import launch_here
+from tests.conftest import call_here
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
 
@@ -64,7 +60,7 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("seeds") / "runs"
     tiny: dict[str, Any] = {"updates": 4, "rollout_steps": 16, "num_envs": 2, "eval_episodes": 2, "hidden_sizes": (8,)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launcher, "_launch_local", launch_here)
+        patch.setattr(launcher, "call_in_processes", call_here)
         runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2), workers=1, progress=False, **tiny)
     assert isinstance(runs, Runs)
     assert runs.summary.loc["evaluation on nominal", "seeds"] == 2
@@ -155,8 +151,23 @@ def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     assert (tmp_path / "runs" / "seed-2").exists() == kept
 
 
+def killed_by(number: int) -> str:
+    """What a process of its own does: it ends, if the number is that of a signal."""
+    if number:
+        os.kill(os.getpid(), number)
+    return "alive"
+
+
+def test_a_process_that_is_killed_takes_no_other_along() -> None:
+    calls = {"killed": (signal.SIGKILL,), "a": (0,), "b": (0,)}
+    ended: list[int] = []
+    found = launcher.call_in_processes(killed_by, calls, 1, ended.append)
+    assert found == {"killed": None, "a": "alive", "b": "alive"}
+    assert ended == [1, 2, 3]
+
+
 @pytest.mark.slow  # its sibling is the one above
-def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seeds_that_had_not_begun(
+def test_a_killed_process_is_named_the_others_go_on_and_resume_gives_the_same_result(
     two: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def kill() -> None:
@@ -171,10 +182,9 @@ def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seed
     killer.join()
     assert stop.value.code == 2
     message = capfd.readouterr().err
-    assert "process was killed" in message
+    assert f"its process was killed. Continue with: gymdr resume {tmp_path / 'cut'}/seed-1" in message
     assert "Traceback" not in message
-    for seed in (1, 2):
-        assert f"gymdr resume {tmp_path / 'cut'}/seed-{seed}" in message
+    assert training_of(tmp_path / "cut" / "seed-2") == two["seed-2"][:2]
     main(["resume", str(tmp_path / "cut")])
     assert result(tmp_path / "cut") == two
 
@@ -259,18 +269,6 @@ def test_what_is_for_the_other_launcher_is_refused_and_leaves_no_folder(tmp_path
     assert not (tmp_path / "runs").exists()
 
 
-def test_run_folders_are_held_while_ray_trains_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    messages: list[str] = []
-
-    def elsewhere(folders: Any, *_: Any) -> None:
-        messages.extend(refused(gymdr("resume", folder.path)) for folder in folders)
-        raise TrainingError("enough")
-
-    monkeypatch.setattr(launcher, "_launch_ray", elsewhere)
-    assert gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", tmp_path / "runs").code == 2
-    assert [f"seed-{seed}: is in use by process {os.getpid()}" in messages[seed - 1] for seed in (1, 2)] == [True] * 2
-
-
 @pytest.mark.parametrize(
     ("given", "variable", "expected"),
     [(None, None, "local"), (None, "mine:1", "mine:1"), ("other:2", "mine:1", "other:2")],
@@ -290,24 +288,8 @@ def test_no_ray_cluster_is_joined_but_the_one_that_the_user_names(
     if variable:
         monkeypatch.setenv("RAY_ADDRESS", variable)
     with pytest.raises(ConfigError, match="no Ray cluster"):
-        launcher._launch_ray([], given, (), "nothing")
+        launcher._call_on_ray(launcher.train_folder, {}, given, print)
     assert joined == [expected]
-
-
-@pytest.mark.slow  # its sibling is the one above
-def test_a_second_process_is_refused_while_ray_tasks_run(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
-    root = tmp_path / "runs"
-    train = ["train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", str(root)]
-    with gated("ray:wait", *train) as process:
-        wait_at_gate(process)
-        for seed in (1, 2):
-            message = refused(gymdr("resume", root / f"seed-{seed}"))
-            assert message.startswith(f"{root}/seed-{seed}: is in use by process {process.pid} ")
-        assert f"is in use by process {process.pid} " in refused(gymdr(*train, "--overwrite"))
-        _, errors = process.communicate("\n")
-    assert process.returncode == 0, errors
-    assert gymdr("resume", root / "seed-1").code == 0
 
 
 def running_ray_tasks() -> int:
@@ -315,21 +297,10 @@ def running_ray_tasks() -> int:
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            count += b"ray::train_config" in (process / "cmdline").read_bytes()
+            count += b"ray::train_folder" in (process / "cmdline").read_bytes()
         except OSError:  # it has ended meanwhile
             continue
     return count
-
-
-def test_what_a_task_elsewhere_sends_back_is_the_run(one_by_one: Path, tmp_path: Path) -> None:
-    here = RunFolder(one_by_one / "seed-1")
-    config = here.config.read_text(encoding="utf-8")
-    message, files = launcher.train_config("seed-1", config, (), "nothing", False)
-    there = RunFolder.create(tmp_path / "seed-1", config, overwrite=False)
-    launcher._unpack(there, files)
-    assert message == ""
-    assert result(tmp_path)["seed-1"] == result(one_by_one)["seed-1"]
-    assert [path.name for path in checkpoint_paths(there)] == [path.name for path in checkpoint_paths(here)]
 
 
 # Ray leaves sockets and processes to the garbage collector when a node is lost
@@ -361,14 +332,3 @@ def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path
         cluster.shutdown()
     assert lost == [2], "the node was not lost while both seeds were training"
     assert result(tmp_path / "ray") == result(expected)
-
-
-def test_a_signal_between_runs_ends_no_process_of_the_pool_but_keeps_it_from_training(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context, initializer=launcher._begin_worker) as pool:
-        process = pool.submit(os.getpid).result()  # it waits for work now, with the lock of the queue
-        for _ in range(2):
-            os.kill(process, signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt):
-            pool.submit(launcher._call_in_worker, launcher.train_folder, False, str(tmp_path), (), "nothing").result()
-        assert pool.submit(os.getpid).result() == process

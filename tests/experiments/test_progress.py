@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,73 +113,3 @@ def test_runs_beside_each_other_print_lines_on_a_terminal_too(monkeypatch: pytes
         show("t", 0, 1)
         show("t", 1, 1)
     assert terminal.getvalue() == "t: update 1/1\n"
-
-
-class Widgets:
-    """In place of tqdm's bar for notebooks, which needs one."""
-
-    n = 0
-
-    def __init__(self, **keywords: Any) -> None:
-        pass
-
-    def set_description(self, text: str, refresh: bool) -> None:
-        pass
-
-    set_postfix_str = set_description
-
-    def update(self, count: int) -> None:
-        Widgets.n += count
-
-    def close(self) -> None:
-        pass
-
-
-@pytest.fixture
-def _notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("IPython")
-    module.get_ipython = lambda: SimpleNamespace(config={"IPKernelApp": {}})
-    monkeypatch.setitem(sys.modules, "IPython", module)
-    progress._has_widgets.cache_clear()
-
-
-@pytest.mark.usefixtures("_notebook")
-def test_a_notebook_with_widgets_gets_a_bar_of_them(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    module: Any = ModuleType("tqdm.notebook")
-    module.tqdm = Widgets
-    monkeypatch.setitem(sys.modules, "tqdm.notebook", module)
-    monkeypatch.setitem(sys.modules, "ipywidgets", ModuleType("ipywidgets"))
-    with Progress("update") as show:
-        show("t", 0, 2)
-        show("t", 2, 2)
-    assert Widgets.n == 2
-    assert lines(capsys) == []
-
-
-@pytest.mark.usefixtures("_notebook")
-def test_a_notebook_without_widgets_gets_a_bar_of_text_and_says_once_what_is_missing(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "ipywidgets", None)  # as if it were not installed
-    for _ in range(2):
-        with Progress("update") as show:
-            show("t", 0, 1)
-            clock.now += 1
-            show("t", 1, 1)
-    text = capsys.readouterr().err
-    assert text.count("pip install 'gym-dr[notebook]'") == 1
-    assert text.count("| 1/1 [") == 2
-
-
-@pytest.mark.usefixtures("_notebook")
-def test_widgets_that_are_broken_do_not_stop_a_training(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "ipywidgets.py").write_text("raise RuntimeError('of another version')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "ipywidgets", raising=False)
-    with Progress("update") as show:
-        show("t", 1, 1)
-    assert "ipywidgets cannot be imported (of another version)" in capsys.readouterr().err

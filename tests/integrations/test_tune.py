@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import gym_dr
-from tests.experiments.tune_sample import outcome, tiny
+from tests.studies.tune_sample import outcome, tiny
 from tests.toml_text import toml_text
 
 optuna = pytest.importorskip("optuna")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gym_dr.errors import ConfigError, GymDrError
-from gym_dr.experiments.study_file import read_study
-from gym_dr.experiments.study_tables import effects_of
+from gym_dr.studies.plan import read_study
 from tests.toml_text import toml_text
 
 FORM: dict[str, Any] = {
@@ -43,7 +41,7 @@ def test_each_level_and_each_combination_of_crossed_levels_is_a_variant_named_af
     alone = ["baseline", "none", "adr", "spdl", "critic", "policy", "large"]
     together = ["none+large", "adr+critic", "adr+policy", "spdl+critic", "spdl+policy"]
     assert [variant.name for variant in study.variants] == [*alone, *together]
-    assert study.pairs == ()  # effects say how they differ
+    assert [contrast.variant for contrast in study.contrasts[-1:]] == ["sampler=spdl with sees=policy"]
 
 
 def test_a_variant_has_the_settings_options_and_draws_of_all_its_levels_over_the_common_ones() -> None:
@@ -72,22 +70,25 @@ def test_another_factor_leaves_the_names_and_contents_of_the_variants_as_they_ar
 def test_factors_may_stand_beside_variants_and_be_compared_too() -> None:
     own = {"variants": {"own": {"gamma": 0.9}}, "comparisons": {"pairs": [["own", "adr"]]}}
     study = read_study(changed(**own))
-    assert (study.variants[-1].name, study.pairs, study.seeds_of["own"]) == ("own", (("own", "adr"),), (1, 2, 3))
+    assert (study.variants[-1].name, study.seeds_of["own"]) == ("own", (1, 2, 3))
+    assert study.contrasts[-1].weights == {"own": 1.0, "adr": -1.0}
 
 
-def test_effects_are_marked_where_what_is_compared_differs_in_steps() -> None:
+def test_a_level_differs_on_average_over_what_is_crossed_and_two_together_by_more_than_both_alone() -> None:
+    found = {contrast.variant: contrast.weights for contrast in read_study(FORM).contrasts}
+    assert found["draws=none"] == {"none": 0.5, "none+large": 0.5, "baseline": -0.5, "large": -0.5}
+    assert found["sees=critic"] == pytest.approx(
+        {"critic": 1 / 3, "adr+critic": 1 / 3, "spdl+critic": 1 / 3, "baseline": -1 / 3, "adr": -1 / 3, "spdl": -1 / 3}
+    )
+    assert found["draws=none with width=large"] == {"none+large": 1.0, "none": -1.0, "large": -1.0, "baseline": 1.0}
+    assert {abs(sum(weights.values())) < 1e-12 for weights in found.values()} == {True}
+
+
+def test_contrasts_are_marked_where_variants_with_other_steps_do_not_cancel_out() -> None:
     form = changed(factors={"width": {"small": {}, "large": {"updates": 9}}}, unequal_budgets=True)
     study = read_study(form)
-    runs = {variant.name: {seed: float(seed * k % 5) for seed in (1, 2, 3)} for k, variant in enumerate(study.variants)}
-    found = effects_of(study, lambda _: {"box": runs}).drop_duplicates("term").set_index("term")["budgets"]
-    assert found.to_dict() == {
-        "draws": "equal",  # at both widths, but each time for the same number of steps
-        "sampler": "equal",
-        "sees": "equal",
-        "width": "unequal",
-        "draws x width": "unequal",
-        "sampler x sees": "equal",
-    }
+    unequal = [contrast.variant for contrast in study.contrasts if not study.same_steps(contrast)]
+    assert unequal == ["width=large"]  # draws are compared at both widths, each time for the same number of steps
 
 
 def test_without_a_design_each_factor_is_varied_alone(tmp_path: Path) -> None:
@@ -97,15 +98,6 @@ def test_without_a_design_each_factor_is_varied_alone(tmp_path: Path) -> None:
     assert len(read_study(tmp_path / "study.toml").variants) == 1 + 1 + 2 + 2 + 1
 
 
-def test_the_form_of_study_json_says_which_levels_a_variant_has() -> None:
-    form = json.loads(json.dumps(read_study(FORM).to_dict()))["design"]
-    assert form["factors"]["sampler"] == ["uniform", "adr", "spdl"]
-    assert form["cross"] == [["draws", "width"], ["sampler", "sees"]]
-    assert form["variants"]["adr+policy"] == {"draws": "wide", "sampler": "adr", "sees": "policy", "width": "small"}
-
-
-LEVELS = {"a": {}, "b": {"gamma": 0.9}}
-
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an option of two factors": (
         {"factors": {"net": {"a": {}, "b": {"hidden_sizes": [4]}}}},
@@ -113,23 +105,27 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a level that another factor has": (
         {"factors": {"net": {"a": {}, "Large": {"gamma": 0.9}}}},
-        r"\[factors\]: net: expected levels of distinct names.*'Large', which width has too",
+        r"expected names that differ in more than case, got 'large' and 'Large'",
     ),
-    "a level of the baseline's name": ({"factors": {"net": {"a": {}, "baseline": {"gamma": 0.9}}}}, "the baseline has"),
-    "two levels of one name": ({"factors": {"net": {"a": {}, "A": {"gamma": 0.9}}}}, "'A', which net has too"),
-    "a level that names no folder": ({"factors": {"net": {"a": {}, "b+c": {"gamma": 0.9}}}}, "got 'b.c'"),
-    "levels that are numbers": (
-        {"factors": {"net": {0.9: {"gamma": 0.9}, 0.99: {"gamma": 0.99}}}},
-        r"\[factors\]: net: expected names of letters, .*, got 0.9\.",
+    "a level of the baseline's name": (
+        {"factors": {"net": {"a": {}, "baseline": {"gamma": 0.9}}}},
+        r"\[factors\]: expected levels whose names are distinct, and not baseline; got 'baseline'",
     ),
-    "a factor that is a number": ({"factors": {3: LEVELS}}, r"\[factors\]: 3: expected names of letters, .*, got 3\."),
+    "a level whose name is a combination": (
+        {"factors": {"net": {"a": {}, "none+large": {"gamma": 0.9}}}},
+        r"\[factors\]: expected levels whose names are distinct, .* got 'none\+large'",
+    ),
+    "levels that are numbers": ({"factors": {"net": {0.9: {"gamma": 0.9}, 0.99: {}}}}, r"net: expected a table of"),
     "a single level": ({"factors": {"net": {"a": {}}}}, r"net: expected a table of at least two levels"),
-    "a level that is no table": ({"factors": {"net": {"a": {}, "b": 3}}}, "net: b: expected a table of settings"),
+    "a level that is no table": (
+        {"factors": {"net": {"a": {}, "b": 3}}},
+        "net: expected a table of at least two levels",
+    ),
     "an unknown option": ({"factors": {"net": {"a": {}, "b": {"gama": 3}}}}, r"\[factors\]: b: .*mean 'gamma'"),
     "two levels alike": ({"factors": {"net": {"a": {}, "b": {}}}}, "b: expected a distinct .* got that of baseline"),
     "more seeds than there are": (
         {"factors": {"net": {"a": {}, "b": {"gamma": 0.9, "seeds": 4}}}},
-        r"\[factors.net.b\]: seeds: expected a number from 1 to 3",
+        r"\[factors\]: b: seeds: expected how many of the study's seeds to use, from 1 to 3",
     ),
     "an unknown factor": ({"design": {"cross": [["draw", "sees"]]}}, r"\[design\]: Unknown factor 'draw'.*'draws'"),
     "a factor with itself": ({"design": {"cross": [["draws", "draws"]]}}, r"cross: expected two factors in each"),
@@ -137,7 +133,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown key": ({"design": {"crosses": []}}, r"\[design\]: .*Did you mean 'cross'"),
     "a combination that cannot be": ({"design": {"cross": [["draws", "sampler"]]}}, r"\[factors\]: none\+adr: "),
     "unequal budgets": ({"factors": {"steps": {"few": {}, "many": {"updates": 9}}}}, "unequal_budgets = true"),
-    "a variant of a combination's name": ({"variants": {"Adr": {"gamma": 0.9}}}, "'adr' 2 times"),
+    "a variant of a combination's name": ({"variants": {"Adr": {"gamma": 0.9}}}, "got 'adr' and 'Adr'"),
     "a design without factors": ({"factors": None}, r"\[design\]: expected tables of factors"),
 }
 

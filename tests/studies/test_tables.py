@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gym_dr.experiments.study_tables import cell, findings
+from gym_dr.studies.tables import cell, findings
 
 
 def difference(**changes: Any) -> dict[str, Any]:
@@ -44,31 +44,6 @@ def test_of_the_other_sets_only_significant_differences_are_stated() -> None:
         "corrected p = 0.049).",
         "On stump, adr solves 40.0 percentage points more than uniform (95 % interval of the difference 25.0 to 55.0, "
         "corrected p < 0.001).",
-    ]
-
-
-def test_many_differences_alike_share_a_sentence() -> None:
-    less = [
-        difference(variant=name, set="box", value=-value, low=-90.0, high=-1.0, p_holm=p)
-        for name, value, p in (("a", 30.0, 0.001), ("b", 7.5, 0.04), ("c", 50.0, 0.002), ("d", 9.0, 0.03))
-    ]
-    more = difference(variant="e", set="box", value=5.0)
-    found = said(less[0] | {"set": "nominal"}, *less[:2], more, *less[2:])
-    assert [sentence.split(" (")[0] for sentence in found] == [
-        "On nominal, a returns 30.0 less than uniform",
-        "On box, 4 variants return 7.5 to 50.0 less than uniform: a, b, c, d",
-        "On box, e returns 5.0 more than uniform",
-    ]
-    assert found[1].endswith("(corrected p at most 0.040).")
-    assert len(said(*less[:3])) == 3  # few have their intervals stated
-
-
-def test_many_insignificant_differences_share_a_sentence() -> None:
-    ps = {"a": 0.3, "b": 0.2, "c": 0.9, "d": 1.0}
-    rows = [difference(variant=name, p_holm=p, budgets="unequal") for name, p in ps.items()]
-    assert said(*rows) == [
-        "On nominal, 4 variants return 20.0 to 20.0 more than uniform: a, b, c, d (corrected p at least 0.200, "
-        "not significant) †."
     ]
 
 

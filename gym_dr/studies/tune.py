@@ -20,7 +20,6 @@ from filelock import FileLock
 from gym_dr.errors import BusyFolderError, ConfigError, LostRunError, RunFolderError, TrainingError
 from gym_dr.experiments.launch import call_in_processes
 from gym_dr.experiments.progress import Progress
-from gym_dr.experiments.tune_file import Tuning, read_tuning
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import SETTINGS, check_device, differences
 from gym_dr.runs.configure import build_config
@@ -30,6 +29,7 @@ from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
+from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.wording import counted, either, flag, spelled
 
 if TYPE_CHECKING:

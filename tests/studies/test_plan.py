@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError, GymDrError
-from gym_dr.experiments.study_file import read_study
+from gym_dr.studies.plan import read_study
 from tests.evaluation.tiny_run import train_tiny_run
-from tests.experiments.study_sample import TINY, tiny
+from tests.studies.study_sample import TINY, tiny
 from tests.toml_text import toml_text
 
 
@@ -72,9 +72,12 @@ def test_variants_have_samplers_with_options_of_their_own_or_of_the_samplers_tab
     ("change", "message"),
     [
         ({"variants": {"a": {"sampler": "doraemon", "alfa": 0.5}}}, "Did you mean 'alpha'"),
-        ({"variants": {"a": {"sampler": "adr", "alpha": 0.5}}}, "Unknown key 'alpha'"),
+        ({"variants": {"a": {"sampler": "adr", "alpha": 0.5}}}, "alpha: expected with sampler doraemon, got adr"),
         ({"variants": {"a": {"sampler": "adr"}}, "doraemon": {"alpha": 0.5}}, r"\[doraemon\]: expected options of an"),
-        ({"variants": {"a": {"sampler": "adr"}}, "adr": {"widen": 0.5}}, r"\[adr\]: .*Did you mean 'widen_at'"),
+        (
+            {"variants": {"a": {"sampler": "adr"}}, "adr": {"widen": 0.5}},
+            r"Unknown setting 'widen'\. Did you mean 'widen_at'",
+        ),
         ({"variants": {"a": {"sampler": "adr", "start": {"gravity": "uniform:-30:-1"}}}}, "expected"),
     ],
 )
@@ -83,10 +86,19 @@ def test_impossible_options_of_samplers_are_refused(change: dict[str, Any], mess
         read_study(tiny(randomization="wide", **change))
 
 
+def pairs(form: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(contrast.variant, contrast.other) for contrast in read_study(form).contrasts]
+
+
 def test_every_variant_is_compared_with_the_first_or_with_the_baseline_or_in_pairs() -> None:
-    assert read_study(TINY).pairs == (("wide", "nominal"), ("critic", "nominal"))
-    assert read_study(tiny(comparisons={"baseline": "wide"})).pairs == (("nominal", "wide"), ("critic", "wide"))
-    assert read_study(tiny(comparisons={"pairs": [["critic", "wide"]]})).pairs == (("critic", "wide"),)
+    assert pairs(TINY) == [("wide", "nominal"), ("critic", "nominal")]
+    assert pairs(tiny(comparisons={"baseline": "wide"})) == [("nominal", "wide"), ("critic", "wide")]
+    assert pairs(tiny(comparisons={"pairs": [["critic", "wide"]]})) == [("critic", "wide")]
+
+
+def test_a_variant_may_have_fewer_seeds() -> None:
+    study = read_study(tiny(variants={"few": {"gamma": 0.9, "seeds": 1}}))
+    assert (study.seeds_of["few"], study.seeds_of["wide"]) == ((1,), (1, 2))
 
 
 def test_a_file_gives_what_a_mapping_gives(tmp_path: Path) -> None:
@@ -111,10 +123,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a table": ({"varaints": {}}, "Did you mean 'variants'"),
     "a key of a variant": (
         {"variants": {"a": {"gama": 0.9}}},
-        r"\[variants.a\]: Unknown key 'gama'. Did you mean 'gamma'",
+        r"\[variants.a\]: Unknown setting 'gama'. Did you mean 'gamma'",
     ),
-    "a common setting": ({"settings": {"num_env": 2}}, r"\[settings\]: Unknown key 'num_env'. Did you mean 'num_envs'"),
-    "a common option": ({"a2c": {"update": 2}}, r"\[a2c\]: Unknown key 'update'. Did you mean 'updates'"),
+    "a common setting": ({"settings": {"num_env": 2}}, r"Unknown setting 'num_env'. Did you mean 'num_envs'"),
+    "what belongs to no run": ({"variants": {"a": {"workers": 3}}}, r"\[variants.a\]: Unknown setting 'workers'"),
+    "a common option": ({"a2c": {"update": 2}}, r"Unknown setting 'update'. Did you mean 'updates'"),
     "options that no variant has": ({"reinforce": {"lr": 0.1}}, r"\[reinforce\]: expected options of an algorithm"),
     "an algorithm": ({"algorithm": "a2d"}, "Did you mean 'a2c'"),
     "no algorithm": ({"algorithm": None}, "algorithm: expected a name"),
@@ -132,7 +145,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"variants": {"a": {"randomization": "none"}}},
         r"\[variants.a\]: expected a distinct configuration, got that of nominal",
     ),
-    "two variants of one name": ({"variants": {"Wide": {}}}, "'wide' 2 times"),
+    "two variants of one name": ({"variants": {"Wide": {}}}, "got 'wide' and 'Wide'"),
     "a name that is no folder's": ({"variants": {"../a": {}}}, "expected a name of letters"),
     "a name that is a number": ({"variants": {64: {"gamma": 0.9}}}, "expected a name of letters, .*, got 64"),
     "no seeds": ({"seeds": []}, "seeds: expected at least one"),
@@ -150,7 +163,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "Did you mean 'gravity'",
     ),
     "a grid out of bounds": ({"evaluation": {"grid": {"gravity": [1, 2, 2]}}}, r"\[evaluation\]: "),
-    "an axis of two": ({"evaluation": {"grid": {"gravity": [-3, -2]}}}, r"grid: gravity: expected \[LOWEST"),
+    "an axis of two": ({"evaluation": {"grid": {"gravity": [-3, -2]}}}, r"grid: gravity: expected \(lowest"),
     "a protocol": ({"evaluation": {"protocol": "der"}}, "Did you mean 'dre'"),
     "a set of your own with another's name": (
         {"evaluation": {"sets": {"nominal": "wide"}}},
@@ -192,8 +205,7 @@ def test_sets_need_parameters_and_a_threshold() -> None:
 def test_unequal_budgets_are_allowed_where_the_study_says_so() -> None:
     study = read_study(tiny(unequal_budgets=True, variants={"long": {"updates": 6}}))
     assert not study.same_budget()
-    assert study.same_budget("wide", "nominal")
-    assert not study.same_budget("long", "nominal")
+    assert [study.same_steps(contrast) for contrast in study.contrasts] == [True, True, False]  # with nominal
 
 
 def test_a_file_has_no_module_imported_and_no_key_twice(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Effects and shares of variance of runs whose values are known."""
+"""The estimator behind the results of the study of factors, on runs whose values are known."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gym_dr.arrays import Array
-from gym_dr.experiments.factor_effects import (
+from benchmarks.factor_effects import (
     RESIDUAL,
     SEED_BLOCKS,
     blocks_of,
@@ -17,10 +16,12 @@ from gym_dr.experiments.factor_effects import (
     effect_contrasts,
     shares_of_variance,
 )
-from gym_dr.experiments.study_factors import Design
+from gym_dr.arrays import Array
+from gym_dr.studies.factors import Design
 
-GRID = Design(levels={"a": ("a0", "a1", "a2"), "b": ("b0", "b1")}, crossed=(("a", "b"),), seeds={})
-STAR = Design(levels={"a": ("a0", "a1", "a2"), "b": ("b0", "b1"), "c": ("c0", "c1")}, crossed=(("a", "b"),), seeds={})
+A, B, C = ({f"{name}{level}": {} for level in range(count)} for name, count in (("a", 3), ("b", 2), ("c", 2)))
+GRID = Design(factors={"a": A, "b": B}, crossed=(("a", "b"),))
+STAR = Design(factors={"a": A, "b": B, "c": C}, crossed=(("a", "b"),))
 A1, A2, B1, C1 = ("a", "a1"), ("a", "a2"), ("b", "b1"), ("c", "c1")
 
 
@@ -59,18 +60,6 @@ def test_known_effects_are_found_averaged_over_crossed_levels() -> None:
     assert found == pytest.approx(expected)
 
 
-def test_a_factor_that_is_crossed_with_two_others_is_averaged_over_what_is_trained() -> None:
-    """Three of the contexts of ``c1`` are trained: alone, at ``a1`` and at ``b1``. Nothing is said of ``a1+b1``."""
-    design = Design(
-        levels={"a": ("a0", "a1"), "b": ("b0", "b1"), "c": ("c0", "c1")}, crossed=(("a", "c"), ("b", "c")), seeds={}
-    )
-    plus = {(C1,): -0.8, (A1, C1): 1.6, (B1, C1): 1.6}  # so c1 adds 0.8 at a1 and at b1; at both it would add 2.4
-    found = effects(design, with_seeds(means(design, plus), [0.0]))
-    assert found[(C1,)] == pytest.approx((-0.8 + 0.8 + 0.8) / 3)
-    assert found[(A1,)] == pytest.approx(1.6 / 2)
-    assert found[(A1, C1)] == pytest.approx(1.6)
-
-
 def test_seeds_that_some_combinations_lack_do_not_bias_effects() -> None:
     """The seeds differ by 50 and more, and are the same for all combinations."""
     runs = with_seeds(means(STAR, KNOWN), [0.0, 50.0, -80.0, 10.0])
@@ -79,35 +68,6 @@ def test_seeds_that_some_combinations_lack_do_not_bias_effects() -> None:
     del runs["c1"][0]
     full = effects(STAR, with_seeds(means(STAR, KNOWN), [0.0]))
     assert effects(STAR, runs) == pytest.approx(full)
-
-
-def test_effects_of_a_combination_without_runs_are_unknown_and_all_others_are_not() -> None:
-    runs = with_seeds(means(STAR, KNOWN), [0.0, 1.0])
-    del runs["a2+b1"]
-    found = effects(STAR, runs)
-    assert {key for key, value in found.items() if value is None} == {(A2,), (B1,), (A2, B1)}
-    assert (found[(A1,)], found[(C1,)]) == pytest.approx((10.0, 3.0))
-    assert shares_of_variance(STAR, *blocks_of(list(STAR.combinations), runs)) is None
-
-
-def test_effects_between_combinations_without_a_common_seed_are_unknown() -> None:
-    runs: dict[str, dict[int, float]] = {name: {1: 5.0} for name in STAR.combinations} | {"c1": {2: 7.0}}
-    assert {key for key, value in effects(STAR, runs).items() if value is None} == {(C1,)}
-
-
-def test_a_single_seed_has_effects_without_intervals_and_no_shares() -> None:
-    blocks, values = blocks_of(list(GRID.combinations), with_seeds(means(GRID, {(A1,): 7.0}), [0.0]))
-    found = contrast_over_seeds(blocks, values, effect_contrasts(GRID)[(A1,)])
-    assert found == ({"value": pytest.approx(7.0), "low": None, "high": None}, None)
-    assert shares_of_variance(GRID, blocks, values) is None
-
-
-def test_a_combination_with_a_single_run_has_no_interval_whatever_the_others_have() -> None:
-    _, runs = noisy(STAR, 4, 2, [1.0] * 7)
-    runs["c1"] = {2: runs["c1"][2]}
-    blocks, values = blocks_of(list(STAR.combinations), runs)
-    found = {key: contrast_over_seeds(blocks, values, row) for key, row in effect_contrasts(STAR).items()}
-    assert {key for key, one in found.items() if one is None or one[0]["low"] is None} == {(C1,)}
 
 
 def noisy(design: Design, seeds: int, seed: int, spreads: Sequence[float]) -> tuple[Array, dict[str, dict[int, float]]]:
@@ -167,11 +127,6 @@ def test_shares_do_not_depend_on_how_often_a_level_is_trained() -> None:
         assert found[("a",)] / found[("c",)] == pytest.approx((200 / 9) / (9 / 4))
         assert found[(RESIDUAL,)] == pytest.approx(0.0, abs=1e-12)
         assert sum(found.values()) == pytest.approx(1.0)
-
-
-def test_equal_values_have_no_shares() -> None:
-    runs = with_seeds(means(GRID, {}), [0.0, 0.0])
-    assert shares_of_variance(GRID, *blocks_of(list(GRID.combinations), runs)) is None
 
 
 @pytest.mark.parametrize("few", [pytest.param(False, marks=pytest.mark.slow), True])

@@ -2,7 +2,7 @@
 
 A program of its own, as tests/runs/kill_points.py, whose ways to kill it takes: at a random time, or inside a write.
 
-    python -m tests.experiments.kill_study POINTS SEED FOLDER
+    python -m tests.studies.kill_study POINTS SEED FOLDER
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import torch
 import gym_dr.evaluation.report.assemble
 import gym_dr.experiments.one_run
 from gym_dr.experiments import launch
-from tests.experiments.study_sample import TINY, outcome, quick_page
-from tests.experiments.test_study import train_here
+from tests.conftest import call_here
 from tests.runs.kill_points import die_at_write, run
+from tests.studies.study_sample import TINY, outcome, quick_page
 
 WRITES = 400  # about as many places to die in as a study has: five a file
 
@@ -54,7 +54,7 @@ def check(points: int, seed: int, base: Path) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    launch._launch_local = train_here  # type: ignore[assignment]  # in the fork that is killed
+    launch.call_in_processes = call_here  # type: ignore[assignment]  # in the fork that is killed
     gym_dr.experiments.one_run.plot_training = lambda _, path: path.touch()
     gym_dr.evaluation.report.assemble.assemble = quick_page
     check(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

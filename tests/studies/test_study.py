@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,39 +19,31 @@ import pytest
 from scipy import stats
 
 import gym_dr
-from benchmarks import factors as factors_benchmark
 from gym_dr.errors import (
     BusyFolderError,
     ConfigError,
     GymDrError,
     Interrupted,
-    LostRunError,
     RunFolderError,
     TrainingError,
     UnknownNameError,
 )
 from gym_dr.experiments import launch
-from gym_dr.experiments.study import StudyResult
-from gym_dr.experiments.study_file import read_study
-from gym_dr.experiments.study_tables import effects_of, shares_of
 from gym_dr.runs.lock import FolderLock
+from gym_dr.studies.plan import read_study
+from gym_dr.studies.study import StudyResult
 from tests.cli.command import gymdr, refused
-from tests.experiments.study_sample import TINY, outcome, quick_page, tiny, trained_at
+from tests.conftest import call_here
+from tests.studies.study_sample import TINY, outcome, quick_page, tiny, trained_at
 
-module = importlib.import_module("gym_dr.experiments.study")  # gym_dr.study is the function
-
-
-def train_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
-    """Trains without processes, each of which would import everything again."""
-    messages = {str(folder.path): launch.train_folder(str(folder.path), *arguments) for folder in folders}
-    return {path: TrainingError(message) for path, message in messages.items() if message}
+module = importlib.import_module("gym_dr.studies.study")  # gym_dr.study is the function
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[pytest.MonkeyPatch]:
     """No processes, pictures of runs, and plots in the page; the examples' studies have them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "_launch_local", train_here)
+        patch.setattr(launch, "call_in_processes", call_here)
         patch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
         patch.setattr("gym_dr.evaluation.report.assemble.assemble", quick_page)
         yield patch
@@ -145,69 +136,24 @@ def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]
         assert text in page
 
 
-def test_a_gap_is_in_the_tables_the_page_and_a_file_for_as_long_as_the_study_states_one(tmp_path: Path) -> None:
-    variants: dict[str, Any] = {"plain": {}, "memory": {"gamma": 0.9}, "told": {"context": "observation"}}
-    form = {**tiny(randomization="wide", evaluation={"episodes": 2}), "variants": variants}
-    form["a2c"]["critic_context"] = True
-    gap = {"memoryless": "plain", "policy": "memory", "oracle": "told"}
-    found = study(form | {"gap": gap}, tmp_path / "out")
-    assert list(found.gap["set"]) == ["nominal", "training: wide"]
-    plain, memory, told = found.evaluation.returns("training: wide").reshape(3, 2, -1).mean(axis=2)  # of two seeds
-    row = found.gap.iloc[1]
-    assert row["gap"] == pytest.approx(np.mean(told - plain))
-    assert row["gain"] == pytest.approx(np.mean(memory - plain))
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out" / "gap.csv"), found.gap)
-    page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
-    for sentence in found.tables.findings[:2]:
-        assert sentence in text
-        assert sentence in page
-    assert "| memory on training: wide |" in text
-    assert "<caption>Share of the gap closed</caption>" in page
-    assert json.loads((tmp_path / "out" / "study.json").read_text())["gap"] == gap | {"policy": ["memory"]}
-    without = study(form, tmp_path / "out")
-    assert len(without.gap) == 0
-    assert not (tmp_path / "out" / "gap.csv").exists()
-
-
-def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_there_are_factors(
-    tmp_path: Path,
-) -> None:
+def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_have(tmp_path: Path) -> None:
     form = {key: value for key, value in TINY.items() if key not in ("variants", "evaluation")}
     draws = {"wide": {"randomization": "wide"}, "none": {"randomization": "none", "seeds": 1}}
-    factors = {"draws": draws, "sees": {"nobody": {}, "critic": {"critic_context": True}}}
-    form |= {"factors": factors, "evaluation": {"episodes": 2, "success": -150.0}}
-    found = study(form, tmp_path / "out")
+    form["factors"] = {"draws": draws, "sees": {"nobody": {}, "critic": {"critic_context": True}}}
+    found = study(form | {"evaluation": {"episodes": 2, "success": -150.0}}, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.glob("out/runs/*/*")) == ["seed-1"] * 3 + ["seed-2"] * 2
     assert list(found.results.query("variant == 'none'")["seeds_missing"].unique()) == [0]  # none were asked for
-    assert "| none (1 seed) |" in found.tables.markdown()
-    critic = found.effects.query("level == 'critic' and set == 'training: wide' and statistic == 'mean'").iloc[0]
     means = found.evaluation.returns("training: wide").mean(axis=(1, 2))  # baseline 1 and 2, none 1, critic 1 and 2
+    table = found.comparisons.query("set == 'training: wide' and statistic == 'mean'").set_index("variant")
+    critic, none = table.loc["sees=critic"], table.loc["draws=none"]
+    assert (none["value"], none["seeds"]) == (pytest.approx(means[2] - means[0]), 1)
     assert critic["value"] == pytest.approx(np.mean(means[3:] - means[:2]))
     assert critic["p"] == pytest.approx(stats.ttest_rel(means[3:], means[:2]).pvalue)
-    lowest = found.effects.query("statistic == 'mean'")["p"].min()
-    assert found.effects.query("p == @lowest")["p_holm"].iloc[0] == pytest.approx(min(1.0, 2 * lowest))  # of 2 tests
-    assert set(found.shares["term"]) == {"draws", "sees", "seed blocks", "residual variance"}
-    for name, table in (("effects.csv", found.effects), ("shares.csv", found.shares)):
-        pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out" / name), table.reset_index(drop=True))
-    assert (tmp_path / "out" / "effects.png").stat().st_size > 100
-    # the benchmark that joins the seeds of several machines states the same
-    values = partial(factors_benchmark.by_variant_of, factors_benchmark.rows_of(tmp_path / "out"))
-    ours = effects_of(read_study(form), values), shares_of(read_study(form), values)
-    for joined, table in zip(ours, (found.effects, found.shares), strict=True):
-        keys = ["statistic", "set", "term", *{"level"} & {*table.columns}]
-        both = (each.sort_values(keys, ignore_index=True)[list(table.columns)] for each in (joined, table))
-        pd.testing.assert_frame_equal(*both, check_dtype=False, atol=1e-3, rtol=1e-3)
-    page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
-    assert "| sees: critic minus nobody |" in text
-    assert found.tables.findings[0] in text
-    for shown in ("<caption>Mean return: shares of variance</caption>", "The factors", "omega squared"):
-        assert shown in page
-    before = trained_at(tmp_path / "out")
-    variants = {"baseline": {"randomization": "wide"}}
-    without = study({**form, "factors": {}, "variants": variants}, tmp_path / "out")
-    assert len(without.effects) == len(without.shares) == 0
-    assert not list(tmp_path.glob("out/effects.*")) + list(tmp_path.glob("out/shares.csv"))
-    assert trained_at(tmp_path / "out") == before  # the baseline is an ordinary variant
+    lowest = found.comparisons.query("statistic == 'mean'")["p"].min()
+    assert found.comparisons.query("p == @lowest")["p_holm"].iloc[0] == pytest.approx(min(1.0, 2 * lowest))  # 2 tests
+    text = found.tables.markdown()
+    assert "| none (1 seed) |" in text
+    assert "| sees=critic minus sees=nobody |" in text
 
 
 # ---- going on --------------------------------------------------------------------------------------------------------
@@ -236,9 +182,7 @@ def stops_after(count: int, function: Callable[..., Any], error: type[BaseExcept
         pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
         ("gym_dr.experiments.launch.train_folder", 2),  # while runs are trained
         ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
-        pytest.param(
-            "gym_dr.experiments.study.write_atomically", 2, marks=pytest.mark.slow
-        ),  # while tables are written
+        pytest.param("gym_dr.studies.study.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
     ],
 )
 def test_a_study_that_was_cut_goes_on_to_the_same_files_and_trains_nothing_twice(
@@ -261,7 +205,7 @@ def test_a_study_that_is_done_plays_and_trains_nothing(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(0, print, Killed))
-        patch.setattr(launch, "_launch_local", stops_after(0, print, Killed))
+        patch.setattr(launch, "call_in_processes", stops_after(0, print, Killed))
         study(TINY, copied)
     assert outcome(copied) == finished[1]
 
@@ -314,7 +258,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))
         patch.setattr(module, "train_folders", stops_after(0, print, KeyboardInterrupt))
-        with pytest.raises(Interrupted, match=r"Call gym_dr\.study again to continue"):
+        with pytest.raises(Interrupted, match="Run the same command, or make the same call, to go on"):
             study(TINY, tmp_path / "out")
 
 
@@ -341,21 +285,16 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path
     assert study(TINY, copied).missing == {}  # what was wrong is right now
 
 
-def test_runs_that_a_killed_process_took_along_are_trained_one_by_one(tmp_path: Path) -> None:
-    calls: list[int] = []
+def test_a_run_whose_process_was_killed_is_missing_and_the_others_are_not(copied: Path) -> None:
+    def lose(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
+        return call_here(function, calls) | dict.fromkeys([name for name in calls if "critic/seed-1" in name])
 
-    def lose(folders: Any, *arguments: Any) -> dict[str, Any]:
-        calls.append(len(folders))
-        alone = len(folders) == 1
-        if alone and "critic/seed-1" not in str(folders[0].path):
-            return train_here(folders, *arguments)
-        return {str(folder.path): LostRunError("its process was killed") for folder in folders}
-
+    shutil.rmtree(copied / "runs" / "critic" / "seed-1")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "_launch_local", lose)
-        found = study(tiny(seeds=[1], evaluation={"episodes": 1}), tmp_path / "out")
-    assert calls == [3, 1, 1, 1]
-    assert found.missing == {"critic/seed-1": "its process was killed"}
+        patch.setattr(launch, "call_in_processes", lose)
+        found = study(TINY, copied)
+    assert list(found.missing) == ["critic/seed-1"]
+    assert found.missing["critic/seed-1"].startswith("its process was killed. Continue with: gymdr resume ")
 
 
 def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> None:
@@ -389,7 +328,7 @@ def test_a_single_variant_may_have_a_budget_that_depends_on_its_episodes(tmp_pat
 @pytest.fixture
 def nothing_is_trained() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "_launch_local", stops_after(0, print, Killed))
+        patch.setattr(launch, "call_in_processes", stops_after(0, print, Killed))
         yield
 
 
@@ -398,7 +337,7 @@ def test_a_variant_that_was_edited_is_refused_with_what_differs_and_how_to_go_on
     with pytest.raises(ConfigError) as refusal:
         study(tiny(variants={"wide": {"randomization": "wide", "gamma": 0.5}}), copied)
     assert "wide: a2c.gamma was 0.996 and is 0.5" in str(refusal.value)
-    assert "Give it another name, or train it again: overwrite=['wide']" in str(refusal.value)
+    assert "Give it another name, or train it again: `overwrite=['wide']`" in str(refusal.value)
 
 
 def test_a_variant_that_is_overwritten_is_trained_again_once(copied: Path) -> None:
@@ -427,7 +366,7 @@ def test_an_edited_variant_under_another_name_is_a_new_one(copied: Path) -> None
         ({**TINY, "variants": {"other": {}}}, {}, RunFolderError, "holds another study, critic, nominal, wide on"),
         (TINY, {"overwrite": ["wyde"]}, UnknownNameError, "Did you mean 'wide'"),
         (TINY, {"launcher": "rey"}, UnknownNameError, "Did you mean 'ray'"),
-        (TINY, {"ray_address": "here"}, ConfigError, "expected with launcher='ray'"),
+        (TINY, {"ray_address": "here"}, ConfigError, "expected with `launcher='ray'`"),
         (tiny(settings={"device": "meta"}), {}, ConfigError, "device"),
     ],
 )
@@ -443,7 +382,7 @@ def test_what_does_not_fit_the_folder_is_refused(
 @pytest.mark.usefixtures("nothing_is_trained")
 def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(RunFolderError, match="already exists and holds no study; choose another output"):
+    with pytest.raises(RunFolderError, match="already exists and holds no study; choose another `output`"):
         study(TINY, tmp_path)
     with pytest.raises(RunFolderError, match="is a file"):
         study(TINY, tmp_path / "notes.txt")
@@ -478,7 +417,7 @@ def test_a_second_process_is_refused(copied: Path) -> None:
 def test_a_study_that_is_killed_at_random_points_ends_with_the_same_files(seed: int, tmp_path: Path) -> None:
     arguments = ["10", str(seed), str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.experiments.kill_study", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "tests.studies.kill_study", *arguments], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import os
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, check_known
+from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
 from gym_dr.experiments.launch import check_launcher, train_folders
-from gym_dr.experiments.progress import Progress
-from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
-from gym_dr.experiments.study_progress import StudyProgress, Training
+from gym_dr.experiments.progress import Display, Progress
 from gym_dr.reports.table import Table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
@@ -29,8 +24,9 @@ from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain, refuse_links
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, describe_budget, read_study
 from gym_dr.version import check_written_by
-from gym_dr.wording import counted, either, listed, spelled
+from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,13 +34,12 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.report.comparison import Comparison
     from gym_dr.evaluation.report.page import Report
     from gym_dr.evaluation.results import Evaluation
-    from gym_dr.experiments.study_tables import StudyTables
+    from gym_dr.studies.tables import StudyTables
 
 DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
 MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
-GAP, EFFECTS, SHARES = "gap.csv", "effects.csv", "shares.csv"
-CURVES, GRID, DOTS, PAGE = "learning_curves.png", "grid.png", "effects.png", "report.html"
+CURVES, GRID, PAGE = "learning_curves.png", "grid.png", "report.html"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,23 +61,8 @@ class StudyResult:
 
     @property
     def comparisons(self) -> pd.DataFrame:
-        """A row for each pair of variants, set and statistic, as in ``comparisons.csv``."""
+        """A row for each difference between variants, set and statistic, as in ``comparisons.csv``."""
         return self.tables.comparisons
-
-    @property
-    def gap(self) -> pd.DataFrame:
-        """A row for each set and policy of the gap, as in ``gap.csv``; none if the study states no gap."""
-        return self.tables.gap
-
-    @property
-    def effects(self) -> pd.DataFrame:
-        """A row for each effect of factors, set and statistic, as in ``effects.csv``; none if there are no factors."""
-        return self.tables.effects
-
-    @property
-    def shares(self) -> pd.DataFrame:
-        """A row for each term, set and statistic: its share of variance, as in ``shares.csv``."""
-        return self.tables.shares
 
     @property
     def evaluation(self) -> Evaluation:
@@ -196,8 +176,7 @@ def study(
         folder.mkdir(parents=True, exist_ok=True)
     with (
         FolderLock(folder).held(),
-        explain_interrupt(f"Stopped. {either('Run the same command', 'Call gym_dr.study again')} to continue."),
-        Progress("", "bar" if progress else "nothing") as display,
+        explain_interrupt("Stopped. Run the same command, or make the same call, to go on."),
     ):
         _check_folder(folder, plan)  # again: another process may have changed it
         remove_unfinished(folder, folder / EVALUATION)
@@ -217,14 +196,13 @@ def study(
                 write_atomically(run.folder.config, run.config.to_json().encode())  # all else is the same
         launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
         launching["trust"] = [plan.env.rpartition(":")[0]]  # already imported when the study was read
-        shown = _progress(plan, runs, workers, display)
-        missing = _train(plan, runs, launching, shown)
+        missing = _train(plan, runs, display="bar" if progress else "nothing", **launching)
         done = {v.name: [run for run in runs if run.variant is v and run.name not in missing] for v in plan.variants}
         done = {name: found for name, found in done.items() if found}
         if not done:
             lines = "\n".join(f"  {name}: {reason}" for name, reason in missing.items())
             raise TrainingError(f"{folder}: no run could be trained:\n{lines}")
-        return _evaluate(plan, folder, done, missing, command, shown)
+        return _evaluate(plan, folder, done, missing, command, progress)
 
 
 # ---- the folder ------------------------------------------------------------------------------------------------------
@@ -232,7 +210,7 @@ def study(
 
 def _check_folder(folder: Path, plan: Study) -> None:
     """Checks that a folder is free for the study or holds it; changes nothing."""
-    choose = f"choose another {spelled('output')}"
+    choose = "choose another `output`"
     with os_errors(folder, "read"):
         if folder.exists() and not folder.is_dir():
             raise RunFolderError(f"{folder}: is a file; {choose}.")
@@ -271,7 +249,7 @@ def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[s
     edited = [(run, changes) for run in runs if (changes := run.changes())]
     refused = {run.variant.name: changes for run, changes in edited if run.variant.name not in overwrite}
     lines = [
-        f"  {name}: {', '.join(changes)}. Give it another name, or train it again: {spelled('overwrite', [name])}"
+        f"  {name}: {', '.join(changes)}. Give it another name, or train it again: `overwrite={[name]}`"
         for name, changes in refused.items()
     ]
     if lines:
@@ -282,58 +260,20 @@ def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[s
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
-def _progress(plan: Study, runs: Sequence[_StudyRun], workers: int | None, display: Progress) -> StudyProgress:
-    trainings = [Training(run.variant.name, run.config.options.updates, run.folder.metrics) for run in runs]
-    episodes = sum(cells.num_episodes for cells in plan.sets) * len(runs)
-    return StudyProgress(display, trainings, episodes, workers or os.cpu_count() or 1)
-
-
-def _train(
-    plan: Study, runs: Sequence[_StudyRun], launching: Mapping[str, Any], shown: StudyProgress
-) -> dict[str, str]:
+def _train(plan: Study, runs: Sequence[_StudyRun], *, display: Display, **launching: Any) -> dict[str, str]:
     """Trains missing runs; returns those that are still missing, and why."""
     waiting = [run for run in runs if not run.finished]
-    with _watching(shown):
-        if not waiting:
-            return {}
-        for note in plan.notes:
-            shown.note(note)
-        budgets = ", ".join(dict.fromkeys(f"{steps:,}" if steps else "by episodes" for steps in plan.budgets.values()))
-        equal = "equal" if plan.same_budget() else "unequal"
-        what = f"{counted(len(plan.variants), 'variant')} x {plan.counts}"
-        done = f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained"
-        shown.note(f"{what}, {done}; {equal} budgets of environment steps: {budgets}")
-        failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
-        lost = [run.folder for run in waiting if isinstance(failed.get(str(run.folder.path)), LostRunError)]
-        for folder in lost if launching["launcher"] == "local" else []:  # a killed process ends the whole pool
-            del failed[str(folder.path)]
-            failed |= train_folders([folder], **launching, display="nothing")
+    if not waiting:
+        return {}
+    budgets = ", ".join(dict.fromkeys(f"{steps:,}" if steps else "by episodes" for steps in plan.budgets.values()))
+    equal = "equal" if plan.same_budget() else "unequal"
+    what = f"{counted(len(plan.variants), 'variant')} x {plan.counts}"
+    done = f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained"
+    for note in (*plan.notes, f"{what}, {done}; {equal} budgets of environment steps: {budgets}"):
+        Progress("run", display).note(note)
+    failed = train_folders([run.folder for run in waiting], **launching, display=display)
     left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
     return {run.name: str(failed.get(str(run.folder.path), "not finished")) for run in left}
-
-
-@contextlib.contextmanager
-def _watching(shown: StudyProgress) -> Iterator[None]:
-    """Shows the progress of training every second."""
-    ended = threading.Event()
-
-    def show() -> None:
-        with contextlib.suppress(RunFolderError):  # a file may be half written
-            shown.trained()
-
-    def watch() -> None:
-        while not ended.wait(1.0):
-            show()
-
-    show()
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        show()
 
 
 # ---- evaluation ------------------------------------------------------------------------------------------------------
@@ -345,16 +285,16 @@ def _evaluate(
     done: Mapping[str, Sequence[_StudyRun]],
     missing: Mapping[str, str],
     command: str,
-    shown: StudyProgress,
+    progress: bool,
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.plots import plot_learning_curves
     from gym_dr.evaluation.report.comparison import Comparison, Group
     from gym_dr.evaluation.report.page import write_report
-    from gym_dr.experiments.one_run import one_thread
-    from gym_dr.experiments.study_tables import StudyTables
+    from gym_dr.experiments.evaluate import playing
     from gym_dr.policies.open import open_runs
+    from gym_dr.studies.tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
     opened = open_runs([(run.folder, run.config, run.variant.algorithm) for run in trained])
@@ -363,28 +303,23 @@ def _evaluate(
         for policy, run in zip(opened, trained, strict=True)
     ]
     place = folder / EVALUATION
-    with one_thread():
+    with playing(progress) as display:
         evaluation = evaluate_policies(
-            policies, plan.sets, place, success=plan.success, only=True, command=command, progress=shown.played
+            policies, plan.sets, place, success=plan.success, only=True, command=command, progress=display
         )
         seeds = {name: [run.seed for run in found] for name, found in done.items()}
         tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)
         times = _times(trained)
         written = {RESULTS: tables.results, COMPARISONS: tables.comparisons, TIMES: times}
-        written |= {} if plan.gap is None else {GAP: tables.gap}
-        written |= {} if plan.design is None else {EFFECTS: tables.effects, SHARES: tables.shares}
-        for name in {GAP, EFFECTS, SHARES} - set(written):
-            (folder / name).unlink(missing_ok=True)  # from an earlier version of the study
         for name, table in written.items():
             write_atomically(folder / name, table.to_csv(index=False).encode())
         write_atomically(folder / TABLES, tables.markdown().encode())
         plot_learning_curves({name: [run.folder for run in found] for name, found in done.items()}, folder / CURVES)
         _draw_grid(tables, folder / GRID)
-        _draw_effects(tables, folder / DOTS)
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
-        write_report(study_page(tables, times, comparison, command, shown.note), folder / PAGE)
+        write_report(study_page(tables, times, comparison, command, display.note), folder / PAGE)
         for run in trained:
             show_results(run.folder, run.config, evaluation.statistics(run.name))
     return StudyResult(folder, tables)
@@ -421,39 +356,21 @@ def _draw_grid(tables: StudyTables, path: Path) -> None:
     plot_grids(maps, axes, path)
 
 
-def _draw_effects(tables: StudyTables, path: Path) -> None:
-    """Draws the effects of the factors on mean returns, if there are any."""
-    from gym_dr.experiments.factor_plots import plot_effects
-
-    effects, shares = tables.effects_on_means
-    if len(effects):
-        plot_effects(effects, shares, path)
-    else:
-        path.unlink(missing_ok=True)  # from an earlier version of the study
-
-
 def study_page(
     tables: StudyTables, times: pd.DataFrame, comparison: Comparison, command: str, note: Callable[[str], None]
 ) -> Report:
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
-    from gym_dr.experiments.factor_plots import effects_section
-    from gym_dr.experiments.gap_tables import gap_section
 
     rows = []
     for name, group in times.groupby("variant", sort=False):
         budget = describe_budget(tables.study.budgets[str(name)])
         numbers = [f"{len(group)} of {len(tables.study.seeds_of[str(name)])}", budget, f"{group['steps'].mean():,.0f}"]
-        cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
-        rows.append([str(name), *cells])
+        seconds = [f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
+        rows.append([str(name), *numbers, *seconds])
     columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
     report = assemble(comparison, command, note, compared=(tables.findings, [*tables.tables, budgets]))
-    sections = [
-        *gap_section(tables.gap, list(tables.runs)),
-        *effects_section(*tables.effects_on_means),
-        *report.sections,
-    ]
     names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"
-    return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}", sections=sections)
+    return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}")

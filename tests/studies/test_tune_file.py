@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError, GymDrError
-from gym_dr.experiments.tune_file import read_tuning
-from tests.experiments.tune_sample import TINY, tiny
+from gym_dr.studies.tune_file import read_tuning
+from tests.studies.tune_sample import TINY, tiny
 from tests.toml_text import toml_text
 
 LR = {"low": 1e-4, "high": 1e-1, "log": True}

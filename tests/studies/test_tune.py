@@ -18,16 +18,16 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import ConfigError, Interrupted, LostRunError, NotFiniteError, RunFolderError, TrainingError
-from gym_dr.experiments.tune import TuneResult
-from gym_dr.experiments.tune_file import read_tuning
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.lock import FolderLock
+from gym_dr.studies.tune import TuneResult
+from gym_dr.studies.tune_file import read_tuning
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, refused
-from tests.experiments.tune_sample import TINY, outcome, tiny
+from tests.studies.tune_sample import TINY, outcome, tiny
 from tests.toml_text import toml_text
 
-module = importlib.import_module("gym_dr.experiments.tune")  # gym_dr.tune is the function
+module = importlib.import_module("gym_dr.studies.tune")  # gym_dr.tune is the function
 TRAIN = "gym_dr.experiments.one_run.train_run"
 
 
@@ -175,7 +175,7 @@ def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("target", "count"),
     [
-        pytest.param("gym_dr.experiments.tune.write_atomically", 1, marks=pytest.mark.slow),  # before there is a trial
+        pytest.param("gym_dr.studies.tune.write_atomically", 1, marks=pytest.mark.slow),  # before there is a trial
         pytest.param("gym_dr.runs.folder.write_atomically", 1, marks=pytest.mark.slow),  # while a run folder is made
         ("gym_dr.runs.session.save_checkpoint", 4),  # while a run is trained
         pytest.param("gym_dr.experiments.one_run.plot_training", 1, marks=pytest.mark.slow),  # after training

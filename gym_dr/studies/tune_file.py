@@ -15,10 +15,10 @@ import numpy as np
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.sets import TRAINING, draws, sets_of
-from gym_dr.experiments.study_file import check_distinct, inner_table, make_variant, randomization_beside, read_plan
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.config import RunConfig, RunSettings, with_total_steps
+from gym_dr.studies.plan import check_distinct, inner_table, make_variant, randomization_beside, read_plan
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS
 
@@ -137,7 +137,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Tuning:
 def _config(table: Mapping[str, Any], file: Path | None, head: _Head, params: Mapping[str, Any]) -> Any:
     """The algorithm and the configuration with a trial's params; the seeds that are tuned on are reserved."""
     values = {name: json.loads(one) if str(one)[:1] == "[" else one for name, one in params.items()}
-    made = make_variant("trial", values, table, file, env=head.env, algorithm=head.algorithm, seed=head.seeds[0])
+    made = make_variant("trial", values, table, file, env=head.env, algorithm=head.algorithm, seeds=head.seeds)
     config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
     reserved = tuple(dict.fromkeys([*config.settings.reserved_seeds, *head.seeds]))
     settings = dataclasses.replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates

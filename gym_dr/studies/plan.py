@@ -5,43 +5,41 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
+from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
 from gym_dr.experiments.evaluate import check_success
-from gym_dr.experiments.study_factors import Design, read_design
-from gym_dr.experiments.study_gap import Gap, read_gap
-from gym_dr.options import check_fields, expect
+from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import SETTINGS, RunConfig, RunSettings, check_not_reserved
+from gym_dr.runs.config import RunConfig, RunSettings, check_not_reserved
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import check_module
-from gym_dr.runs.given import file_beside, option_names, sampler_option_names
+from gym_dr.runs.given import file_beside
+from gym_dr.studies.contrasts import Contrast, pair
+from gym_dr.studies.factors import SEEDS, Design, read_design
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 from gym_dr.version import WRITTEN_BY, __version__
-from gym_dr.wording import addressing, counted, listed
+from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler
-TABLES = (
-    *("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons", "gap"),
-)
+TABLES = ("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons")
 OF_THE_FILE = ("env", "seed")  # settings that variants cannot override
+DRAWS = ("randomization", "randomize")
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 Plan = TypeVar("Plan")
 
@@ -53,6 +51,7 @@ class Variant:
     name: str
     algorithm: Algorithm
     config: RunConfig  # with the study's first seed
+    seeds: tuple[int, ...]
 
     def with_seed(self, seed: int) -> RunConfig:
         """The configuration of its run with a seed."""
@@ -74,18 +73,15 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Study:
-    """Variants, seeds, evaluation sets, comparisons and the gap."""
+    """Variants, seeds, evaluation sets and contrasts."""
 
     env: str
     seeds: tuple[int, ...]
-    reserved_seeds: tuple[int, ...]
     variants: tuple[Variant, ...]
     sets: tuple[CellSet, ...]
     success: float | None  # None for the environment's own threshold
-    pairs: tuple[tuple[str, str], ...]  # (variant, the variant to compare it with)
-    unequal_budgets: bool  # whether they are allowed
-    gap: Gap | None = None  # to state; None for none
-    design: Design | None = None  # the factors whose effects to state; None for none
+    contrasts: tuple[Contrast, ...]
+    unequal_budgets: bool = False  # whether they are allowed
     references: tuple[str, ...] = ()  # variants that show what is possible; with any, the study states regret
     notes: tuple[str, ...] = ()  # about the sets
 
@@ -96,12 +92,8 @@ class Study:
 
     @cached_property
     def seeds_of(self) -> dict[str, tuple[int, ...]]:
-        """The seeds that each variant is trained with; those of some levels of factors have fewer."""
-        found = {variant.name: self.seeds for variant in self.variants}
-        if self.design is not None:
-            total = len(self.seeds)
-            found |= {name: self.seeds[: self.design.num_seeds(name, total)] for name in self.design.combinations}
-        return found
+        """The seeds that each variant is trained with."""
+        return {variant.name: variant.seeds for variant in self.variants}
 
     @property
     def counts(self) -> str:
@@ -109,34 +101,38 @@ class Study:
         few, most = (end(len(seeds) for seeds in self.seeds_of.values()) for end in (min, max))
         return counted(most, "seed") if few == most else f"{few} to {most} seeds"
 
-    def same_budget(self, *names: str) -> bool:
-        """Whether variants, all by default, train for the same number of environment steps."""
-        found = {self.budgets[name] for name in names or self.budgets}
-        return len(found) == 1 and (None not in found or len(names or self.budgets) == 1)
+    def same_budget(self) -> bool:
+        """Whether all variants train for the same number of environment steps."""
+        found = {*self.budgets.values()}
+        return len(found) == 1 and (None not in found or len(self.budgets) == 1)
+
+    def same_steps(self, contrast: Contrast) -> bool:
+        """Whether a contrast compares only variants that train for the same number of environment steps."""
+        sums: dict[int | None, float] = {}
+        for variant, weight in contrast.weights.items():
+            sums[self.budgets[variant]] = sums.get(self.budgets[variant], 0.0) + weight
+        return None not in sums and all(abs(total) < 1e-9 for total in sums.values())
 
     def __repr__(self) -> str:
         return f"Study({listed([variant.name for variant in self.variants])} on {self.env}, {self.counts} each)"
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``study.json``: the whole study, resolved."""
-        variants = {v.name: {"steps": v.budget, "config": v.content} for v in self.variants}
         return {
             "format": FORMAT,
             WRITTEN_BY: __version__,
             "version": VERSION,
             "env": self.env,
-            "seeds": list(self.seeds),
-            "reserved_seeds": list(self.reserved_seeds),
             "unequal_budgets": self.unequal_budgets,
-            "variants": variants,
+            "variants": {
+                v.name: {"steps": v.budget, "seeds": list(v.seeds), "config": v.content} for v in self.variants
+            },
             "evaluation": {
                 "success": self.success,
                 "sets": [cells.to_dict() for cells in self.sets],
                 "references": list(self.references),
             },
-            "comparisons": [list(pair) for pair in self.pairs],
-            "gap": None if self.gap is None else self.gap.to_dict(),
-            "design": None if self.design is None else self.design.to_dict(),
+            "contrasts": [dataclasses.asdict(contrast) for contrast in self.contrasts],
         }
 
 
@@ -178,7 +174,7 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
     Raises:
         UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
         ConfigError: The file cannot be read; two variants have the same name or content; there are no seeds, or
-            reserved ones; budgets differ; the variants of the gap cannot be compared; or a value cannot be used.
+            reserved ones; budgets differ; or a value cannot be used.
         RandomizationError: A range is impossible.
     """
     return read_plan(given, trust, _read)
@@ -196,8 +192,7 @@ def read_plan(
     table = read_table(given)
     with located(given):
         check_module(str(table.get("env", "")), trust)
-        with addressing(command_line=False):  # its keys are the keywords of Python
-            return read(table, Path(given))
+        return read(table, Path(given))
 
 
 def _read(table: Mapping[str, Any], file: Path | None) -> Study:
@@ -205,13 +200,15 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     top = {name: value for name, value in table.items() if name not in (*TABLES, *parts)}
     head = _Head(**check_fields(_Head, top, also=(*TABLES, *ALGORITHMS, *SAMPLERS)))
     _check_seeds(head)
-    design, combined = _design(table, len(head.seeds))
-    variants = _variants(table, combined, head, file)
-    unused = set(parts) - {variant.algorithm.name for variant in variants}
-    if unused := unused - {variant.config.settings.sampler for variant in variants}:
+    factors, crossing = inner_table(table, "factors"), inner_table(table, "design")
+    if crossing and not factors:
+        raise ConfigError("[design]: expected tables of factors to cross, such as [factors.sampler.adr]; got none.")
+    design = read_design(factors, crossing) if factors else None
+    variants = _variants(table, design, head, file)
+    used = {v.algorithm.name for v in variants} | {v.config.settings.sampler for v in variants}
+    if unused := set(parts) - used:
         raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or sampler that a variant uses.")
     where = inner_table(table, "evaluation")
-    axes = inner_table(where, "grid")
     named = {name: randomization_beside(file, value) for name, value in inner_table(where, "sets").items()}
     chosen = {name: value for name, value in where.items() if name not in ("grid", "sets")}
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
@@ -219,18 +216,15 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     with located("[evaluation]"):
         for name in evaluation.references:
             check_known("variant", name, [variant.name for variant in variants])
-        sets = _sets(head.env, variants, evaluation, axes, named, notes.append)
+        sets = _sets(head.env, variants, evaluation, inner_table(where, "grid"), named, notes.append)
     study = Study(
         env=head.env,
         seeds=head.seeds,
-        reserved_seeds=head.reserved_seeds,
         variants=variants,
         sets=tuple(sets),
         success=evaluation.success,
-        pairs=_pairs(table, variants),
+        contrasts=(*(design.contrasts() if design else ()), *_pairs(table, variants)),
         unequal_budgets=head.unequal_budgets,
-        gap=_gap(table, variants),
-        design=design,
         references=tuple(dict.fromkeys(evaluation.references)),
         notes=tuple(notes),
     )
@@ -288,39 +282,30 @@ def check_distinct(name: str, seeds: Sequence[int]) -> None:
         raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")
 
 
-def _design(table: Mapping[str, Any], seeds: int) -> tuple[Design | None, dict[str, dict[str, Any]]]:
-    """The factors, and the tables of their variants; None and none if the file has no factors."""
-    factors, design = inner_table(table, "factors"), inner_table(table, "design")
-    if design and not factors:
-        raise ConfigError("[design]: expected tables of factors to cross, such as [factors.sampler.adr]; got none.")
-    return read_design(factors, design, seeds) if factors else (None, {})
-
-
-def _variants(
-    table: Mapping[str, Any], combined: Mapping[str, Any], head: _Head, file: Path | None
-) -> tuple[Variant, ...]:
+def _variants(table: Mapping[str, Any], design: Design | None, head: _Head, file: Path | None) -> tuple[Variant, ...]:
     """The variants of the file, those of its factors first."""
-    named = inner_table(table, "variants")
+    combined, named = design.variants() if design else {}, inner_table(table, "variants")
     if not (named or combined):
         raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
+    known: dict[str, str] = {}
     for name in (*combined, *named):
         if not isinstance(name, str) or not NAME.fullmatch(name):  # a mapping of Python may have any key
             raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
-    for spelled, count in Counter(name.casefold() for name in (*combined, *named)).items():
-        if count > 1:  # some file systems ignore case
-            raise ConfigError(f"variants: expected names that differ in more than case, got {spelled!r} {count} times.")
+        if (other := known.setdefault(name.casefold(), name)) != name or (name in combined and name in named):
+            raise ConfigError(  # some file systems ignore case
+                f"variants: expected names that differ in more than case, got {other!r} and {name!r}."
+            )
     variants: list[Variant] = []
     given = {**combined, **named}
     for name in given:
         place = f"[factors]: {name}" if name in combined else f"[variants.{name}]"
         with located(place):
             own = inner_table(given, name)
-            variants.append(
-                make_variant(name, own, table, file, env=head.env, algorithm=head.algorithm, seed=head.seeds[0])
-            )
-            check_not_reserved("seeds", head.seeds, variants[-1].config.settings.reserved_seeds)
-        if same := next((v.name for v in variants[:-1] if v.content == variants[-1].content), None):
+            made = make_variant(name, own, table, file, env=head.env, algorithm=head.algorithm, seeds=head.seeds)
+            check_not_reserved("seeds", made.seeds, made.config.settings.reserved_seeds)
+        if same := next((v.name for v in variants if v.content == made.content), None):
             raise ConfigError(f"{place}: expected a distinct configuration, got that of {same}.")
+        variants.append(made)
     return tuple(variants)
 
 
@@ -332,18 +317,18 @@ def make_variant(
     *,
     env: str,
     algorithm: str | None,
-    seed: int,
+    seeds: tuple[int, ...],
 ) -> Variant:
     """Makes a variant.
 
     Args:
         name: Its name.
-        own: Its settings, options and draws.
+        own: Its settings, options, draws and number of seeds.
         table: The whole content of the file; its tables have those that ``own`` lacks.
         file: The file; None if there is none.
         env: Id of the environment.
         algorithm: Name of the algorithm, unless ``own`` has one.
-        seed: The first seed.
+        seeds: All seeds of the file; it has the first ones if ``own`` has a number of seeds.
 
     Raises:
         UnknownNameError: A key or name is unknown.
@@ -356,32 +341,24 @@ def make_variant(
     found = find_algorithm(chosen)
     if found.policy_loader() is None:
         raise ConfigError(f"algorithm {chosen!r} has no load_policy: its runs cannot be evaluated.")
-    settings = [setting for setting in SETTINGS if setting not in OF_THE_FILE]
-    options = option_names(found)
-    draws = {key: own.get(key, table.get(key)) for key in ("randomization", "randomize")}
+    number = own.get(SEEDS, len(seeds))
+    whole = is_whole(number) and 1 <= number <= len(seeds)
+    expect(whole, SEEDS, f"how many of the study's seeds to use, from 1 to {len(seeds)}", number)
+    draws = {key: own.get(key, table.get(key)) for key in DRAWS}
     if "randomization" in own and "randomize" not in own:
         draws["randomize"] = None  # the common one belongs to the common randomization
     draws["randomization"] = randomization_beside(file, draws["randomization"])
-    common, shared = inner_table(table, "settings"), inner_table(table, found.name)
+    common = inner_table(table, "settings")
     sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
-    of_sampler, drawing = sampler_option_names(sampler, found), inner_table(table, sampler.name)
-    for place, values, known in (
-        ("[settings]: ", common, settings),
-        (f"[{found.name}]: ", shared, options),
-        (f"[{sampler.name}]: ", drawing, of_sampler),
-        ("", own, [*settings, *options, *of_sampler, "algorithm", *draws]),
-    ):
-        for key in values:
-            if key in OF_THE_FILE:
-                raise ConfigError(f"{place}{key}: expected at the top of the file, since all runs share it.")
-            if key not in known:
-                error = unknown_name("key", key, known)
-                raise type(error)(f"{place}{error}")
+    given = {**common, **inner_table(table, found.name), **inner_table(table, sampler.name)}
+    given |= {key: value for key, value in own.items() if key not in ("algorithm", SEEDS, *DRAWS)}
+    for key in OF_THE_FILE:
+        if key in given:
+            raise ConfigError(f"{key}: expected at the top of the file, since all runs share it.")
     # runs are not evaluated after training: the study or tuning evaluates them
-    given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": env, "seed": seed}
-    options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
-    config = build_config(found, options_given, **draws, by_seed=False)  # the same for all seeds
-    return Variant(name=name, algorithm=found, config=config)
+    given = {"eval_episodes": 0, **given, "env": env, "seed": seeds[0]}
+    config = build_config(found, given, **draws, by_seed=False)  # the same for all seeds
+    return Variant(name=name, algorithm=found, config=config, seeds=seeds[:number])
 
 
 def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
@@ -395,33 +372,22 @@ def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str,
     return {f"{TRAINING}: {name}": rule for rule, name in found.items()}
 
 
-def _pairs(table: Mapping[str, Any], variants: Sequence[Variant]) -> tuple[tuple[str, str], ...]:
-    """The pairs of variants to compare; by default none if effects of factors are stated."""
+def _pairs(table: Mapping[str, Any], variants: Sequence[Variant]) -> list[Contrast]:
+    """The variants to compare; by default none if factors say what to compare."""
     if "comparisons" not in table and table.get("factors"):
-        return ()
+        return []
     given = _Comparisons(**check_fields(_Comparisons, inner_table(table, "comparisons")))
-    names = [variant.name for variant in variants]
-    pairs = [(name, given.baseline or names[0]) for name in names] if not given.pairs else given.pairs
     if given.pairs and given.baseline:
         raise ConfigError("[comparisons]: expected baseline or pairs, got both.")
-    checked: list[tuple[str, str]] = []
-    for pair in pairs:
-        for name in pair:
+    names = [variant.name for variant in variants]
+    baseline = given.baseline or names[0]
+    pairs = given.pairs or [(name, baseline) for name in names if name != baseline]
+    for chosen in (*pairs, (baseline,)):
+        for name in chosen:
             check_known("variant", name, names)
-        if given.pairs and (len(pair) != 2 or pair[0] == pair[1]):
-            raise ConfigError(f"[comparisons]: pairs: expected two variants in each, got {shortened(list(pair))}.")
-        if pair[0] != pair[1]:
-            checked.append((pair[0], pair[1]))
-    return tuple(dict.fromkeys(checked))
-
-
-def _gap(table: Mapping[str, Any], variants: Sequence[Variant]) -> Gap | None:
-    """The variants of the gap; None if the file has no such table."""
-    if "gap" not in table:
-        return None
-    given = inner_table(table, "gap")
-    with located("[gap]"):
-        return read_gap(given, variants)
+    if wrong := [chosen for chosen in pairs if len(chosen) != 2 or chosen[0] == chosen[1]]:
+        raise ConfigError(f"[comparisons]: pairs: expected two variants in each, got {shortened(list(wrong[0]))}.")
+    return [pair(*chosen) for chosen in dict.fromkeys(pairs)]
 
 
 def randomization_beside(file: Path | None, value: Any) -> Any:

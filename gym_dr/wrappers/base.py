@@ -1,0 +1,236 @@
+"""The skeleton of wrappers around vector environments: it follows their episodes in every autoreset mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from gym_dr.arrays import Floats, Mask
+from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask, check_seeds
+from gym_dr.errors import EnvStateError
+
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
+
+PARAM_INTERFACE = (
+    *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
+    *("set_params", "set_sampler", "hold_draws", "autoreset_mode"),
+)
+"""What native environments and ``VectorParams`` offer beyond Gymnasium's interface; wrappers pass it on."""
+
+if TYPE_CHECKING:
+    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+
+    class _VectorWrapper(VectorWrapper):
+        """Gymnasium's, which is not generic before 1.4."""
+
+        def __del__(self) -> None:
+            """Leaves the environment open; before 1.3 Gymnasium closes it when the wrapper is garbage-collected."""
+
+
+class EpisodeWrapper(_VectorWrapper):
+    """Follows the episodes of a vector environment; subclasses say what happens when they begin, go on and end.
+
+    It checks seeds and masks, tells reset steps from others, and passes compiled rollouts on, of which the hooks see
+    what they see of steps: ``_before_reset``, ``_begun``, ``_stepped``, ``_ended`` and, every ``interval`` vector
+    steps, ``_due``.
+
+    Attributes:
+        remembers: Whether the wrapper has a state of its own; if not, it passes on the environment's.
+        follows: Whether it has to know when episodes begin and end; if not, it costs less.
+        interval: Vector steps after which something is due; None for nothing.
+    """
+
+    remembers = True
+    follows = True
+    interval: int | None = None
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Wraps a vector environment that has not been reset yet."""
+        super().__init__(env)
+        self._autoreset = AutoresetState.of(env)
+        self._steps = 0  # vector steps so far
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute that the wrapper itself does not have."""
+        if name in PARAM_INTERFACE:
+            return getattr(self.env, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # ---- hooks -------------------------------------------------------------------------------------------------------
+
+    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None] | None:
+        """Prepares for a reset whose seeds and mask are possible.
+
+        Args:
+            seeds: For each sub-environment.
+            mask: Shape ``(num_envs,)``, the sub-environments to reset.
+            options: A copy, from which a wrapper may take its own.
+
+        Returns:
+            Other seeds; None for those of the caller.
+        """
+
+    def _begun(self, mask: Mask, info: dict[str, Any]) -> None:
+        """Episodes have begun in these sub-environments."""
+
+    def _stepped(self, observations: Any, rewards: npt.NDArray[Any], begun: Mask | None, info: dict[str, Any]) -> None:
+        """One vector step was made, or a rollout of several, whose arrays have an axis of steps in front.
+
+        Args:
+            observations: After the steps, ``(num_envs, ...)``.
+            rewards: Of the steps, ``(num_envs,)``.
+            begun: Sub-environments whose first step was a reset step, which belongs to no episode; None for none.
+            info: Of the last step.
+        """
+
+    def _ended(self, mask: Mask, terminations: Mask, info: dict[str, Any]) -> None:
+        """Episodes have ended in these sub-environments; ``info`` is that of their last step."""
+
+    def _due(self) -> None:
+        """The last ``interval`` vector steps have been made."""
+
+    # ---- Gymnasium's interface, and ours -----------------------------------------------------------------------------
+
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
+        """Resets sub-environments.
+
+        Args:
+            seed: As for the environment.
+            options: As for the environment; they are left alone.
+
+        Raises:
+            RandomizationError: An impossible seed or mask; nothing has changed.
+        """
+        mask, observations, info = self._reset(seed, options)
+        self._begun(mask, info)
+        return observations, info
+
+    def _reset(self, seed: Seeds, options: Options) -> tuple[Mask, Any, dict[str, Any]]:
+        """Resets the environment; returns the mask, observations and info."""
+        mask, seeds = check_reset_mask(options, self.num_envs), check_seeds(seed, self.num_envs)
+        own = dict(options or {})  # a copy: Gymnasium removes reset_mask from it
+        if "reset_mask" in own:
+            own["reset_mask"] = mask
+        chosen: Any = self._before_reset(seeds, mask, own) or seed
+        observations, info = self.env.reset(seed=chosen, options=own or None)
+        self._autoreset.reset(mask)
+        return mask, observations, info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments."""
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        self._follow(1, observations, rewards, terminations, truncations, info)
+        return observations, rewards, terminations, truncations, info
+
+    def rollout(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Plays many steps at once, like the environment's ``rollout``, and stops when something is due."""
+        if self.interval is not None:
+            last = min(last, first + self.interval - self._steps % self.interval)
+        stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
+        seen, ends = steps.observations[first + 1 : stop + 1], (steps.terminated[stop - 1], steps.truncated[stop - 1])
+        self._follow(stop - first, seen, steps.rewards[first:stop], *ends, info)
+        return int(stop), info
+
+    def _follow(
+        self, count: int, observations: Any, rewards: Any, terminations: Any, truncations: Any, info: dict[str, Any]
+    ) -> None:
+        """Calls the hooks for some vector steps: only the first may begin episodes, and only the last may end some."""
+        if self.follows:
+            begun, ended = self._autoreset.resets, np.logical_or(terminations, truncations)
+            if begun is not None:
+                self._begun(begun, info)
+            self._stepped(observations, rewards, begun, info)
+            if np.count_nonzero(ended):
+                restarted = self._autoreset.mode == AutoresetMode.SAME_STEP
+                self._ended(ended, np.asarray(terminations), info["final_info"] if restarted else info)
+                if restarted:
+                    self._begun(ended, info)
+            self._autoreset.step(ended)
+        else:
+            self._stepped(observations, rewards, None, info)
+        self._steps += count
+        if self.interval is not None and self._steps % self.interval == 0:
+            self._due()
+
+    def get_state(self) -> dict[str, Any]:
+        """See ``NativeVectorEnv.get_state``.
+
+        Raises:
+            EnvStateError: This wrapper has a state of its own, or the environment does not offer its state.
+        """
+        state: dict[str, Any] = self._restorable().get_state()
+        return state
+
+    def set_state(self, state: Mapping[str, Any], mask: Mask | None = None) -> Any:
+        """See ``NativeVectorEnv.set_state``.
+
+        Raises:
+            EnvStateError: As for ``get_state``, or the state does not fit.
+        """
+        return self._restorable().set_state(state, mask)
+
+    def _restorable(self) -> Any:
+        if self.remembers or not hasattr(self.env, "get_state"):
+            raise EnvStateError(
+                f"{type(self if self.remembers else self.env).__name__} does not offer its state. Native environments "
+                "do, inside wrappers that remember something: envs.unwrapped.get_state()."
+            )
+        return self.env
+
+
+class ViewWrapper(EpisodeWrapper):
+    """Changes what is seen of a vector environment; compiled rollouts, which see the environment, end at it."""
+
+    def _view(
+        self,
+        observations: npt.NDArray[Any],
+        info: dict[str, Any],
+        told: Mask | None,
+        begun: Mask | None,
+        rewards: npt.NDArray[Any] | None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """What is seen outside, as a new array and a mapping.
+
+        Args:
+            observations: The environment's, ``(num_envs, ...)``.
+            info: The environment's.
+            told: The sub-environments that it tells about; None for all.
+            begun: Those of whose episodes it is the first observation; None for none.
+            rewards: Of the step that returned the observations; None if there was none, so that only those of
+                ``begun`` are new.
+        """
+        raise NotImplementedError
+
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
+        """See ``EpisodeWrapper.reset``."""
+        mask, observations, info = self._reset(seed, options)
+        return self._view(observations, info, mask, mask, None)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments; with SAME_STEP, final observations belong to the episodes that they end."""
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        begun, ended = self._autoreset.resets, np.logical_or(terminations, truncations)
+        if self._autoreset.mode == AutoresetMode.SAME_STEP and np.count_nonzero(ended):
+            last, final = observations.copy(), np.full(self.num_envs, None, dtype=object)
+            for i in np.flatnonzero(ended).tolist():
+                last[i] = info["final_obs"][i]
+            seen, final_info = self._view(last, info["final_info"], ended, None, rewards)
+            for i in np.flatnonzero(ended).tolist():
+                final[i] = seen[i]
+            info = {**info, "final_obs": final, "final_info": final_info}
+            begun, played = ended, None
+        else:
+            played = rewards
+        observations, info = self._view(observations, info, None, begun, played)
+        self._autoreset.step(ended)
+        return observations, rewards, terminations, truncations, info
