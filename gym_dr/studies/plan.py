@@ -247,7 +247,8 @@ def _sets(
 ) -> list[CellSet]:
     """Nominal values, training draws and the sets asked for, without draws that are among the latter too."""
     check_success(evaluation.success)
-    expect(evaluation.protocol in (None, "dre"), "protocol", "dre", evaluation.protocol)
+    if evaluation.protocol is not None:
+        check_known("protocol", evaluation.protocol, ("dre",))
     space = variants[0].config.space
     trained = _trained(variants, space)
     asked = [draws(name) for name in ("random", "extreme")] if evaluation.protocol else []
