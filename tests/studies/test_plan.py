@@ -50,7 +50,7 @@ def test_sets_of_your_own_are_presets_files_or_tables(tmp_path: Path) -> None:
     sets = {cells.name: cells.randomization for cells in read_study(tmp_path / "study.json").sets}
     assert list(sets) == ["nominal", "training: wide", "hard", "calm", "own"]
     assert {name: set(sets[name] or ()) for name in ("calm", "own")} == {
-        "calm": {"gravity", "wind_power"},
+        "calm": {"enable_wind", "gravity", "wind_power"},
         "own": {"gravity"},
     }
 
