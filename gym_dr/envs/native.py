@@ -36,6 +36,7 @@ from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.episode import exact_values
+from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.table import ParamTable
@@ -169,7 +170,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
         """Pins parameters from each sub-environment's next reset on, in place of draws.
 
-        A parameter that needs a switch turns it on, unless the switch is drawn or set by hand.
+        A parameter turns on the switch that it needs, unless the switch is drawn or set by hand.
 
         Args:
             values: name -> number or array of shape ``(num_envs,)``; earlier pins stay. None removes all pins, so that
@@ -178,15 +179,16 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             UnknownNameError: There is no such parameter; nothing has changed.
-            RandomizationError: A value or the mask is impossible; nothing has changed.
-
-        Warns:
-            RandomizationWarning: A parameter has no effect.
+            RandomizationError: A value or the mask is impossible, or a parameter would have no effect; nothing has
+                changed.
         """
         envs = np.flatnonzero(check_mask(mask, self.num_envs))
-        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
-        self._table.pin(arrays, envs)
+        self._table.pin(None if values is None else self._checked(values), envs)
+
+    def _checked(self, values: Any) -> dict[str, Array]:
+        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
+        arrays = self.param_space.check_vector(values, self.num_envs)
+        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
 
     def hold_draws(self, words: Words, index: Indices) -> None:
         """Uses the draws with these keys from each sub-environment's next reset on, until others are held.
@@ -235,8 +237,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         mask = check_reset_mask(options, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
         values = exact_values(options)
-        exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(exact, self.randomization, self.pinned)
+        exact = {} if values is None else self._checked(values)
         others = self._backend.check_options(options or {})
         if options:
             options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it
