@@ -417,8 +417,8 @@ def everything_is_as_in_a_sync_environment(mode: Mode) -> None:
             assert envs.np_random_seed == twin.np_random_seed
 
 
-def offers_state(mode: Mode) -> bool:
-    """Whether the environment offers its state, which not all physics can give exactly."""
+def gives_state(mode: Mode) -> bool:
+    """Whether its physics gives its state, which it need not."""
     with mode.opened() as envs:
         envs.reset(seed=SEED)
         try:
@@ -430,7 +430,7 @@ def offers_state(mode: Mode) -> bool:
 
 @promised("native")
 def going_on_from_a_state_equals_going_on(mode: Mode) -> None:
-    if not offers_state(mode):
+    if not gives_state(mode):
         return
     for autoreset in (NEXT_STEP, SAME_STEP, DISABLED):
         kwargs: dict[str, Any] = {"autoreset_mode": autoreset, "max_episode_steps": 4}
@@ -453,7 +453,7 @@ def going_on_from_a_state_equals_going_on(mode: Mode) -> None:
 
 @promised("native")
 def a_state_of_some_sub_environments_leaves_the_others_alone(mode: Mode) -> None:
-    if not offers_state(mode):
+    if not gives_state(mode):
         return
     with mode.opened(max_episode_steps=4) as envs, mode.opened(max_episode_steps=4) as twin:
         for each in (envs, twin):
@@ -475,7 +475,7 @@ def a_state_of_some_sub_environments_leaves_the_others_alone(mode: Mode) -> None
 
 @promised("single")
 def a_compiled_single_environment_goes_on_from_a_state(mode: Mode) -> None:
-    if not offers_state(mode):
+    if not gives_state(mode):
         return
     with mode.opened() as env, mode.opened() as fresh:
         inner: Any = env.unwrapped
@@ -493,7 +493,7 @@ def a_compiled_single_environment_goes_on_from_a_state(mode: Mode) -> None:
 
 @promised("single", "native")
 def a_state_that_does_not_fit_changes_nothing(mode: Mode) -> None:
-    if not offers_state(mode):
+    if not gives_state(mode):
         return
     with mode.opened() as envs, mode.opened() as twin:
         inner = interface(envs)
