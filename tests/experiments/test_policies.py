@@ -246,7 +246,7 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
         (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
         (brake, {"context": "observation"}, "context='observation': what a policy observes is scaled by the ranges"),
         (brake, {"context": "observation", "context_params": ["gravity"]}, "Give its training randomization"),
-        (brake, {"context_params": ["gravity"]}, "Expected context_params with context='observation' only"),
+        (brake, {"context_params": ["gravity"]}, "`context_params`: expected only with `context='observation'`"),
         (brake, {"env": "CartPole-v1", "context": "observation"}, "expected an environment with parameters to observe"),
         (lambda a, b, c: a, {}, r"policy 'lambda': expected a function \(observations\) or \(observations, episode_st"),
         (brake, {"sets": {"default": "wide"}}, "sets: expected a name that no other set has, got 'default'"),
