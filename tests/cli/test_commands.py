@@ -21,7 +21,7 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import flag
-from tests.cli.command import gymdr, refused, train
+from tests.cli.command import gymdr, train
 from tests.envs.equations.swing import register
 from tests.registered import forgotten_afterwards
 
@@ -91,7 +91,9 @@ def _broken_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_broken_plugin")
 @pytest.mark.parametrize("command", [["list", "algorithms"], ["train", "a2c", "--help"]])
 def test_commands_name_a_plugin_that_cannot_be_loaded(command: list[str]) -> None:
-    assert "Plugin 'bad' of unknown package cannot be loaded: ModuleNotFoundError" in refused(gymdr(*command))
+    result = gymdr(*command)
+    assert result.code == 2
+    assert result.err.startswith("Error: Plugin 'bad' of unknown package cannot be loaded: ModuleNotFoundError")
 
 
 def test_params_shows_bounds_units_and_presets() -> None:
