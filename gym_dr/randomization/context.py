@@ -151,7 +151,7 @@ def check_context(mode: Any, chosen: Any) -> None:
     """
     check_known("context", mode, MODES)
     if chosen is not None and mode != OBSERVATION:
-        raise ConfigError(f"`context_params`: expected only with `context={OBSERVATION!r}`, got `context={mode!r}`.")
+        raise ConfigError(f"Expected `context_params` with `context={OBSERVATION!r}` only, got `context={mode!r}`.")
 
 
 def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextRange:
