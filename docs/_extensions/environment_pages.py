@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import gymnasium as gym
 from gym_dr.envs.family import FAMILIES, EnvFamily, EnvId
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.evaluation.play import arrow_keys
+from gym_dr.randomization.needs import needs_text
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import Param
 from gym_dr.registry import load_object
@@ -150,12 +151,13 @@ def gymnasium_page(env: EnvId) -> str:
 
 def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
     """One row per parameter, or one row for many elements of a field (``body_mass:torso`` and so on)."""
+    space = {param.name: param for param in params}
     for field, group in groupby(params, key=lambda param: param.name.partition(":")[0]):
         factor, *elements = group
         if len(elements) < GROUPED_FROM:
-            yield from map(row, [factor, *elements])
+            yield from (row(param, space) for param in (factor, *elements))
             continue
-        yield row(factor)
+        yield row(factor, space)
         numbers = [param for param in elements if param.unit != FACTOR] or elements
         vectors = len(numbers) < len(elements)  # "body_ipos:torso" is then a factor of "body_ipos:torso.x" and so on
         suffixes = [param.name.partition(":")[2] for param in numbers]
@@ -166,36 +168,20 @@ def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
         values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
         parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)} (without an axis: a factor)" if axes else ""
         meaning = f"{numbers[-1].doc}; for {', '.join(f'`{name}`' for name in names)}{parts}"
-        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, _with_needs(meaning, _needs_of_some(numbers))
+        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning
 
 
-def row(param: Param) -> tuple[str, ...]:
+def row(param: Param, space: Mapping[str, Param]) -> tuple[str, ...]:
     """The row of a parameter."""
     unit = param.unit if param.kind == "float" else param.kind
-    needs = " and ".join(condition.text for condition in param.conditions)
+    needs = needs_text(param, space)
     return (
         f"`{param.name}`",
         f"{param.nominal:g}",
         f"{param.low:g}",
         f"{param.high:g}",
         unit,
-        _with_needs(param.doc, needs),
-    )
-
-
-def _with_needs(meaning: str, needs: str) -> str:
-    return f"{meaning}; *needs* {needs}" if needs else meaning
-
-
-def _needs_of_some(params: list[Param]) -> str:
-    """What parameters of one row need, each need with those that have it unless all do."""
-    having: dict[str, list[str]] = {}
-    for param in params:
-        for condition in param.conditions:
-            having.setdefault(condition.text, []).append(param.name.partition(":")[2])
-    return "; ".join(
-        text if len(names) == len(params) else f"{', '.join(f'`{name}`' for name in names)}: {text}"
-        for text, names in having.items()
+        f"{param.doc}; *needs* {needs}" if needs else param.doc,
     )
 
 

@@ -10,8 +10,6 @@ from gym_dr.cli.options import command_line, read_params, read_randomize
 from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.fit import METHODS, check, fit
-from gym_dr.fitting.results import Fit
-from gym_dr.reports.table import Table
 
 
 @click.command()
@@ -92,16 +90,7 @@ def command(
         return
     path = output or "fitted.toml"
     found = fit(log, output=path, command=command_line(), **asked, **options)
-    click.echo(_table(found))
+    click.echo(found.table)
     for sentence in found.findings:
         click.echo(as_typed(sentence))
     click.echo(f"Wrote {path}")
-
-
-def _table(found: Fit) -> Table:
-    """The parameters with their 90 % intervals."""
-    rows = []
-    for name, row in found.parameters.iterrows():
-        prior = f"{row['prior_low']:.4g} to {row['prior_high']:.4g}"
-        rows.append([str(name), prior, f"{row['low']:.4g} to {row['high']:.4g}", row["unit"], row["told"]])
-    return Table(columns=["parameter", "prior", "90 % interval", "unit", ""], rows=rows)

@@ -48,6 +48,5 @@ def command(what: str) -> None:
     elif what == "loggers":
         rows = [(item.name, item.summary) for item in LOGGERS.values()]
     else:
-        texts = {plugin: f"{plugin.package}, {plugin.origin}" for plugin in plugins}
-        rows = [(p.name, f"{text}: {p.problem}" if p.problem else text) for p, text in texts.items()]
+        rows = [(p.name, f"{p.package}, {p.origin}{': disabled' if p.disabled else ''}") for p in plugins]
     click.echo(Table(rows=sorted(rows)))

@@ -6,12 +6,17 @@ import click
 
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.randomization.space import Param
+from gym_dr.randomization.needs import needs_text
+from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.reports.table import Table
 
 
-def _meaning(param: Param) -> str:
-    needs = " and ".join(condition.text for condition in param.conditions)
+def _numbers(p: Param) -> tuple[str, ...]:
+    return p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind
+
+
+def _meaning(param: Param, space: ParamSpace) -> str:
+    needs = needs_text(param, space)
     return f"{param.doc}; needs {needs}" if needs else param.doc
 
 
@@ -29,10 +34,7 @@ def command(env_id: str) -> None:
     if space is None:
         raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that do.")
     sensors = space.sensors if isinstance(space, DisturbedSpace) else None
-    rows = [
-        (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, _meaning(p))
-        for p in [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]
-    ]
+    rows = [(*_numbers(p), _meaning(p, space)) for p in [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]]
     click.echo(Table(columns=["name", "nominal", "from", "to", "unit", "meaning"], rows=rows))
     if sensors:
         click.echo(f"\nsensors: {sensors.text}; {HIDE}:* stands for all, other patterns for those that match")

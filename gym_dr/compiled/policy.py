@@ -150,12 +150,4 @@ def act(policy, starts, noise, steps, t, env_actions):
     choose(policy, starts, noise, steps, t, env_actions)
 
 
-@njit(**ENTRY | RUNTIME)
-def act_repeatedly(policy, starts, noise, steps, env_actions):
-    """``choose`` for each row of ``Steps``, with given observations and no environment in between."""
-    for t in range(len(noise)):
-        choose(policy, starts[t], noise[t], steps, t, env_actions)
-
-
 cache_on_disk(act, "small networks")
-cache_on_disk(act_repeatedly, "a small network, timed alone")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Indices, Mask
-from gym_dr.envs.states import EnvState
 from gym_dr.errors import EnvStateError
 
 
@@ -68,26 +64,10 @@ class AutoresetState:
                 f"step(): {np.flatnonzero(self.done).tolist()[:10]}."
             )
 
-    def get_state(self) -> EnvState:
-        """What it tracks: name -> ``(num_envs,)``."""
-        return {"begun": self.begun.copy(), "done": self.done.copy()}
-
-    def check_state(self, state: Mapping[str, Any]) -> None:
-        """Checks a state that has the layout of ``get_state``.
-
-        Raises:
-            EnvStateError: Episodes have ended that never began, or that this mode would have begun again.
-        """
-        if (state["done"] & ~state["begun"]).any() or (self.mode == AutoresetMode.SAME_STEP and state["done"].any()):
-            raise EnvStateError(
-                f"State 'episodes/done': expected episodes that go on, or that wait for a reset, as {self.mode.value} "
-                "autoreset leaves them. States fit environments with the same autoreset mode."
-            )
-
-    def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
-        """Restores the rows of some sub-environments."""
+    def restore(self, begun: Mask, done: Mask, envs: Indices) -> None:
+        """Takes over what another one has tracked of some sub-environments."""
         self.done = self.done.copy()
-        self.begun[envs], self.done[envs] = state["begun"][envs], state["done"][envs]
+        self.begun[envs], self.done[envs] = begun[envs], done[envs]
         self.all_begun, self._any_done = bool(self.begun.all()), bool(self.done.any())
 
     def reset(self, mask: Mask) -> None:

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.info import Info
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState
+from gym_dr.envs.states import EnvState, check_within
 from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.errors import EnvStateError
 from gym_dr.randomization.space import ParamSpace
@@ -154,7 +154,8 @@ class Backend(Protocol):
         Raises:
             EnvStateError: One is impossible.
         """
-        return
+        for name in {"streams", "clouds"} & state.keys():  # see ``compiled.pcg64``: an output's half, left over
+            check_within(f"physics/{name}", state[name][:, -1], 0, 2**32 - 1)
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         """Restores the rows of some sub-environments; the table has their values already."""

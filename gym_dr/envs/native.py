@@ -20,17 +20,7 @@ from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import (
-    EnvState,
-    check_layout,
-    check_physics,
-    check_state,
-    fingerprint,
-    part_of,
-    put_under,
-    read_seeds,
-    write_seeds,
-)
+from gym_dr.envs.states import EnvState, check_state, fingerprint, restore, state_of
 from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,
@@ -46,6 +36,7 @@ from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.episode import exact_values
+from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.table import ParamTable
@@ -136,8 +127,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self.single_action_space = self._backend.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._fingerprint = fingerprint(self._backend, kwargs)
-        self._state_layout: EnvState | None = None  # of ``get_state``, without draws
+        self._fingerprint = fingerprint(self._backend, kwargs, mode.value)
         self._seeds: list[int | None] = [None] * self.num_envs
         self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the current episodes
 
@@ -180,7 +170,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
         """Pins parameters from each sub-environment's next reset on, in place of draws.
 
-        A parameter that needs a switch turns it on, unless the switch is drawn or set by hand.
+        A parameter turns on the switch that it needs, unless the switch is drawn or set by hand.
 
         Args:
             values: name -> number or array of shape ``(num_envs,)``; earlier pins stay. None removes all pins, so that
@@ -189,15 +179,16 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             UnknownNameError: There is no such parameter; nothing has changed.
-            RandomizationError: A value or the mask is impossible; nothing has changed.
-
-        Warns:
-            RandomizationWarning: A parameter has no effect.
+            RandomizationError: A value or the mask is impossible, or a parameter would have no effect; nothing has
+                changed.
         """
         envs = np.flatnonzero(check_mask(mask, self.num_envs))
-        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
-        self._table.pin(arrays, envs)
+        self._table.pin(None if values is None else self._checked(values), envs)
+
+    def _checked(self, values: Any) -> dict[str, Array]:
+        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
+        arrays = self.param_space.check_vector(values, self.num_envs)
+        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
 
     def hold_draws(self, words: Words, index: Indices) -> None:
         """Uses the draws with these keys from each sub-environment's next reset on, until others are held.
@@ -246,8 +237,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         mask = check_reset_mask(options, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
         values = exact_values(options)
-        exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(exact, self.randomization, self.pinned)
+        exact = {} if values is None else self._checked(values)
         others = self._backend.check_options(options or {})
         if options:
             options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it
@@ -333,20 +323,17 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """All that the next steps depend on, of every sub-environment, as arrays by name with ``num_envs`` rows.
 
         Physics, random streams, draws and pins, steps of the current episodes and what is due to be reset. A sampler
-        that learns is not part of it, nor is the number of threads. A row also fits the single environment.
+        that learns is not part of it, nor is the number of threads.
 
         Raises:
             EnvStateError: The environment is closed, or its physics does not offer its state.
         """
         self._check_open()
         return {
-            **put_under("physics", self._backend.get_state()),
-            **put_under("draws", self._table.get_state()),
-            **put_under("episodes", self._autoreset.get_state()),
-            "episodes/elapsed": self._elapsed.copy(),
-            "seed": write_seeds(self._seeds),
-            "environment": np.full(self.num_envs, self._fingerprint),
-            "observation": self._backend.observations.copy(),
+            **state_of(self._backend, self._table, self._seeds, self._fingerprint),
+            "begun": self._autoreset.begun.copy(),
+            "done": self._autoreset.done.copy(),
+            "elapsed": self._elapsed.copy(),
         }
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], mask: Mask | None = None) -> npt.NDArray[Any]:
@@ -363,28 +350,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         Raises:
             EnvStateError: The environment is closed, its physics does not offer its state, or the state does not fit;
                 nothing has changed.
-            RandomizationError: The mask has another shape; nothing has changed.
+            UnknownNameError: The state has a parameter that the environment does not have; nothing has changed.
+            RandomizationError: The mask has another shape, or a parameter an impossible value; nothing has changed.
         """
-        self._check_open()
         envs = np.flatnonzero(check_mask(mask, self.num_envs))
-        check_state(state, self.num_envs)
-        draws, physics, episodes = (part_of(name, state) for name in ("draws", "physics", "episodes"))
-        if self._state_layout is None:
-            own = self.get_state()
-            self._state_layout = {name: values for name, values in own.items() if not name.startswith("draws/")}
-        # of the draws more may have been set by hand
-        rest = {name: values for name, values in state.items() if not name.startswith("draws/")}
-        check_layout(rest, self._state_layout)
-        check_physics(state, self._fingerprint)
-        self._table.check_state(draws)
-        self._backend.check_state(physics)
-        self._autoreset.check_state(episodes)
-        seeds = read_seeds(state["seed"])
-        self._table.set_state(draws, envs)
-        self._backend.set_state(physics, envs, self._table)
-        self._backend.observations[envs] = state["observation"][envs]
-        self._autoreset.set_state(episodes, envs)
-        self._elapsed[envs] = state["episodes/elapsed"][envs]
+        seeds = check_state(state, self.get_state(), self._backend, self._table)
+        restore(dict(state), envs, self._backend, self._table)
+        self._autoreset.restore(state["begun"], state["done"], envs)
+        self._elapsed[envs] = state["elapsed"][envs]
         for i in envs.tolist():
             self._seeds[i] = seeds[i]
         return self._observe()

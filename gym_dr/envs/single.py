@@ -15,19 +15,9 @@ from gym_dr.compiled import pcg64
 from gym_dr.envs.backend import CompiledBackend
 from gym_dr.envs.info import Info
 from gym_dr.envs.native import warn_diverged
-from gym_dr.envs.states import (
-    EnvState,
-    check_layout,
-    check_physics,
-    check_state,
-    fingerprint,
-    part_of,
-    put_under,
-    read_seeds,
-    write_seeds,
-)
+from gym_dr.envs.states import EnvState, check_state, fingerprint, restore, state_of
 from gym_dr.envs.vector_arguments import check_numbers, check_render_mode
-from gym_dr.errors import EnvStateError, InvalidActionError, shortened
+from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.episode import BuiltEnv
 from gym_dr.randomization.space import ParamSpace
 
@@ -138,58 +128,35 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         self._moved()
 
     def get_state(self) -> EnvState:
-        """All that the next steps of this environment depend on, as arrays by name.
+        """All that the next steps of this environment depend on, as arrays by name with one row.
 
-        A row of ``NativeVectorEnv.get_state`` fits too. Wrappers, such as Gymnasium's limit of steps, keep their own;
-        exact values for the next reset are not part of it.
+        Wrappers, such as Gymnasium's limit of steps, keep their own; exact values for the next reset are not part of
+        it.
 
         Raises:
             EnvStateError: There was no reset yet.
         """
         self._go_on("get_state")
         self._give_stream()
-        state = {
-            **put_under("physics", self._backend.get_state()),
-            **put_under("draws", self.episode.table.get_state()),
-            "seed": write_seeds([self.np_random_seed]),
-            "environment": np.array([self._fingerprint]),
-            "observation": self._backend.observations.copy(),
-        }
-        return {name: values[0] for name, values in state.items()}
+        return state_of(self._backend, self.episode.table, [self.np_random_seed], self._fingerprint)
 
-    def set_state(self, state: Mapping[str, Any]) -> Any:
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> Any:
         """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
 
         Args:
-            state: From ``get_state``, or a row of that of a native environment.
+            state: From ``get_state`` of an environment with the same id and keywords.
 
         Returns:
             The observation.
 
         Raises:
             EnvStateError: There was no reset yet, or the state does not fit; nothing has changed.
+            UnknownNameError: The state has a parameter that the environment does not have; nothing has changed.
+            RandomizationError: A parameter has an impossible value; nothing has changed.
         """
-        own = {name: np.asarray(values)[None] for name, values in self.get_state().items()}
-        if not isinstance(state, Mapping):
-            raise EnvStateError(f"Expected a state from get_state(), a mapping of names, got {shortened(state)}.")
-        try:
-            rows = {name: np.asarray(values)[None] for name, values in state.items()}
-        except ValueError as error:  # numpy's, of lists of different lengths
-            raise EnvStateError(f"Expected a state from get_state(), a mapping of names to arrays: {error}.") from None
-        check_state(rows, 1)
-        for text in rows.keys() & {"seed", "environment"}:  # a single text is as long as it is
-            rows[text] = rows[text].astype(own[text].dtype) if rows[text].dtype.kind == "U" else rows[text]
-        draws, physics = part_of("draws", rows), part_of("physics", rows)
-        kept = ("draws/", "episodes/")  # of the draws more may have been set by hand; the others are a vector's
-        rest = {name: values for name, values in rows.items() if not name.startswith(kept)}
-        check_layout(rest, {name: values for name, values in own.items() if not name.startswith(kept)})
-        check_physics(rows, self._fingerprint)
-        self.episode.table.check_state(draws)
-        self._backend.check_state(physics)
-        (seed,) = read_seeds(rows["seed"])
-        self.episode.restore(draws)
-        self._backend.set_state(physics, _ONLY, self.episode.table)
-        self._backend.observations[0] = rows["observation"][0]
+        (seed,) = check_state(state, self.get_state(), self._backend, self.episode.table)
+        restore(dict(state), _ONLY, self._backend, self.episode.table)
+        self.episode.note_current()
         self._np_random_seed = seed
         self._take_stream()
         self._moved()

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.needs import switches_needed
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import either, flag, spelled
@@ -108,7 +109,7 @@ class CellSet:
         """All parameters that may differ from nominal."""
         if self.randomization is None:
             return (*self.names, *self.fixed)
-        return tuple(dict.fromkeys((*self.randomization, *(self.randomization.switched_on or ()), *self.fixed)))
+        return tuple(dict.fromkeys((*self.randomization, *self.fixed)))
 
     @property
     def notes(self) -> list[str]:
@@ -210,8 +211,7 @@ def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) ->
         raise ConfigError("The grid is empty: expected values of at least one parameter.")
     checked = {name: np.atleast_1d(space[name].check(values)).tolist() for name, values in axes.items()}
     _check_count("The grid", math.prod(len(values) for values in checked.values()))
-    switches = {space[name].switch for name in checked} - {"", *checked}
-    fixed = {name: 1.0 for name in sorted(switches) if space[name].nominal != 1.0}
+    fixed = switches_needed(space, {name: (min(values), max(values)) for name, values in checked.items()})
     definition = {"axes": checked, "fixed": fixed}
     cells = CellSet(name="grid", kind="grid", episodes=episodes, definition=definition, switched_on=tuple(fixed))
     space.check_vector(dict(zip(cells.names, cells.values.T, strict=True)), cells.num_cells)  # valid combinations?
@@ -227,8 +227,6 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
     ends: dict[str, list[float]] = {}
     for randomization in randomizations:
         given = randomization or Randomization()
-        for name, value in _switches(space, given).items():
-            ends.setdefault(name, []).append(value)
         for name, rule in given.items():
             ends.setdefault(name, []).extend(
                 np.clip(rule.support(space[name].nominal), space[name].low, space[name].high)
@@ -244,13 +242,6 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
         raise nothing_varies()
     whole = tuple(name for name in varying if space[name].kind != "float")
     return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
-
-
-def _switches(space: ParamSpace, randomization: Randomization) -> dict[str, float]:
-    """The values of switches that parameters need and that have no rule of their own."""
-    on = randomization.switched_on or ()
-    needed = [switch for name, switch in space.switches(randomization) if name in randomization]
-    return {switch: 1.0 if switch in on else space[switch].nominal for switch in needed}
 
 
 def corners(box: Box, episodes: int) -> CellSet:
@@ -309,11 +300,10 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
     constant = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
     _check_points("sobol", points, 1 if correlated(randomization) else len(names) - len(constant) + 2)
-    fixed = constant | _switches(space, randomization)
     numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
     finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
     rows = {"points": points} if correlated(randomization) else _rows(points)
-    definition = {**rows, "randomization": randomization.to_dict(), "space": finite, "fixed": fixed}
+    definition = {**rows, "randomization": randomization.to_dict(), "space": finite, "fixed": constant}
     return CellSet(name=name, kind="sobol", episodes=episodes, definition=definition)
 
 
@@ -388,8 +378,8 @@ def _rows(points: int) -> dict[str, int]:
 
 
 def _saved(definition: Mapping[str, Any]) -> Randomization:
-    """The randomization of a set's definition, with no other switches on than when it was made."""
-    return Randomization.from_dict(definition["randomization"], saved=True)
+    """The randomization of a set's definition."""
+    return Randomization.from_dict(definition["randomization"])
 
 
 def _check_points(option: str, points: int, cells_each: int) -> None:

@@ -73,7 +73,7 @@ def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyM
     past, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
     if env == policy.about.get("env") and "randomization" in about and space is not None:
         with nominal_may_be_outside():  # whoever trained it was warned
-            randomization = resolve(Randomization.from_dict(about["randomization"], saved=True), space)
+            randomization = resolve(Randomization.from_dict(about["randomization"]), space)
     if not is_number(span) or span <= 0:
         raise ConfigError(f"draw_span: expected a number above 0, got {shortened(span)}.")
     if about.get("observes_draw"):

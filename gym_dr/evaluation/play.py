@@ -68,7 +68,7 @@ def play_policy(
     played: list[EpisodeRecord] = []
     envs = RecordEpisodes(policy.wrap(with_params(envs) if exact else envs, randomization, exact), played.append)
     space = policy.space or ParamSpace("", [])
-    shown = dict.fromkeys((*exact, *(randomization or ()), *((randomization and randomization.switched_on) or ())))
+    shown = dict.fromkeys((*exact, *(randomization or ())))
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
         for episode in range(episodes):
@@ -129,9 +129,7 @@ def play_by_hand(
     exact = dict(params or {})
     if randomization is not None:  # with the disturbances that have values
         rules = {**undisturbed(exact), **randomization}
-        randomization = Randomization(
-            rules, correlation=randomization.correlation, switched_on=randomization.switched_on
-        )
+        randomization = Randomization(rules, correlation=randomization.correlation)
     with contextlib.closing(make_env(env_id, randomization, render_mode="rgb_array")) as env:
         keys = _key_codes(env)
         with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need

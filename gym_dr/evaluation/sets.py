@@ -24,11 +24,11 @@ from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.cells import SET_KINDS, CellSet
 from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.distributions import Constant
+from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
 from gym_dr.randomization.rules import Rule, as_rule
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import check_pushes
 
 EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of draws and nominal values, of a cell, of a Sobol point
 TRAINING = "training"
@@ -211,15 +211,10 @@ def _chosen(
     values = space.check(exact)
     with nominal_may_be_outside():  # on purpose
         drawn = with_rules(whole, rules, space) if rules else resolve(NONE if whole is None else whole, space)
-    check_pushes({**drawn, **values})
-    on = drawn.switched_on or ()
-    needed = {space[key].switch for key in values} - {"", *values, *drawn, *on}
-    switched_on = [switch for switch in sorted(needed) if space[switch].nominal != 1.0]
-    fixed = {**values, **dict.fromkeys(switched_on, 1.0)}
-    ranges = space.ranges(drawn) | {key: (value, value) for key, value in fixed.items()}
-    # the others have warned of conditions that their own randomization does not meet
-    touched = [n for n in (*drawn, *values) if {n, *(o for c in space[n].conditions for o in c.others)} & values.keys()]
-    space.warn_without_effect(dict.fromkeys(touched), ranges)
+    ranges = ranges_of(drawn, space)
+    asked = {key: ends for key, ends in ranges.items() if key in rules}
+    on = switches_needed(space, asked | {key: (value, value) for key, value in values.items()}, ranges)
+    fixed = {**values, **on}
     if not drawn and not fixed:
         return cells.nominal(episodes)
     parts = [] if whole is None else [_name(whole, space)]
@@ -229,7 +224,7 @@ def _chosen(
     if name.split(":")[0] in (*SET_KINDS, TRAINING):
         raise ConfigError(f"{name!r} is the name of a kind of set. Choose another name.")
     made = cells.distribution(name, drawn, episodes, fixed) if drawn else cells.fixed(name, fixed, episodes)
-    return replace(made, switched_on=tuple(switched_on))
+    return replace(made, switched_on=tuple(on))
 
 
 def _rule_text(rule: Rule) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.randomization.distributions import Constant
+from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
 from gym_dr.randomization.rules import Rule, as_rule
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import either
-from gym_dr.wrappers.disturbances import check_pushes
 
 MAX_NAMED = 4  # rules in a name
 
@@ -35,7 +35,7 @@ class ChosenParams:
 
     def notes(self) -> list[str]:
         """Remarks for the user."""
-        needing = {on: [name for name in self.params if self.space[name].switch == on] for on in self.switched_on}
+        needing = {on: [name for name in self.params if on in self.space[name].needs] for on in self.switched_on}
         return [
             f"{on} is on, since {' and '.join(names)} {'has' if len(names) == 1 else 'have'} no effect without it."
             for on, names in needing.items()
@@ -74,15 +74,10 @@ def choose_params(
     values = space.check(params or {})
     with nominal_may_be_outside():  # on purpose
         drawn = with_rules(randomization, randomize, space) if randomize else resolve(randomization, space)
-    check_pushes({**drawn, **values})
-    on = drawn.switched_on or ()
-    needed = {space[name].switch for name in values} - {"", *values, *drawn, *on}
-    switched_on = tuple(sorted(switch for switch in needed if space[switch].nominal != 1.0))
-    exact = {**values, **dict.fromkeys(switched_on, 1.0)}
-    ranges = space.ranges(drawn) | {name: (value, value) for name, value in exact.items()}
-    # the others have warned of conditions that their own randomization does not meet
-    touched = [n for n in (*drawn, *values) if {n, *(o for c in space[n].conditions for o in c.others)} & values.keys()]
-    space.warn_without_effect(dict.fromkeys(touched), ranges)
+    ranges = ranges_of(drawn, space)
+    asked = {key: ends for key, ends in ranges.items() if key in (randomize or {})}
+    on = switches_needed(space, asked | {key: (value, value) for key, value in values.items()}, ranges)
+    exact = {**values, **on}
     parts = [] if randomization is None else [_name(randomization, space)]
     parts += [f"{name}={_rule_text(as_rule(rule))}" for name, rule in (randomize or {}).items()]
     parts += [f"{name}={exact_text(values[name])}" for name in space.in_order(values)]
@@ -91,7 +86,7 @@ def choose_params(
         name=", ".join(parts),
         randomization=drawn,
         params=exact,
-        switched_on=switched_on,
+        switched_on=tuple(on),
     )
 
 

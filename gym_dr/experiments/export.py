@@ -21,7 +21,6 @@ from gym_dr.integrations.sb3_policy import load_policy, read_saved
 from gym_dr.randomization.context import INFO
 from gym_dr.registry import load_object
 from gym_dr.runs.durable import write_atomically
-from gym_dr.wording import spelled
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.policies import FrozenPolicy
@@ -63,7 +62,7 @@ def export(
         first = opened[0].run
         raise ConfigError(f"{policy}: holds several runs: expected one, such as {first.folder.path if first else ''}.")
     if opened[0].run and (named := [name for name, value in given.items() if value is not None]):
-        raise ConfigError(f"{spelled(named[0])} is for files of Stable-Baselines3: a run says it itself. Leave it out.")
+        raise ConfigError(f"`{named[0]}` is for files of Stable-Baselines3: a run says it itself. Leave it out.")
     return export_policy(opened[0], output)
 
 
@@ -77,7 +76,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     """
     path = Path(output)
     if path.suffix != SUFFIX:
-        raise ConfigError(f"{spelled('output')}: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
+        raise ConfigError(f"`output`: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
     onnx.check_installed("onnx")
     with contextlib.closing(policy.make_envs(_nominal())) as envs:
         weights, about = _weights_of_any(policy, envs), _about(policy, envs)

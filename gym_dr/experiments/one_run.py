@@ -12,6 +12,7 @@ from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
+from gym_dr.randomization.needs import switch_notes
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import family_defaults
 from gym_dr.runs.environments import lost_worker
@@ -104,8 +105,9 @@ def _train(
     with Progress("update", display) as progress:
         if family := _family_settings(config, algorithm):
             progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
-        for switch in (config.randomization and config.randomization.switched_on) or ():
-            progress.note(f"{title}: {switch} is on, since a parameter of the randomization has no effect without it")
+        if config.space is not None and config.randomization is not None:
+            for note in switch_notes(config.randomization, config.space):
+                progress.note(f"{title}: {note}")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]

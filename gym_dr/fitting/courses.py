@@ -29,10 +29,10 @@ def blowing(prior: Prior, courses: Sequence[Course]) -> list[Course]:
 
 
 def _switched_on(prior: Prior, name: str) -> bool:
-    switch = prior.space[name].switch
     if name not in prior.names and prior.known.get(name, prior.space[name].nominal) == 0.0:
         return False
-    return not switch or prior.known.get(switch, prior.space[switch].nominal) == 1.0
+    needs = prior.space[name].needs
+    return not needs or any(prior.known.get(other, prior.space[other].nominal) != 0.0 for other in needs)
 
 
 def find_phases(likelihood: Likelihood, u: Array, courses: Sequence[Course]) -> npt.NDArray[np.int64]:

@@ -14,6 +14,7 @@ from gym_dr.errors import RandomizationError, shortened
 from gym_dr.randomization.distributions import Bernoulli, Choice, Constant, Distribution, Integer
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.files import load_randomization
+from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
@@ -96,12 +97,8 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
                 f"Parameter {name!r}: expected a range of numbers to find it in, got {rule!r}. A fit finds numbers, "
                 f"not choices: set it with `params`."
             )
-    switches = {switch for switch in own.switched_on or () if switch not in checked}
-    checked |= dict.fromkeys(switches, 1.0)
-    for name in (*wanted, *checked):
-        switch = space[name].switch
-        if switch and switch not in checked:
-            checked[switch] = 1.0
+    chosen = ranges_of(wanted, space) | {name: (value, value) for name, value in checked.items()}
+    checked |= switches_needed(space, chosen)
     delay, delays, weights = _delays(disturbances)
     with nominal_may_be_outside():
         resolve(Randomization(disturbances), DISTURBANCES)  # refuses negative ones

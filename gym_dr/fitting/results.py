@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gym_dr.randomization.spec import Randomization
+from gym_dr.reports.table import Table
 
 if TYPE_CHECKING:  # heavy
     import pandas as pd
@@ -43,3 +45,40 @@ class Fit:
 
     def __repr__(self) -> str:
         return "\n".join([f"Fit of {self.env}", *(f"  {sentence}" for sentence in self.findings)])
+
+    @property
+    def table(self) -> Table:
+        """The parameters, with two digits of what the log leaves open."""
+        rows = []
+        for name, row in self.parameters.iterrows():
+            mean, low, high = (_rounded(row[key], row["deviation"]) for key in ("mean", "low", "high"))
+            prior = f"{row['prior_low']:.4g} to {row['prior_high']:.4g}"
+            unit = "times nominal" if row["unit"] == "x" else row["unit"]
+            rows.append([str(name), prior, f"{row['nominal']:.4g}", mean, f"{low} to {high}", unit, row["told"]])
+        columns = ["parameter", "prior", "nominal", "mean", "90 % interval", "unit", ""]
+        return Table(columns=columns, rows=rows)
+
+    @property
+    def error_table(self) -> Table:
+        """The standard deviations of errors, of sensors and of each step."""
+        rows = [
+            [str(name), *(f"{row[key]:.3g}" for key in ("measured", "process")), row["unit"]]
+            for name, row in self.errors.iterrows()
+        ]
+        note = (
+            "Standard deviations. Errors of measurement are those of the log's sensors. Errors of the process are what "
+            "each step of the system adds and the simulation lacks."
+        )
+        columns = ["coordinate", "error of measurement", "error of the process, each step", "unit"]
+        return Table(caption="Errors that the fit has estimated", columns=columns, rows=rows, notes=[note])
+
+    def _repr_html_(self) -> str:
+        """The parameters, for notebooks."""
+        return self.table.__html__()
+
+
+def _rounded(value: float, deviation: float) -> str:
+    """A value with two digits of its deviation, and at most six decimals."""
+    if not deviation > 0:
+        return f"{value:.4g}"
+    return f"{value:.{min(max(1 - math.floor(math.log10(deviation)), 0), 6)}f}"

@@ -21,7 +21,6 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.wording import spelled
 from gym_dr.wrappers.context import shown_columns
 
 # observations (N, ...), episode starts (N,) -> actions (N, ...)
@@ -316,8 +315,8 @@ def _frames(trained: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> int:
         text += f" These are {count} times as many numbers, but without the bounds that VecFrameStack gives them."
     if size > one and not shown:
         text += (
-            f" If it was trained with context='observation', add {spelled('context', 'observation')}, and its training "
-            f"randomization or {spelled('context_params')}."
+            " If it was trained with context='observation', add `context='observation'`, and its training "
+            "randomization or `context_params`."
         )
     elif shown:
         text += f" Of the {one} numbers of an observation, {shown} are parameters: was it trained with others, or none?"

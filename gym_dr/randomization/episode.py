@@ -14,6 +14,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import EnvStateError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.space import ParamSpace
@@ -91,19 +92,13 @@ class EpisodeParams:
             self.table.seed(_ONE, np.array([seed_word(np_random_seed)], np.uint64))
             self.begun = True
         self.table.begin(_ONE, _columns({**self.exact, **exact}))
-        self._note_current()
+        self.note_current()
         self.exact = {}
 
-    def _note_current(self) -> None:
+    def note_current(self) -> None:
         """Reads the table's values; nan is not reported."""
         pairs = zip(self.table.names, self.table.current[:, 0].tolist(), strict=True)
         self.current = {name: value for name, value in pairs if value == value}
-
-    def restore(self, state: Mapping[str, Array]) -> None:
-        """Goes on from the state of a table, which was checked."""
-        self.begun = True
-        self.table.set_state(state, _ONE)
-        self._note_current()
 
     def info(self) -> dict[str, Any]:
         """The current values and draw index, as every ``reset`` and ``step`` reports them."""
@@ -158,9 +153,7 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter; nothing has changed.
             RandomizationError: A value is impossible; nothing has changed.
         """
-        exact = self.episode.check_options(options)
-        if exact:
-            self.param_space.check_effects(exact, self.randomization, self.pinned_params)
+        exact = self._with_switches(self.episode.check_options(options))
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
         env.np_random  # noqa: B018  creates the generator, and with it its seed, if the first reset has no seed
@@ -225,26 +218,17 @@ class RandomizedEnv:
 
         Raises:
             UnknownNameError: There is no such parameter.
-            RandomizationError: A value is not a single number, out of bounds or not finite.
-
-        Warns:
-            RandomizationWarning: A parameter has no effect.
+            RandomizationError: A value is not a single number, out of bounds or not finite, or would have no effect.
         """
-        checked = {} if values is None else self.param_space.check(values)
-        before = {} if values is None else self.pinned_params
-        self.param_space.check_effects(checked, self.randomization, before)
-        self.pinned_params = {**before, **checked}
+        checked = {} if values is None else self._with_switches(self.param_space.check(values))
+        self.pinned_params = {**({} if values is None else self.pinned_params), **checked}
 
-    def get_state(self) -> dict[str, Any]:
-        """The state of an environment in compiled code; see ``CompiledEnv.get_state``.
-
-        Raises:
-            EnvStateError: This one is not in compiled code.
-        """
-        raise EnvStateError(
-            f"{type(self).__name__} does not offer its state: not all that its next step depends on can be set from "
-            "outside. Native environments do, also with num_envs=1."
-        )
+    def _with_switches(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Checked values, with the switches that they turn on."""
+        if not values:
+            return {}
+        found = with_switches(_columns(values), self.param_space, self.randomization, self.episode.table.pinned)
+        return {name: float(value[0]) for name, value in found.items()}
 
     @property
     def pinned_params(self) -> dict[str, float]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from gym_dr.errors import GymDrError, RandomizationError, RandomizationWarning, shortened, unknown_name
+from gym_dr.errors import GymDrError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.files import load_randomization
+from gym_dr.randomization.needs import idle_parameters, ranges_of, switches_needed
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry
@@ -71,30 +71,14 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
 
     Raises:
         UnknownNameError: A preset, parameter or distribution is unknown.
-        RandomizationError: A range is impossible.
+        RandomizationError: A range is impossible, or a parameter would have no effect.
         ConfigError: The file cannot be read.
 
     Warns:
-        RandomizationWarning: A parameter has no effect, or its nominal value cannot be drawn.
+        NominalNotDrawnWarning: A parameter's nominal value cannot be drawn.
     """
-    if value is None:
-        return Randomization()
-    if isinstance(value, str | os.PathLike):
-        text = os.fspath(value)
-        if isinstance(value, str) and text in presets(space.name):
-            with nominal_may_be_outside():  # as for "extreme"
-                return _checked(presets(space.name)[text].without(space.constants), space)
-        if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):
-            raise unknown_name(f"preset of {space.name}", text, presets(space.name))
-        value = load_randomization(text, names=space)
-    elif isinstance(value, Mapping) and not isinstance(value, Randomization):
-        value = Randomization.from_dict(value)
-    if not isinstance(value, Randomization):
-        raise RandomizationError(
-            f"Expected a preset ({', '.join(presets(space.name))}), a mapping, a Randomization or a path to a TOML "
-            f"file as randomization, got {value!r}."
-        )
-    return _checked(value, space)
+    with nominal_may_be_outside() if _is_preset(value, space) else contextlib.nullcontext():  # as for "extreme"
+        return _checked(_read(value, space), space)
 
 
 def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
@@ -111,19 +95,37 @@ def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
     if not isinstance(randomize, Mapping):
         raise RandomizationError(f"randomize: expected a mapping of names to rules, got {shortened(randomize)}.")
     own = space.expand(Randomization.from_dict(randomize)).to_dict()
-    rules = resolve(whole, space).to_dict()
-    rules.pop("switched_on", None)  # decided again
-    return _checked(Randomization.from_dict({**rules, **own}), space, written=randomize)
+    return _checked(Randomization.from_dict({**_read(whole, space).to_dict(), **own}), space)
 
 
-def _checked(randomization: Randomization, space: ParamSpace, written: Collection[str] | None = None) -> Randomization:
-    """Expands and checks a randomization, in which only some names are those that a user has written, if not all."""
-    expanded = space.expand(randomization)
-    named = [name for name in (randomization if written is None else written) if name in expanded]
-    with warnings.catch_warnings():
-        if randomization.switched_on is not None:  # it comes from an environment, which has warned
-            warnings.simplefilter("ignore", RandomizationWarning)
-        decided = space.decide_switches(expanded)
-        space.check_randomization(decided)
-        space.warn_of_scaled_zeros({name: expanded[name] for name in named})
-    return decided
+def _read(value: Any, space: ParamSpace) -> Randomization:
+    """Reads a user's ``randomization``, with all names expanded; see ``resolve``."""
+    if value is None:
+        return Randomization()
+    if _is_preset(value, space):
+        preset = space.expand(presets(space.name)[value].without(space.constants))
+        return preset.without(idle_parameters(space, ranges_of(preset, space)))
+    if isinstance(value, str | os.PathLike):
+        text = os.fspath(value)
+        if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):
+            raise unknown_name(f"preset of {space.name}", text, presets(space.name))
+        value = load_randomization(text, names=space)
+    elif isinstance(value, Mapping) and not isinstance(value, Randomization):
+        value = Randomization.from_dict(value)
+    if not isinstance(value, Randomization):
+        raise RandomizationError(
+            f"Expected a preset ({', '.join(presets(space.name))}), a mapping, a Randomization or a path to a TOML "
+            f"file as randomization, got {value!r}."
+        )
+    return space.expand(value)
+
+
+def _is_preset(value: Any, space: ParamSpace) -> bool:
+    return isinstance(value, str) and value in presets(space.name)
+
+
+def _checked(randomization: Randomization, space: ParamSpace) -> Randomization:
+    """Checks a randomization, and adds the switches that its parameters turn on."""
+    space.check_randomization(randomization)
+    on = switches_needed(space, ranges_of(randomization, space))
+    return Randomization({**randomization, **on}, correlation=randomization.correlation) if on else randomization

@@ -16,14 +16,12 @@ from gym_dr.arrays import Array
 from gym_dr.errors import (
     NominalNotDrawnWarning,
     RandomizationError,
-    RandomizationWarning,
     check_known,
     shortened,
     unknown_name,
 )
-from gym_dr.randomization.conditions import Condition, On, Range
 from gym_dr.randomization.rules import Rule
-from gym_dr.randomization.spec import OTHER_KEYS, Randomization
+from gym_dr.randomization.spec import CORRELATION, Randomization
 
 KINDS = ("float", "int", "bool")
 # columns of episode tables other than parameters
@@ -49,12 +47,11 @@ class Param:
     unit: str = ""  # "m/s^2"; empty for pure numbers
     doc: str = ""  # one line on what it does
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
-    switch: str = ""  # a "bool" parameter that must be 1 for this one to have an effect; empty for none
-    needs: Condition | None = None  # what else it needs to have an effect; None for nothing
+    needs: tuple[str, ...] = ()  # parameters of which one must not be 0 for this one to have an effect, as a switch
 
     def __post_init__(self) -> None:
         check_known("kind of parameter", self.kind, KINDS)
-        for names, what in ((LOG_COLUMNS, "a column of episode tables"), (OTHER_KEYS, "an entry of randomizations")):
+        for names, what in ((LOG_COLUMNS, "a column of episode tables"), ({CORRELATION}, "an entry of randomizations")):
             if self.name in names:
                 raise RandomizationError(
                     f"Parameter {self.name!r}: this name is reserved for {what}. Choose another name."
@@ -96,12 +93,6 @@ class Param:
             raise RandomizationError(f"Parameter {self.name!r}: expected {self.bounds_text()}, got {bad}.")
         return array
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """What it needs to have an effect."""
-        switch = (On(self.switch),) if self.switch else ()
-        return switch if self.needs is None else (*switch, self.needs)
-
     def bounds_text(self) -> str:
         """The allowed values in words, with the unit."""
         if self.kind == "bool":
@@ -132,8 +123,8 @@ class ParamSpace(Mapping[str, Param]):
             params: In the order in which tables show them.
 
         Raises:
-            RandomizationError: Something is no parameter, two have the same name, or a switch is not a "bool"
-                parameter.
+            RandomizationError: Something is no parameter, two have the same name, or one needs a parameter that is
+                missing.
         """
         given = list(params) if isinstance(params, Iterable) else [params]
         if not all(isinstance(param, Param) for param in given):
@@ -145,10 +136,9 @@ class ParamSpace(Mapping[str, Param]):
         if len(self._params) != len(params):
             raise RandomizationError(f"Parameter space {name!r}: two parameters have the same name.")
         for param in params:
-            if param.switch and (param.switch not in self._params or self._params[param.switch].kind != "bool"):
+            if unknown := set(param.needs) - self._params.keys():
                 raise RandomizationError(
-                    f"Parameter {param.name!r}: expected the name of a parameter of kind 'bool' as switch, "
-                    f"got {param.switch!r}."
+                    f"Parameter {param.name!r}: expected the names of other parameters as needs, got {unknown.pop()!r}."
                 )
         self.nominal = {param.name: float(param.nominal) for param in params}
 
@@ -200,30 +190,16 @@ class ParamSpace(Mapping[str, Param]):
         """The space for an environment with this randomization; large spaces report only what varies."""
         return self
 
-    def switches(self, randomization: Randomization) -> list[tuple[str, str]]:
-        """Each parameter that needs a switch, with its switch, unless a rule or a keyword sets the switch."""
-        needed = [(param.name, param.switch) for param in self.values() if param.switch]
-        return [(name, switch) for name, switch in needed if switch not in (*randomization, *self.constants)]
-
-    def decide_switches(self, randomization: Randomization) -> Randomization:
-        """Decides which switches are on: those that a parameter needs and that have no rule of their own."""
-        if randomization.switched_on is not None:
-            return randomization
-        needed = {switch for name, switch in self.switches(randomization) if name in randomization}
-        off = [switch for switch in needed if self[switch].nominal != 1.0]
-        return Randomization(randomization, correlation=randomization.correlation, switched_on=off)
-
     def check_randomization(self, randomization: Randomization) -> None:
         """Checks every rule against its parameter.
 
         Raises:
             UnknownNameError: A parameter is unknown.
-            RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind, or replaces
-                a keyword; or a switch is none or has a rule too.
+            RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind, multiplies
+                0, or replaces a keyword.
 
         Warns:
             NominalNotDrawnWarning: A parameter's nominal value cannot be drawn.
-            RandomizationWarning: A parameter has no effect.
         """
         for name, rule in randomization.rules:
             _check_rule(self[name], rule)
@@ -231,64 +207,6 @@ class ParamSpace(Mapping[str, Param]):
                 raise RandomizationError(
                     f"Parameter {name!r}: expected a keyword or a rule, got {name}={self[name].nominal:g} and "
                     f"{rule!r}. Leave one of them out. Scale and Add start from the keyword."
-                )
-        for name in randomization.switched_on or ():
-            if self[name].kind != "bool" or name in randomization:
-                raise RandomizationError(
-                    f"switched_on: expected parameters of kind 'bool' without a rule of their own, got {name!r}."
-                )
-        self.warn_without_effect(randomization, self.ranges(randomization))
-
-    def ranges(self, randomization: Randomization) -> dict[str, Range]:
-        """The lowest and the highest value of each parameter that a randomization sets."""
-        drawn = {name: rule.support(self[name].nominal) for name, rule in randomization.rules}
-        return dict.fromkeys(randomization.switched_on or (), (1.0, 1.0)) | drawn
-
-    def check_effects(
-        self, values: Mapping[str, npt.ArrayLike], randomization: Randomization, pinned: Mapping[str, npt.ArrayLike]
-    ) -> None:
-        """Checks that values set by hand have an effect; what a parameter needs may be set by hand to anything.
-
-        Args:
-            values: name -> number or shape ``(num_envs,)``, checked.
-            randomization: What the environment draws.
-            pinned: Values set before: name -> number or shape ``(num_envs,)``, nan where there is none.
-
-        Warns:
-            RandomizationWarning: A parameter has no effect.
-        """
-        by_hand = {name: (float(np.nanmin(v)), float(np.nanmax(v))) for name, v in {**pinned, **values}.items()}
-        needed = {self[name].switch for name in by_hand} - {"", *self.constants}
-        ranges = dict.fromkeys(needed, (1.0, 1.0)) | self.ranges(randomization) | by_hand
-        alone = [name for name in values if not any(o in values for c in self[name].conditions for o in c.others)]
-        self.warn_without_effect(alone, ranges)
-
-    def warn_without_effect(self, names: Iterable[str], ranges: Mapping[str, Range]) -> None:
-        """Warns of each parameter, unless it stays at its nominal value, whose conditions these ranges do not meet."""
-
-        def range_of(name: str) -> Range:
-            return ranges.get(name, (self[name].nominal, self[name].nominal))
-
-        for param in map(self.__getitem__, names):
-            if range_of(param.name) == (param.nominal, param.nominal):
-                continue
-            for condition in param.conditions:
-                if not condition.met(param.name, range_of):
-                    warnings.warn(
-                        f"Parameter {param.name!r} has no effect here: it needs {condition.text}.",
-                        RandomizationWarning,
-                        stacklevel=5,
-                    )
-
-    def warn_of_scaled_zeros(self, rules: Mapping[str, Rule]) -> None:
-        """Warns of each parameter that stays at 0, its nominal value, because its rule is a Scale."""
-        for name, rule in rules.items():
-            if rule.operation == "scale" and self[name].nominal == 0:
-                warnings.warn(
-                    f"Parameter {name!r} has no effect here: Scale multiplies its nominal value, which is 0. Use Add, "
-                    "or a distribution of its values.",
-                    RandomizationWarning,
-                    stacklevel=4,
                 )
 
     def check(self, values: Any) -> dict[str, float]:
@@ -346,6 +264,11 @@ class ParamSpace(Mapping[str, Param]):
 
 
 def _check_rule(param: Param, rule: Rule) -> None:
+    if rule.operation == "scale" and param.nominal == 0:
+        raise RandomizationError(
+            f"Parameter {param.name!r} has no effect here: Scale multiplies its nominal value, which is 0. Use Add, or "
+            "a distribution of its values."
+        )
     low, high = rule.support(param.nominal)
     ends = [abs(end) for end in (param.low, param.high) if math.isfinite(end)]
     slack = 1e-12 * max([1.0, *ends])  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -70,35 +70,26 @@ class Correlation:
         return np.linalg.cholesky(np.asarray(self.matrix))
 
 
-OTHER_KEYS = ("correlation", "switched_on")  # of the form for files, beside the names of parameters
+CORRELATION = "correlation"  # key of the form for files, beside the names of parameters
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Randomization(Mapping[str, Rule]):
     """Which parameters vary and how: a frozen, hashable mapping of names to rules.
 
-    All other parameters keep their nominal values, except for the switches that the parameters need to have an effect.
+    All other parameters keep their nominal values. An environment adds rules for switches that the parameters need.
     """
 
     rules: tuple[tuple[str, Rule], ...]  # sorted by name, so that equal randomizations compare equal
     correlation: Correlation | None
-    # switches without a rule that are on because a parameter needs them, sorted; None until an environment decides
-    switched_on: tuple[str, ...] | None
 
-    def __init__(
-        self,
-        rules: Mapping[str, Any] | None = None,
-        *,
-        correlation: Any = None,
-        switched_on: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, rules: Mapping[str, Any] | None = None, *, correlation: Any = None) -> None:
         """Reads rules in any of the forms that users write.
 
         Args:
             rules: name -> ``Distribution``, ``Scale(...)``, ``Add(...)``, a pair (Uniform), a number (Constant), a
                 table as in TOML files, or a string as on the command line.
             correlation: A ``Correlation`` or a mapping with ``names`` and ``matrix``.
-            switched_on: Switches that are on without a rule; None for those that the parameters need.
 
         Raises:
             RandomizationError: A rule or the correlation is impossible.
@@ -110,23 +101,12 @@ class Randomization(Mapping[str, Rule]):
         for name, rule in (rules or {}).items():
             if not isinstance(name, str):
                 raise RandomizationError(f"Expected parameter names, got {name!r}.")
-            if name in OTHER_KEYS:
+            if name == CORRELATION:
                 raise RandomizationError(f"Expected parameter names, got {name!r}. Pass it as {name}=....")
             with located(f"Parameter {name!r}"):
                 read[name] = as_rule(rule)
         object.__setattr__(self, "rules", tuple(sorted(read.items())))
         object.__setattr__(self, "correlation", _as_correlation(correlation, read))
-        object.__setattr__(self, "switched_on", _as_names(switched_on))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Randomization) and self._content == other._content
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
-    @property
-    def _content(self) -> tuple[Any, ...]:
-        return self.rules, self.correlation, self.switched_on or ()
 
     def __getitem__(self, name: str) -> Rule:
         return dict(self.rules)[name]
@@ -139,15 +119,12 @@ class Randomization(Mapping[str, Rule]):
 
     def __repr__(self) -> str:
         rules = ", ".join(f"{name!r}: {rule!r}" for name, rule in self.rules)
-        others = {"correlation": self.correlation, "switched_on": self.switched_on}
-        return f"Randomization({{{rules}}}{''.join(f', {k}={value!r}' for k, value in others.items() if value)})"
+        return f"Randomization({{{rules}}}{f', correlation={self.correlation!r}' if self.correlation else ''})"
 
     def without(self, names: Collection[str]) -> Randomization:
-        """The same without some parameters; an environment decides again which switches the others need."""
-        correlation = self.correlation and self.correlation.without(names)
+        """The same without some parameters."""
         rules = {name: rule for name, rule in self.rules if name not in names}
-        switched_on = None if self.switched_on and len(rules) < len(self) else self.switched_on
-        return Randomization(rules, correlation=correlation, switched_on=switched_on)
+        return Randomization(rules, correlation=self.correlation and self.correlation.without(names))
 
     def sample(self, n: int, seed: int = 0, space: ParamSpace | None = None) -> pd.DataFrame:
         """Draws as a table: a row for each draw, a column for each parameter.
@@ -199,30 +176,13 @@ class Randomization(Mapping[str, Rule]):
         if self.correlation is not None:
             matrix = [list(row) for row in self.correlation.matrix]
             form["correlation"] = {"names": list(self.correlation.names), "matrix": matrix}
-        if self.switched_on:
-            form["switched_on"] = list(self.switched_on)
         return form
 
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any], *, saved: bool = False) -> Randomization:
-        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings.
-
-        Args:
-            form: The form.
-            saved: Whether ``to_dict`` wrote it for a randomization in use: then no other switches are on. Version 0.2
-                did not turn any on.
-        """
-        rules = {name: rule for name, rule in form.items() if name not in OTHER_KEYS}
-        switched_on = form.get("switched_on", () if saved else None)
-        return cls(rules, correlation=form.get("correlation"), switched_on=switched_on)
-
-
-def _as_names(value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise RandomizationError(f"switched_on: expected a list of names of switches, got {value!r}.")
-    return tuple(sorted(set(value)))
+    def from_dict(cls, form: Mapping[str, Any]) -> Randomization:
+        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings."""
+        rules = {name: rule for name, rule in form.items() if name != CORRELATION}
+        return cls(rules, correlation=form.get(CORRELATION))
 
 
 def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None:

@@ -1,19 +1,17 @@
 """The parameter values of many sub-environments, episode after episode.
 
 An episode's values come from four levels, each overriding the one before: nominal, drawn (by the sampler), pinned (by
-hand, for all later episodes) and exact (by hand, for one episode). A switch that only its nominal value would turn off
-is on if a parameter that needs it is drawn, pinned or exact.
+hand, for all later episodes) and exact (by hand, for one episode).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask, Words
-from gym_dr.errors import EnvStateError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 
@@ -50,9 +48,6 @@ class ParamTable:
         self.current: Array = np.empty((len(self.names), num_envs)) if memory is None else memory
         self.current[:] = self._base[:, None]
         self._pins: Array | None = None  # shape of current, nan where not pinned
-        on = self._rows_of(sampler.support.switched_on or ())  # which may add rows
-        self._base[on] = 1.0
-        self._switches = space.switches(sampler.support)
         self.index: Indices = np.full(num_envs, -1, np.int64)
         self._held: tuple[Words, Indices] | None = None  # keys of the draws that all episodes use; None to count on
         self._lay_out_info()
@@ -87,7 +82,7 @@ class ParamTable:
             values: name -> shape ``(num_envs,)``.
             envs: The sub-environments to pin them in.
         """
-        rows = self._rows_by_hand(values or ())
+        rows = self._rows_of(values or ())
         if self._pins is None:
             self._pins = np.full(self.current.shape, np.nan)
         if values is None:
@@ -121,7 +116,7 @@ class ParamTable:
             envs: The sub-environments that are reset, each once.
             exact: Checked values for these episodes: name -> shape ``(num_envs,)``.
         """
-        rows = self._rows_by_hand(exact)
+        rows = self._rows_of(exact)
         values = np.empty((len(self.names), len(envs)))
         values[:] = self._base[:, None]
         values[self._drawn] = self._draw(envs)
@@ -130,11 +125,6 @@ class ParamTable:
             values = np.where(np.isnan(pins), values, pins)
         for row, array in zip(rows, exact.values(), strict=True):
             values[row] = array[envs]
-        if self._switches and (exact or self._pins is not None):
-            by_hand = np.zeros(values.shape, np.bool_) if self._pins is None else ~np.isnan(self._pins[:, envs])
-            by_hand[rows] = True
-            rows_by_name = dict(zip(self.names, values, strict=True)), dict(zip(self.names, by_hand, strict=True))
-            switch_on(*rows_by_name, self._switches)
         self.current[:, envs] = values
 
     def get_state(self) -> dict[str, Any]:
@@ -149,39 +139,17 @@ class ParamTable:
         return {name: values.copy() for name, values in state.items()}
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Checks a state before anything changes.
+        """Checks values of a state before anything changes; physics may not be able to deal with impossible ones.
 
         Raises:
-            EnvStateError: An array is missing, unknown or of another type or shape, or a value is impossible.
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value is impossible.
         """
-        kinds = {"word": np.uint64, "draw_index": np.int64}
-        for name in kinds:
-            if name not in state:
-                raise EnvStateError(f"State of draws: expected {name!r}, got {', '.join(state)}.")
-        for name, values in state.items():
-            kind, slash, param = name.partition("/")
-            expected: Any = kinds.get(name, np.float64)
-            if name not in kinds and not (slash and kind in ("value", "pin") and param in self.space):
-                raise EnvStateError(f"State of draws {name!r}: expected a parameter of {self.space.name}.")
-            if values.shape != (self.num_envs,) or values.dtype != expected:
-                raise EnvStateError(
-                    f"State of draws {name!r}: expected shape ({self.num_envs},) and {np.dtype(expected)}, got shape "
-                    f"{values.shape} and {values.dtype}."
-                )
-            if name not in kinds:
-                self._check_values(name, values)
-        if state["draw_index"].min() < -1:
-            raise EnvStateError("State of draws: expected indices of at least -1.")
-
-    def _check_values(self, name: str, values: Array) -> None:
-        """Refuses values that the parameter cannot have, with which physics may not be able to deal; nan is none."""
-        param = self.space[name.partition("/")[2]]
-        good = (values >= param.low) & (values <= param.high) & np.isfinite(values)
-        if param.kind != "float":
-            good &= values == np.floor(values)
-        good |= (values == param.nominal) | np.isnan(values)
-        if not good.all():
-            raise EnvStateError(f"State of draws {name!r}: expected {param.bounds_text()}, got {values[~good][0]}.")
+        for name, row in state.items():
+            _, slash, param = name.partition("/")
+            if slash:
+                known = self.space[param]
+                known.check(row[~np.isnan(row) & (row != known.nominal)])  # nan is none
 
     def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
         """Restores the rows of some sub-environments, from a state that was checked."""
@@ -250,12 +218,6 @@ class ParamTable:
         self.index[envs] = self.index[envs] + 1 if self._held is None else self._held[1][envs]
         return self._draws.get(envs, self.index)
 
-    def _rows_by_hand(self, names: Any) -> list[int]:
-        """The rows of parameters that are set by hand; adds new ones, and those of the switches that they turn on."""
-        rows = self._rows_of(names)
-        self._rows_of([switch for name, switch in self._switches if name in names])
-        return rows
-
     def _rows_of(self, names: Any) -> list[int]:
         """The rows of some parameters; adds new ones."""
         new = [name for name in names if name not in self.names]
@@ -268,19 +230,6 @@ class ParamTable:
             if self._pins is not None:
                 self._pins = np.pad(self._pins, padding, constant_values=np.nan)
         return [self.names.index(name) for name in names]
-
-
-def switch_on(values: Mapping[str, Array], by_hand: Mapping[str, Mask], switches: Iterable[tuple[str, str]]) -> None:
-    """Turns on the switches of parameters that were set by hand, except those that were set by hand too.
-
-    Args:
-        values: name -> shape ``(N,)``; those of switches are overwritten.
-        by_hand: name -> shape ``(N,)``, where the value was set by hand; nowhere if the name is missing.
-        switches: Pairs of a parameter and its switch, from ``ParamSpace.switches``.
-    """
-    for name, switch in switches:
-        if name in by_hand:
-            values[switch][by_hand[name] & ~by_hand.get(switch, np.False_)] = 1.0
 
 
 class _DrawCache:

@@ -107,7 +107,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
         if isinstance(drawn, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(drawn, Mapping):
-            drawn = Randomization.from_dict(drawn, saved=True)
+            drawn = Randomization.from_dict(drawn)
         config = _make(algorithm, Given(**saved, randomization=drawn), Given({}, {}, {}), saved=True)
     return folder, config, algorithm
 
@@ -152,8 +152,6 @@ def _make(
         _check_nothing_varies(settings, drawn)
         return RunConfig(algorithm=algorithm.name, settings=settings, randomization=None, options=options)
     resolved = resolve("default" if drawn is None else drawn, space)
-    if isinstance(drawn, Randomization) and drawn.switched_on is not None:
-        space.check_randomization(resolved)  # it comes from a file, so nothing has warned yet
     with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
         sampler.for_space(space, split(resolved)[0], sampler_options, task_of(settings.env, settings.num_envs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -78,7 +78,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             RandomizationError: An impossible value in ``options``; nothing has changed.
         """
-        exact, rest = _split(options, self._state, self._takes)
+        exact, rest = _split(options, self._state, self.env.has_wrapper_attr("disturbances"))
         checked = self._state.space.check_vector(exact, 1)
         observation, info = self.env.reset(seed=seed, options=rest)
         if seed is not None or not self._begun:
@@ -106,12 +106,6 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._state.acted()
         observed = self._state.observe(np.asarray(observation)[None])
         return observed[0], reward, terminated, truncated, self._with_params(info)
-
-    def _takes(self, name: str) -> bool:
-        """Whether something inside takes exact values of a disturbance."""
-        if self.env.has_wrapper_attr("disturbances"):
-            return True
-        return self.env.has_wrapper_attr("param_space") and name in self.env.get_wrapper_attr("param_space")
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
@@ -178,8 +172,7 @@ class DisturbVector(ViewWrapper):
     @property
     def randomization(self) -> Randomization:
         """What varies, in the environment and in this wrapper; without their correlations."""
-        inner = self._inner()[1]
-        return Randomization({**inner, **self.disturbances}, switched_on=inner.switched_on)
+        return Randomization({**self._inner()[1], **self.disturbances})
 
     def _inner(self) -> tuple[ParamSpace, Randomization]:
         """What may vary and what does in the wrapped environment; empty for one without parameters."""
@@ -198,7 +191,8 @@ class DisturbVector(ViewWrapper):
         Raises:
             RandomizationError: An impossible value or mask in ``options``; nothing has changed.
         """
-        exact, rest = _split(options, self._state, self._takes)
+        more = any(isinstance(layer, DisturbVector) for layer in stack_of(self.env))
+        exact, rest = _split(options, self._state, more)
         checked, unseeded = self._state.space.check_vector(exact, self.num_envs), ~self._autoreset.begun
         mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
@@ -234,17 +228,6 @@ class DisturbVector(ViewWrapper):
         info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
         return self._state.observe(observations, begun if rewards is None else None), info
 
-    def _takes(self, name: str) -> bool:
-        """Whether something inside may take exact values of a disturbance."""
-        *layers, base = stack_of(self.env)
-        if any(isinstance(layer, DisturbVector) for layer in layers):
-            return True
-        if isinstance(base, SyncVectorEnv):
-            inside = any(env.has_wrapper_attr("disturbances") for env in base.envs)
-        else:
-            inside = hasattr(base, "env_fns")  # worker processes, whose environments are not looked at here
-        return inside or name in self._inner()[0]
-
     def _push(self) -> None:
         envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset
         if len(envs) == 0:
@@ -269,29 +252,28 @@ def _id_of(env: Any) -> str:
 
 
 def _split(
-    options: Mapping[str, Any] | None, state: Disturbances, takes: Callable[[str], bool]
+    options: Mapping[str, Any] | None, state: Disturbances, more: bool
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Takes the wrapper's own exact values out of ``options``.
 
     Raises:
-        RandomizationError: There is one of a disturbance that neither this wrapper nor the environment ``takes``, which
-            environments of others would ignore.
+        RandomizationError: There is one of a disturbance that does not vary here, and there are no ``more`` inside;
+            environments of others would ignore it.
     """
     rest = dict(options or {})
     params = rest.get("params")
     if not isinstance(params, Mapping):
         return {}, rest or None
-    others = {name: value for name, value in params.items() if name not in state.space}
-    for name in others:
-        if name in DISTURBANCES and not takes(name):
+    rest["params"] = {name: value for name, value in params.items() if name not in state.space}
+    for name in rest["params"]:
+        if name in DISTURBANCES and not more:
             known = ", ".join(state.space) or "of which there is none"
             raise RandomizationError(
                 f"Parameter {name!r}: expected a disturbance that varies here, {known}. "
                 f"To set another one for an episode, make the wrapper with it: {{{name!r}: 0}}."
             )
-    rest.pop("params")
-    if others:
-        rest["params"] = others
+    if not rest["params"]:
+        del rest["params"]
     return {name: value for name, value in params.items() if name in state.space}, rest or None
 
 

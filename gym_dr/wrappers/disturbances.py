@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +24,6 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.conditions import NotZero
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
@@ -63,7 +63,7 @@ DISTURBANCES = DisturbanceSpace(
             high=math.inf,
             unit="m/s",
             doc="standard deviation of a push",
-            needs=NotZero(("push_probability",)),
+            needs=("push_probability",),
         ),
         Param(
             name="push_probability",
@@ -71,7 +71,7 @@ DISTURBANCES = DisturbanceSpace(
             low=0,
             high=1,
             doc="probability of a push, at each step",
-            needs=NotZero(("push_speed",)),
+            needs=("push_speed",),
         ),
     ],
 )
@@ -114,7 +114,7 @@ class Disturbances:
         self._check(observations, actions, push_size)
         sensors = sensors_of(env_id, observations) if any(map(sensor_param, self.randomization)) else None
         self.randomization = expanded(self.randomization, sensors)
-        self.space = ParamSpace("disturbances", [DISTURBANCES[name] for name in self.randomization])
+        self.space = ParamSpace("disturbances", [replace(DISTURBANCES[name], needs=()) for name in self.randomization])
         self.num_envs = num_envs
         self._varying = frozenset(self.randomization)  # names; looked up at each step
         self.noisy = not self._varying.isdisjoint({"obs_noise", "obs_bias"})
@@ -153,7 +153,6 @@ class Disturbances:
             raise RandomizationError(f"Expected a Box or Discrete action space, got {actions}.")
         if not isinstance(observations, gym.spaces.Box | gym.spaces.Discrete):
             raise RandomizationError(f"Expected a Box or Discrete observation space, got {observations}.")
-        check_pushes(self.randomization)
         if push_size == 0 and not set(PUSHES).isdisjoint(self.randomization):
             raise RandomizationError(
                 "push_speed, push_probability: this environment takes no pushes. Those with gym_dr/... ids do, but not "
@@ -313,9 +312,7 @@ def expanded(randomization: Randomization, sensors: SensorMap | None) -> Randomi
     """
     if sensors is None:
         return randomization
-    return Randomization(
-        sensors.expand(randomization), correlation=randomization.correlation, switched_on=randomization.switched_on
-    )
+    return Randomization(sensors.expand(randomization), correlation=randomization.correlation)
 
 
 def _components(sizes: Mapping[str, int]) -> list[str]:
@@ -347,13 +344,6 @@ def _initial(space: Any) -> npt.NDArray[Any]:
     if isinstance(space, gym.spaces.Discrete):
         return np.full(1, space.start, space.dtype)
     return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high).reshape(-1)
-
-
-def check_pushes(named: Iterable[str]) -> None:
-    """Raises RandomizationError if only one of the two push parameters is named."""
-    found = set(PUSHES) & set(named)
-    if len(found) == 1:
-        raise RandomizationError(f"Expected push_speed together with push_probability, got only {found.pop()}.")
 
 
 def is_float_box(space: gym.Space[Any]) -> bool:

@@ -13,7 +13,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, check_pushes, expanded, is_float_box
+from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, expanded, is_float_box
 from gym_dr.wrappers.sensors import SensorMap, sensor_of, sensor_param
 
 _SENSED = ("obs_noise", "obs_bias", "obs_delay", "obs_drop")
@@ -41,9 +41,10 @@ class DisturbedSpace(ParamSpace):
             RandomizationError: A parameter of the environment has the name of a disturbance.
         """
         self.own, self.constants = own, own.constants
-        self.disturbances = tuple(param.name for param in disturbances)
-        super().__init__(own.name, [*own.values(), *(DISTURBANCES[name] for name in self.disturbances)])
-        self.nominal = {**own.nominal, **{name: DISTURBANCES[name].nominal for name in self.disturbances}}
+        added = {param.name: param for param in disturbances}
+        self.disturbances = tuple(added)
+        super().__init__(own.name, [*own.values(), *added.values()])
+        self.nominal = {**own.nominal, **{name: param.nominal for name, param in added.items()}}
         self._find_sensors = find_sensors
 
     @functools.cached_property
@@ -72,17 +73,15 @@ class DisturbedSpace(ParamSpace):
             RandomizationError: A rule is impossible, or a correlation mixes both kinds of parameters.
         """
         own, disturbances = split(randomization)
-        check_pushes(disturbances)
         if any(map(sensor_param, disturbances)):
             disturbances = expanded(disturbances, self.sensors)
         rules = {**self.own.expand(own), **disturbances}
-        return Randomization(rules, correlation=randomization.correlation, switched_on=randomization.switched_on)
+        return Randomization(rules, correlation=randomization.correlation)
 
     def check(self, values: Any) -> dict[str, float]:
         return {**self.own.check(_without(values)), **super().check(_without(values, own=True))}
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
-        check_pushes(values)
         own, disturbances = _without(values), _without(values, own=True)
         return {**self.own.check_vector(own, num_envs), **super().check_vector(disturbances, num_envs)}
 
@@ -130,8 +129,7 @@ def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
                 "Correlation: expected only parameters of the environment or only disturbances, got "
                 f"{', '.join(correlation.names)}."
             )
-        kept = correlation if inside else None
-        parts.append(Randomization(rules, correlation=kept, switched_on=None if wanted else randomization.switched_on))
+        parts.append(Randomization(rules, correlation=correlation if inside else None))
     return parts[0], parts[1]
 
 

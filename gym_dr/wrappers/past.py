@@ -84,13 +84,12 @@ class ObservePast(ViewWrapper):
                 f"ObservePast: expected a flat Box of floating-point numbers as observations, got {space}."
             )
         super().__init__(env)
+        self.past = Past(stack_observations=stack_observations, observe_reward=observe_reward)
         self._rewarded, (self._size,) = int(observe_reward), space.shape
         low = np.append(np.tile(space.low, stack_observations), np.full(self._rewarded, -np.inf, space.dtype))
         high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))
         self.single_observation_space = gym.spaces.Box(low, high, dtype=space.dtype.type)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.past = Past(stack_observations=stack_observations, observe_reward=observe_reward)
-        self._stacked = stack_observations
         self._seen = np.zeros((self.num_envs, len(low)), space.dtype)  # what the policy observes now
 
     def _view(
@@ -110,11 +109,11 @@ class ObservePast(ViewWrapper):
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see at the start of episodes with these first observations ``(N, size)``."""
         nothing = np.zeros((self.num_envs, self._rewarded), observations.dtype)
-        return np.concatenate([np.tile(observations, self._stacked), nothing], axis=1)
+        return np.concatenate([np.tile(observations, self.past.stack_observations), nothing], axis=1)
 
     def _shifted(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see after a step that returned these observations ``(N, size)`` and rewards ``(N,)``."""
-        before = self._seen[:, : (self._stacked - 1) * self._size]
+        before = self._seen[:, : (self.past.stack_observations - 1) * self._size]
         limits = np.finfo(self._seen.dtype)
         last = np.clip(rewards[:, None][:, : self._rewarded], limits.min, limits.max).astype(self._seen.dtype)
         return np.concatenate([observations, before, last], axis=1)

@@ -14,6 +14,7 @@ from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -27,18 +28,6 @@ def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
         RandomizationError: The sub-environments have no parameters.
     """
     return env if hasattr(env, "set_params") else VectorParams(env)
-
-
-def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether the sub-environments of an AsyncVectorEnv are randomized.
-
-    A worker that is asked for a missing attribute would exit, so this builds and checks an environment here.
-    """
-    env_fns = getattr(env, "env_fns", None)
-    if not env_fns:
-        return False
-    with contextlib.closing(env_fns[0]()) as probe:
-        return bool(probe.has_wrapper_attr("episode"))
 
 
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
@@ -87,19 +76,17 @@ class VectorParams(EpisodeWrapper):
         """
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
-        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        try:
-            if not isinstance(env, SyncVectorEnv) and not _has_params(env):
-                raise AttributeError
-            self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
-            self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
-            self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
-        except AttributeError:
+        # asked first, since a worker that is asked for a missing attribute would exit
+        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "episode"))):
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "
                 "wrapper directly around the vector environment, inside other wrappers."
-            ) from None
+            )
+        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
+        self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
+        self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
 
     @property
     def params(self) -> dict[str, Array]:
@@ -128,8 +115,7 @@ class VectorParams(EpisodeWrapper):
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
         """See ``NativeVectorEnv.set_params``."""
         chosen = check_mask(mask, self.num_envs)
-        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
-        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
+        arrays = None if values is None else self._checked(values)
         rows, before = self._rows(arrays or {}), self._sub_envs.get_attr("pinned_params")
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
@@ -137,6 +123,11 @@ class VectorParams(EpisodeWrapper):
     def hold_draws(self, words: Words, index: Indices) -> None:
         """See ``NativeVectorEnv.hold_draws``."""
         self._set("held_draw", list(zip(words.tolist(), index.tolist(), strict=True)))
+
+    def _checked(self, values: Any) -> dict[str, Array]:
+        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
+        arrays = self.param_space.check_vector(values, self.num_envs)
+        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
@@ -161,9 +152,7 @@ class VectorParams(EpisodeWrapper):
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
         values = options.pop("params", None)
         if values is not None:
-            arrays = self.param_space.check_vector(values, self.num_envs)
-            self.param_space.check_effects(arrays, self.randomization, self.pinned)
-            rows = self._rows(arrays)
+            rows = self._rows(self._checked(values))
             self._set("exact_params", [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)])
         return seeds  # Gymnasium's take lists too, and no numbers of numpy
 

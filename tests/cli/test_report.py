@@ -31,7 +31,7 @@ def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_command_evaluates_and_writes_the_page(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.film_strips.MAX_RENDERED", 3)  # drawing takes most of the time
+    monkeypatch.setattr("gym_dr.evaluation.report.film_strips.FRAMES", 3)  # drawing takes most of the time
     result = gymdr("report", run)
     assert result.code == 0, result.err
     page = (run / "report.html").read_text()

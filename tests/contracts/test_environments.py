@@ -26,7 +26,7 @@ OWN = {
     "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
     "going_on_from_a_state_equals_going_on",
     "a_state_of_some_sub_environments_leaves_the_others_alone",
-    "a_single_environment_goes_on_from_a_state_or_says_why_not",
+    "a_compiled_single_environment_goes_on_from_a_state",
 }
 # Worker processes are Gymnasium's: this contract for the first id of each module, and for the very first one these too,
 # which are about what we send to the processes; the others are slow.

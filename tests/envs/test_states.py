@@ -10,7 +10,7 @@ import pytest
 
 from gym_dr.envs.box2d.solver.layout import C_BODY, C_GROUND, C_POINTS, S_BOXES, S_CONTACTS, S_FRESH
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import EnvStateError
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.testing.playing import assert_same
 
 NUM_ENVS = 5
@@ -110,7 +110,7 @@ def refuse(env_id: str, spoil: Any, match: str) -> None:
     state: dict[str, Any] = envs.get_state()  # type: ignore[attr-defined]
     play(envs, 1, 3), play(twin, 1, 3)
     spoil(state)
-    with pytest.raises(EnvStateError, match=match):
+    with pytest.raises((EnvStateError, RandomizationError), match=match):
         envs.set_state(state)  # type: ignore[attr-defined]
     assert_same(envs.get_state(), twin.get_state())  # type: ignore[attr-defined]
 
@@ -147,7 +147,7 @@ def test_a_state_of_other_physics_or_another_mode_is_refused() -> None:
     )
     ended.reset(seed=1), same.reset(seed=1)
     play(ended, 0, 2)
-    with pytest.raises(EnvStateError, match="with the same autoreset mode"):
+    with pytest.raises(EnvStateError, match="same physics, keywords and autoreset mode"):
         same.set_state(ended.get_state())  # type: ignore[attr-defined]
 
 
@@ -163,7 +163,7 @@ def test_a_state_fits_an_environment_with_another_randomization(env_id: str) -> 
         assert_same([row[:4] for row in play(other, 1, 3)], expected)
 
 
-def test_a_generator_that_was_set_by_hand_and_long_seeds_are_told() -> None:
+def test_a_generator_that_was_set_by_hand_and_long_seeds_come_with_a_state() -> None:
     env: Any = gym.make("gym_dr/CartPoleDR-v1").unwrapped
     env.np_random = np.random.default_rng(3)
     env.reset()
@@ -174,15 +174,7 @@ def test_a_generator_that_was_set_by_hand_and_long_seeds_are_told() -> None:
     envs.reset(seed=[10**90, 3])
     envs.set_state(envs.get_state())
     assert envs.np_random_seed == (10**90, 3)
-    envs.reset(seed=[10**120, 3])
-    with pytest.raises(EnvStateError, match="at most 100 digits"):
-        envs.get_state()
 
 
 def test_seeds_that_are_none_are_refused() -> None:
-    envs = gym.make_vec("gym_dr/CartPoleDR-v1", 2)
-    envs.reset(seed=1)
-    state: dict[str, Any] = envs.get_state()  # type: ignore[attr-defined]
-    state["seed"] = np.array(["one", "-2"], state["seed"].dtype)
-    with pytest.raises(EnvStateError, match="expected digits"):
-        envs.set_state(state)  # type: ignore[attr-defined]
+    refuse("gym_dr/CartPoleDR-v1", lambda state: state["seed"].fill("x"), "expected digits")

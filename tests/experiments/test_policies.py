@@ -306,7 +306,6 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
 def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(report_evaluation, name, value)
-    monkeypatch.setattr("gym_dr.evaluation.report.film_strips.MAX_RENDERED", 12)  # as many as are shown
 
 
 def test_a_page_of_runs_and_others_says_what_the_others_lack(run: Path, few_episodes: None) -> None:

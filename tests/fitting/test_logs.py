@@ -173,15 +173,15 @@ BAD_TABLES = {
     "a gap": (table(observation_1=None, observation_3=[0.0] * 5), "observation_0 to observation_1, got observation_3"),
     "both": (table(observation=[0.0] * 5), "expected columns observation_0, ... or observation alone, got both"),
     "mixed episodes": (table(episode=[0, 1, 0, 1, 1]), "Sort them: table.sort_values(['episode', 'time'])"),
-    "no episode": (table(episode=[0, 0, np.nan, 1, 1]), "expected the episode of each row, got none in row 2"),
-    "words": (table(observation_0=[1.0, "broken", 3.0, 4.0, 5.0]), "'observation_0': expected numbers, got 'broken'"),
+    "no episode": (table(episode=[0, 0, np.nan, 1, 1]), "expected the episode of each row, got rows without one"),
+    "words": (table(observation_0=[1.0, "broken", 3.0, 4.0, 5.0]), "observations: expected numbers, got <U"),
     "dates": (table(time=pd.date_range("2026-01-01", periods=5)), "(t - t.iloc[0]).dt.total_seconds()"),
     "a hole": (table(action=[np.nan, 1.0, np.nan, 1.0, np.nan]), "actions: expected finite numbers, got nan in row 0"),
     "one row": (
         table(episode=[0, 0, 0, 0, 1], action=[0] * 5, time=None),
         "the table, episode 1: expected at least 2 observations",
     ),
-    "numbers": (pd.DataFrame(np.zeros((3, 2))), "expected columns with names"),
+    "numbers": (pd.DataFrame(np.zeros((3, 2))), "got no observation among ['0', '1']"),
     "twice": (pd.concat([table(), table()[["time"]]], axis=1), "column 'time': expected it once, got it 2 times"),
 }
 

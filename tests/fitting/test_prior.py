@@ -22,7 +22,7 @@ SPACE = ParamSpace(
         Param(name="length", nominal=0.5, low=0.01, high=5.0),
         Param(name="legs", nominal=2, low=1, high=4, kind="int"),
         Param(name="windy", nominal=0, low=0, high=1, kind="bool"),
-        Param(name="wind", nominal=15.0, low=0.0, high=20.0, switch="windy"),
+        Param(name="wind", nominal=15.0, low=0.0, high=20.0, needs=("windy",)),
     ],
 )
 
@@ -123,8 +123,9 @@ def test_a_switch_is_turned_on_for_a_parameter_that_is_known() -> None:
     assert dict(prior({"wind": 5.0}, length=(0.4, 0.6)).known) == {"wind": 5.0, "windy": 1.0}
 
 
-def test_a_switch_that_the_user_sets_stays_as_it_is() -> None:
-    assert dict(prior({"windy": 0.0}, wind=(0.0, 20.0)).known) == {"windy": 0.0}
+def test_a_switch_that_the_user_sets_is_not_turned_on() -> None:
+    with pytest.raises(RandomizationError, match="'wind' has no effect here: it needs windy = 1"):
+        prior({"windy": 0.0}, wind=(0.0, 20.0))
 
 
 def test_a_file_is_a_prior(tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_a_missing_package_of_a_file_is_named_with_the_extra_that_has_it(
 
 def test_a_policy_that_observes_the_draw_says_how_to_show_it(saved: Path) -> None:
     message = refusal(saved, "shown", context="info")
-    assert "of shape (10,). If it was trained with context='observation', add context='observation', and" in message
+    assert "of shape (10,). If it was trained with context='observation', add `context='observation'`, and" in message
     message = refusal(saved, "plain", context="observation")
     assert "of shape (8,). Of the 10 numbers of an observation, 2 are parameters: was it trained with others" in message
 

@@ -224,7 +224,7 @@ def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: 
     [
         ("ppo", "CartPole-v1", r"does not fit CartPole-v1, which has observations of shape \(4,\) .* of shape \(8,\)"),
         ("ppo", CONTINUOUS, r"it was trained on actions Discrete\(4\)"),
-        ("shown", LANDER, r"of shape \(12,\)\. If it was trained with context='observation', add context='obs"),
+        ("shown", LANDER, r"of shape \(12,\)\. If it was trained with context='observation', add `context='obs"),
     ],
 )
 def test_a_policy_of_another_environment_is_refused(saved: Path, name: str, env: str, message: str) -> None:

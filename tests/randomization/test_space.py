@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
-from gym_dr.randomization.conditions import NotZero
 from gym_dr.randomization.space import Param, ParamSpace
 from tests.strategies import few, randomizations
 
@@ -55,7 +54,7 @@ def test_impossible_parameters_are_refused(change: dict[str, Any], message: str)
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["return", "correlation", "switched_on"])
+@pytest.mark.parametrize("name", ["return", "correlation"])
 def test_a_parameter_has_no_name_of_a_column_or_of_an_entry_beside_it(name: str) -> None:
     with pytest.raises(RandomizationError, match=f"Parameter '{name}': this name is reserved"):
         Param(name=name, nominal=0.0, low=-1.0, high=1.0)
@@ -133,10 +132,9 @@ def test_nominal_values_are_floats_by_name() -> None:
     assert {type(value) for value in SPACE.nominal.values()} == {float}
 
 
-@pytest.mark.parametrize("switch", ["windy", "gravity"])
-def test_a_switch_that_is_none_is_refused(switch: str) -> None:
-    with pytest.raises(RandomizationError, match=f"kind .bool. as switch, got {switch!r}"):
-        ParamSpace("Lander", [GRAVITY, Param(name="x", nominal=0.0, low=0.0, high=1.0, switch=switch)])
+def test_a_need_of_something_that_is_no_parameter_is_refused() -> None:
+    with pytest.raises(RandomizationError, match="names of other parameters as needs, got 'windy'"):
+        ParamSpace("Lander", [GRAVITY, Param(name="x", nominal=0.0, low=0.0, high=1.0, needs=("windy",))])
 
 
 @pytest.mark.parametrize("params", [["mass"], {"mass": Param(name="mass", nominal=1, low=0, high=2)}, None])
@@ -387,106 +385,3 @@ def test_a_parameter_without_an_upper_bound_keeps_its_lower_one() -> None:
     with pytest.raises(RandomizationError, match="noise"):
         space.check_randomization(Randomization({"noise": (-0.1, 0.1)}))
     space.check_randomization(Randomization({"noise": (0.0, 0.1)}))
-
-
-# what parameters need
-
-POND = ParamSpace(
-    "Pond",
-    [
-        Param(name="windy", nominal=0, low=0, high=1, kind="bool"),
-        Param(name="stormy", nominal=1, low=0, high=1, kind="bool"),
-        Param(name="wind", nominal=1.0, low=0.0, high=9.0, switch="windy"),
-        Param(name="hail", nominal=1.0, low=0.0, high=9.0, switch="stormy"),
-        Param(name="flow", nominal=0.0, low=0.0, high=9.0, needs=NotZero(("depth",))),
-        Param(name="depth", nominal=0.0, low=0.0, high=9.0),
-    ],
-)
-NOTHING = Randomization()
-
-
-def test_a_switch_is_turned_on_for_a_parameter_with_a_rule() -> None:
-    assert POND.decide_switches(Randomization({"wind": (0, 9)})).switched_on == ("windy",)
-    assert POND.decide_switches(Randomization({"wind": 3.0})).switched_on == ("windy",)
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {},
-        {"depth": (0, 9)},
-        {"hail": (0, 9)},  # its switch is on nominally
-        {"wind": (0, 9), "windy": 0},
-        {"wind": (0, 9), "windy": Bernoulli(0.5)},
-    ],
-)
-def test_no_switch_is_turned_on_without_need_or_against_its_rule(rules: dict[str, Any]) -> None:
-    assert POND.decide_switches(Randomization(rules)).switched_on == ()
-
-
-def test_what_was_decided_stays() -> None:
-    saved = Randomization.from_dict({"wind": [0, 9]}, saved=True)
-    assert POND.decide_switches(saved) is saved
-
-
-@pytest.mark.parametrize("switched_on", [["depth"], ["windy"]])
-def test_only_switches_without_a_rule_can_be_switched_on(switched_on: list[str]) -> None:
-    with pytest.raises(RandomizationError, match=f"without a rule of their own, got {switched_on[0]!r}"):
-        POND.check_randomization(Randomization({"windy": 0, "wind": 0}, switched_on=switched_on))
-
-
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"wind": (0, 9), "windy": 0}, "Parameter 'wind' has no effect here: it needs windy = 1."),
-        ({"hail": (0, 9), "stormy": 0}, "Parameter 'hail' has no effect here: it needs stormy = 1."),
-        ({"flow": (0, 9)}, "Parameter 'flow' has no effect here: it needs depth other than 0."),
-        ({"flow": 2.0, "depth": 0}, "Parameter 'flow' has no effect here: it needs depth other than 0."),
-    ],
-)
-def test_a_rule_without_an_effect_warns_and_names_the_condition(rules: dict[str, Any], message: str) -> None:
-    with pytest.warns(RandomizationWarning) as warned:
-        POND.check_randomization(POND.decide_switches(Randomization(rules)))
-    assert [str(one.message) for one in warned] == [message]
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"wind": (0, 9)},
-        {"wind": (0, 9), "windy": Bernoulli(0.1)},
-        {"flow": (0, 9), "depth": (0, 1)},
-        {"flow": 0.0},  # its nominal value: nothing should change
-    ],
-)
-def test_a_rule_with_an_effect_does_not_warn(rules: dict[str, Any]) -> None:
-    POND.check_randomization(POND.decide_switches(Randomization(rules)))
-
-
-@pytest.mark.parametrize(
-    ("values", "drawn", "pinned"),
-    [
-        ({"flow": 2.0}, NOTHING, {}),
-        ({"flow": np.array([0.0, 2.0])}, NOTHING, {}),
-        ({"wind": 2.0}, Randomization({"windy": 0}), {}),
-        ({"wind": 2.0}, NOTHING, {"windy": 0.0}),
-        ({"hail": 2.0}, Randomization({"stormy": Bernoulli(0.5)}), {"stormy": 0.0}),
-    ],
-)
-def test_values_set_by_hand_without_an_effect_warn(values: Any, drawn: Randomization, pinned: Any) -> None:
-    with pytest.warns(RandomizationWarning, match="has no effect here"):
-        POND.check_effects(values, drawn, pinned)
-
-
-@pytest.mark.parametrize(
-    ("values", "drawn", "pinned"),
-    [
-        ({"wind": 2.0}, NOTHING, {}),
-        ({"flow": 2.0}, Randomization({"depth": (0, 1)}), {}),
-        ({"flow": 2.0}, NOTHING, {"depth": np.array([np.nan, 1.0])}),
-        ({"wind": 2.0, "windy": 0.0}, NOTHING, {}),  # both by hand: a draw that is repeated
-        ({"depth": 2.0}, NOTHING, {}),
-    ],
-)
-def test_values_set_by_hand_with_an_effect_do_not_warn(values: Any, drawn: Randomization, pinned: Any) -> None:
-    POND.check_effects(values, drawn, pinned)

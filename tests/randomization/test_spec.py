@@ -236,9 +236,3 @@ def test_what_is_no_correlation_is_refused(correlation: Any, message: str) -> No
 def test_a_correlation_of_a_parameter_that_does_not_vary_is_refused() -> None:
     with pytest.raises(UnknownNameError, match=r"it must be randomized.*'gravty'.*Did you mean 'gravity'"):
         Randomization({"gravity": (-5, -4), "mass": (3, 4)}, correlation=Correlation(("gravty", "mass"), HALF))
-
-
-def test_without_a_parameter_its_switch_is_decided_again() -> None:
-    windy = Randomization({"wind_power": (0, 20), "gravity": (-11, -9)}, switched_on=("enable_wind",))
-    assert windy.without(["wind_power"]) == Randomization({"gravity": (-11, -9)})
-    assert windy.without(["side_engine_power"]) == windy

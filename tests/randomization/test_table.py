@@ -18,13 +18,6 @@ SPACE = ParamSpace(
 VARIED = Randomization({"mass": (0.5, 2.0), "gravity": (3.0, 9.0)})
 EVERYONE = np.arange(3)
 SEEDS = np.array([7, 8, 9], np.uint64)
-SWITCHED = ParamSpace(
-    "Test",
-    [
-        Param(name="windy", nominal=0, low=0, high=1, kind="bool"),
-        *(Param(name=name, nominal=1.0, low=0.0, high=10.0, switch="windy") for name in ("wind", "gusts")),
-    ],
-)
 
 
 class Sparse(ParamSpace):
@@ -165,44 +158,3 @@ def test_a_sampler_of_another_support_is_refused() -> None:
     values.sampler = GrowingSampler(SPACE, VARIED)
     values.begin(EVERYONE, {})
     assert (values.params()["mass"] < 0.65).all()
-
-
-# switches
-
-
-def windy(values: ParamTable) -> list[float]:
-    values.begin(EVERYONE, {})
-    found: list[float] = values.params().get("windy", np.zeros(3)).tolist()  # a sparse space leaves it out
-    return found
-
-
-def test_a_switch_is_on_that_a_drawn_parameter_needs() -> None:
-    randomization = SWITCHED.decide_switches(Randomization({"wind": (0.0, 5.0)}))
-    assert windy(table(randomization, SWITCHED)) == [1.0] * 3
-    assert windy(table(Randomization(), SWITCHED)) == [0.0] * 3
-
-
-@pytest.mark.parametrize("space", [SWITCHED, Sparse(Randomization(), SWITCHED)])
-def test_a_switch_is_on_where_a_parameter_that_needs_it_was_set_by_hand(space: ParamSpace) -> None:
-    values = table(Randomization(), space)
-    values.pin({"wind": np.full(3, 5.0)}, np.array([0, 2]))
-    values.begin(EVERYONE, {})
-    assert values.params()["windy"].tolist() == [1.0, 0.0, 1.0]
-    values.begin(np.array([1]), {"gusts": np.full(3, 2.0)})  # for one episode
-    assert values.params()["windy"].tolist() == [1.0] * 3
-    values.begin(np.array([1]), {})
-    assert values.params()["windy"].tolist() == [1.0, 0.0, 1.0]
-    values.pin(None, EVERYONE)
-    assert windy(values) == [0.0] * 3
-
-
-def test_a_switch_that_is_set_or_drawn_keeps_its_value() -> None:
-    values = table(Randomization(), SWITCHED)
-    values.pin({"windy": np.zeros(3)}, EVERYONE)
-    values.pin({"wind": np.full(3, 5.0)}, EVERYONE)
-    assert windy(values) == [0.0] * 3
-    values.begin(EVERYONE, {"gusts": np.full(3, 2.0), "windy": np.array([0.0, 1.0, 0.0])})
-    assert values.params()["windy"].tolist() == [0.0, 1.0, 0.0]
-    drawn = table(Randomization({"windy": 0}), SWITCHED)
-    drawn.pin({"wind": np.full(3, 5.0)}, EVERYONE)
-    assert windy(drawn) == [0.0] * 3

@@ -208,7 +208,7 @@ def test_a_span_scales_what_is_shown_and_its_bounds() -> None:
     plain = DrawContext(make(LANDER, "native"), "observation")
     small = DrawContext(make(LANDER, "native"), "observation", ["wind_power", "gravity"], span=0.25)
     first, second = plain.reset(seed=1)[0], small.reset(seed=1)[0]
-    np.testing.assert_allclose(second[:, 8:], 0.25 * first[:, [9, 8]], rtol=1e-6)
+    np.testing.assert_allclose(second[:, 8:], 0.25 * first[:, [10, 9]], rtol=1e-6)  # enable_wind comes first
     assert small.single_observation_space.high[8:].tolist() == [0.25, 0.25]
     assert small.observation_space.low[:, 8:].tolist() == [[-0.25, -0.25]] * 3
 

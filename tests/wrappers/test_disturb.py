@@ -386,7 +386,6 @@ def test_discrete_actions_can_be_late() -> None:
         np.testing.assert_array_equal(late[0], now[0])
 
 
-@pytest.mark.filterwarnings("ignore:Parameter 'push_speed' has no effect here")  # an error says so too
 @pytest.mark.parametrize(
     ("error", "env_id", "rules", "scale"),
     [

@@ -57,10 +57,8 @@ def test_good_values_of_both_kinds_are_returned() -> None:
 
 @pytest.mark.parametrize("name", ["push_speed", "push_probability"])
 def test_half_a_push_is_refused(name: str) -> None:
-    with pytest.raises(RandomizationError, match=f"got only {name}"):
+    with pytest.raises(RandomizationError, match=f"{name!r} has no effect here: it needs push_"):
         resolve({name: 1.0}, SPACE)
-    with pytest.raises(RandomizationError, match=f"got only {name}"):
-        SPACE.check_vector({name: 1.0}, 2)
 
 
 def test_a_correlation_stays_with_its_own_kind() -> None:

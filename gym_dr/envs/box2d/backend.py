@@ -116,6 +116,7 @@ class Box2DBackend(CompiledBackend):
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """See ``Backend.check_state``; with these numbers compiled code finds its memory."""
+        super().check_state(state)
         world, status, contacts = self.memory.world, state["world.status"], state["world.contact_ints"]
         boxes, edges = world.boxes.shape[1], world.edges.shape[1]
         for name, values, high in (

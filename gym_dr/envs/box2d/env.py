@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import Box2D
@@ -46,14 +45,6 @@ class Box2DEnv(BuiltEnv):
             self.render()
         observation, _, _, _, info = self.step(np.zeros(self.action_space.shape, self.action_space.dtype))
         return observation, info
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Refuses, as ``get_state`` does.
-
-        Raises:
-            EnvStateError: Always.
-        """
-        self.get_state()
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
         """Changes the velocity of hull and legs instantly, like an impact.

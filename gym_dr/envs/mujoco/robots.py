@@ -121,8 +121,6 @@ def register_robot(
         )
         limit = check_whole_number("max_episode_steps", max_episode_steps)
         threshold = check_optional_number("reward_threshold", reward_threshold)
-    # nothing is left to decide, so a model without contacts or damping brings no warnings
-    usual = {name: Randomization(given, switched_on=()) for name, given in robot_presets("geom_friction").items()}
     env = EnvId(
         id=id,
         entry_point=f"{_MODULE}:RobotDR",
@@ -136,7 +134,7 @@ def register_robot(
         name=id,
         ids=(env,),
         space=f"{_MODULE}:space_of",
-        presets={**usual, **own},
+        presets={**robot_presets("geom_friction"), **own},
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS,
         origin=origin_of(observe),

@@ -8,19 +8,14 @@ its value or nominal value is multiplied by each factor.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import fnmatch
-import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.mujoco.effects import factor_condition, number_conditions
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.rules import Rule
@@ -95,7 +90,10 @@ class ModelSpace(ParamSpace):
         """
         rules: dict[str, Rule] = {}
         for pattern, rule in randomization.items():
-            for name in self._matches(pattern, rule):
+            matched = list(self._matches(pattern, rule))
+            if rule.operation == "scale":  # which changes nothing where it multiplies zeros
+                matched = [name for name in matched if not self._multiplies_zeros(name)] or matched
+            for name in matched:
                 if name in randomization:
                     continue
                 if name in rules:
@@ -105,7 +103,7 @@ class ModelSpace(ParamSpace):
         for name, rule in rules.items():
             self._check_operation(name, rule)
         self._check_inertia({name: rule.support(self[name].nominal) for name, rule in rules.items()})
-        return Randomization(rules, correlation=randomization.correlation, switched_on=randomization.switched_on)
+        return Randomization(rules, correlation=randomization.correlation)
 
     def check(self, values: Any) -> dict[str, float]:
         checked = super().check(values)
@@ -139,6 +137,10 @@ class ModelSpace(ParamSpace):
                 yield name
         if not found:
             raise self._unknown(pattern)
+
+    def _multiplies_zeros(self, name: str) -> bool:
+        """Whether a Scale of this parameter changes nothing: its numbers are 0."""
+        return self[name].nominal == 0 or (self.targets[name].factor and bool(self[name].needs))
 
     def _check_operation(self, name: str, rule: Rule) -> None:
         if self.targets[name].factor and rule.operation != "scale":
@@ -190,30 +192,10 @@ def model_space(name: str, model: Any) -> ModelSpace:
         name: Name under which presets are registered, for example ``"Hopper"``.
         model: An ``MjModel`` with its nominal values.
     """
-    import mujoco  # type: ignore[import-untyped]
-
-    model = copy.copy(model)
-    model.vis.global_.offwidth = model.vis.global_.offheight = 0  # of pictures, for which Gymnasium makes room
-    whole = np.empty(mujoco.mj_sizeModel(model), np.uint8)
-    mujoco.mj_saveModel(model, None, whole)
-    return _space_of(name, _Known(hashlib.sha256(whole.tobytes()).digest(), model))
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A model that is equal to others with the same content."""
-
-    digest: bytes
-    model: Any = dataclasses.field(compare=False)
-
-
-@lru_cache(maxsize=16)  # many environments have the same model, whose conditions take 0.1 s to find
-def _space_of(name: str, known: _Known) -> ModelSpace:
-    model = known.model
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
     found += _lengths(model)
     targets = {param.name: target for param, target in found}
-    return ModelSpace(name, _with_conditions(model, found), targets, _hints(model, targets))
+    return ModelSpace(name, [param for param, _ in found], targets, _hints(model, targets))
 
 
 def field_array(model: Any, name: str) -> Array:
@@ -228,21 +210,24 @@ def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
     if not names:
         return
     stride = values.size // len(names)  # actuator_gear has six numbers, of which joints use the first
-    everything: list[int] = []
+    numbers: dict[int, str] = {}  # place in the flattened field -> name
     elements: list[tuple[Param, Target]] = []
     for i, element in enumerate(names):
         columns = tuple(range(i * stride, i * stride + max(1, len(field.axes))))
         if not _may_vary(field, model, i, values[list(columns)]):
             continue
-        everything += columns
         full = f"{field.name}:{element}" if field.objects else field.name
+        own = {
+            column: f"{full}.{axis}" if axis else full
+            for column, axis in zip(columns, field.axes or ("",), strict=True)
+        }
         if field.axes and field.objects:
-            elements.append(_factor(field, full, columns))
-        for axis, column in zip(field.axes or ("",), columns, strict=True):
-            component = f"{full}.{axis}" if axis else full
+            elements.append(_factor(field, full, own, values))
+        for column, component in own.items():
             elements.append((_value(field, component, values[column]), _target(field.name, (column,), factor=False)))
-    if everything and (field.objects or field.axes):
-        yield _factor(field, field.name, tuple(everything))
+        numbers |= own
+    if numbers and (field.objects or field.axes):
+        yield _factor(field, field.name, numbers, values)
     yield from elements
 
 
@@ -252,25 +237,6 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
     if field.name == "body_ipos":  # a body compiled as simple has a diagonal inertia matrix for good
         return bool(model.body_mass[i] > 0 and model.body_simple[i] == 0)
     return True
-
-
-def _with_conditions(model: Any, found: list[tuple[Param, Target]]) -> list[Param]:
-    """The parameters, with what they need to have an effect."""
-    known = number_conditions(model, element_names(model, "geom"))
-    names = {(t.parts[0].field, t.parts[0].columns[0]): param.name for param, t in found if not t.factor}
-    params = []
-    for param, target in found:
-        field, columns = target.parts[0].field, target.parts[0].columns
-        needs = None
-        if len(target.parts) == 1:
-            conditions = [known[field][k] if field in known else None for k in columns]
-            if target.factor:
-                nominal = field_array(model, field)[list(columns)]
-                needs = factor_condition(conditions, nominal, [names[field, k] for k in columns])
-            else:
-                needs = conditions[0]
-        params.append(replace(param, needs=needs))
-    return params
 
 
 def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
@@ -300,11 +266,16 @@ def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
 
 def _value(field: Field, name: str, nominal: float) -> Param:
     low, high = min(field.low, nominal), max(field.high, nominal)
-    return Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc)
+    needs = ("density", "viscosity") if field.name == "wind" else ()
+    return Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)
 
 
-def _factor(field: Field, name: str, columns: tuple[int, ...]) -> tuple[Param, Target]:
-    param = Param(name=name, nominal=1.0, low=field.factor_low, high=1000.0, unit="x", doc=f"factor: {field.doc}")
+def _factor(field: Field, name: str, numbers: Mapping[int, str], values: Array) -> tuple[Param, Target]:
+    """A parameter that multiplies numbers, given by their places and names."""
+    columns = tuple(numbers)
+    needs = () if values[list(columns)].any() else tuple(numbers.values())
+    doc = f"factor: {field.doc}"
+    param = Param(name=name, nominal=1.0, low=field.factor_low, high=1000.0, unit="x", doc=doc, needs=needs)
     return param, _target(field.name, columns, factor=True)
 
 

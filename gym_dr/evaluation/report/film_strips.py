@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,6 @@ from gym_dr.training.api import EpisodeStarts
 from gym_dr.wrappers.disturbed_space import undisturbed
 
 FRAMES = 12  # of a strip, including the first and the last of the episode
-MAX_RENDERED = 80  # frames to select those of the strip from
-TIME_WEIGHT = 0.4  # of elapsed time in the selection; the change between frames has weight 1
 WIDTH = 320  # pixels of a frame
 QUALITY = 75  # of WebP; a frame takes 5 to 10 kB
 MAX_GROUPS = 6  # with strips, so that a page stays small enough to send
@@ -94,8 +92,9 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
     actions, params, seed = _actions(comparison, episode)
     policy = episode.policy
     randomization = Randomization(undisturbed(params)) if policy.space is not None else None  # no draws
-    env = _rendering(policy.env, randomization)
-    rendered = set(evenly_spaced(len(actions) + 1, MAX_RENDERED).tolist())
+    with _drawing(policy.env):
+        env = make_env(policy.env, randomization, render_mode="rgb_array")
+    rendered = set(evenly_spaced(len(actions) + 1, FRAMES).tolist())
     fps = env.metadata.get("render_fps")
     frames: list[tuple[str, Frame]] = []
     total = 0.0
@@ -103,26 +102,10 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
         env.reset(seed=seed, options={"params": params} if params else None)
         for step in range(len(actions) + 1):
             if step in rendered:
-                frames.append((f"step {step}" + (f", {step / fps:.1f} s" if fps else ""), _picture(env)))
+                frames.append((f"step {step}" + (f", {step / fps:.1f} s" if fps else ""), _picture(env, policy.env)))
             if step < len(actions):
                 total += float(env.step(actions[step])[1])
-    frames = [frames[i] for i in select_frames([picture for _, picture in frames])]
     return Replay(frames=frames, params=params, seed=seed, length=len(actions), episode_return=total)
-
-
-def select_frames(pictures: Sequence[Frame]) -> list[int]:
-    """Selects at most ``FRAMES`` pictures, including the first and the last, more of them where more changes.
-
-    A policy may fail within a second and then lie still, or out of sight, for a minute.
-    """
-    small = np.stack([picture[::8, ::8].astype(np.float64) for picture in pictures])
-    change = np.abs(np.diff(small, axis=0)).mean(axis=(1, 2, 3))
-    along = np.concatenate([[0.0], np.cumsum(change)])
-    along /= max(along[-1], 1e-9)
-    along += TIME_WEIGHT * np.linspace(0, 1, len(pictures))
-    targets = np.linspace(0, along[-1], FRAMES)
-    selected: list[int] = np.unique(np.abs(along[None] - targets[:, None]).argmin(axis=1)).tolist()
-    return selected
 
 
 def _actions(comparison: Comparison, episode: Episode) -> tuple[list[Any], dict[str, float], int]:
@@ -164,24 +147,22 @@ def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStr
     return FilmStrip(title=title, text=text, facts={"seed": str(played.seed)} | values, frames=frames)
 
 
-def _rendering(env_id: str, randomization: Randomization | None) -> gym.Env[Any, Any]:
+@contextlib.contextmanager
+def _drawing(env_id: str) -> Iterator[None]:
+    """Raises a ``ConfigError`` in place of whatever the block raises: graphics libraries raise anything."""
     try:
-        return make_env(env_id, randomization, render_mode="rgb_array")
+        yield
     except ConfigError:
         raise
-    except Exception as error:  # its class may take no render_mode, or open a window, which raises anything
-        text = str(error).rstrip(".")
-        raise ConfigError(f"{env_id}: the environment cannot be made with render_mode='rgb_array': {text}.") from error
+    except Exception as error:  # a class may also take no render_mode, or open a window
+        raise ConfigError(f"{env_id} cannot be rendered here: {str(error).rstrip('.')}.") from error
 
 
-def _picture(env: gym.Env[Any, Any]) -> Frame:
-    try:
-        picture = env.render()
-    except Exception as error:  # graphics libraries raise anything if there is no display
-        text = str(error).rstrip(".")
-        raise ConfigError(f"The environment cannot be rendered on this machine: {text}.") from error
+def _picture(env: gym.Env[Any, Any], env_id: str) -> Frame:
+    with _drawing(env_id):
+        picture: Any = env.render()
     if not (isinstance(picture, np.ndarray) and picture.ndim == 3):
-        raise ConfigError("The environment cannot be rendered: render() returns no RGB array.")
+        raise ConfigError(f"{env_id} cannot be rendered: render() returns no RGB array.")
     return picture
 
 

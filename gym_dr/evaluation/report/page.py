@@ -20,7 +20,7 @@ from gym_dr.runs.durable import write_atomically
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-DIGITS = 5  # significant digits of a plotted number; more make the file larger without a visible difference
+DIGITS = 7  # significant digits of a plotted number; more make the file larger without a visible difference
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -370,7 +370,6 @@ def _draws(config: RunConfig) -> dict[str, str]:
     if config.randomization is None:
         return {}
     draws = {f"draws of {name}": str(rule) for name, rule in config.randomization.rules}
-    draws |= {f"draws of {name}": "on" for name in config.randomization.switched_on or ()}
     correlation = config.randomization.correlation
     return draws if correlation is None else {**draws, "correlation of draws": str(correlation)}
 

@@ -100,7 +100,7 @@ def test_parameters_that_a_pattern_stands_for_can_be_correlated() -> None:
 
 def test_a_pattern_for_vectors_scales_elements_or_draws_components() -> None:
     scaled = HOPPER.expand(Randomization({"body_ipos:*": Scale((0.9, 1.1))}))
-    assert list(scaled) == [f"body_ipos:{body}" for body in ("foot", "leg", "thigh", "torso")]
+    assert list(scaled) == ["body_ipos:foot", "body_ipos:thigh"]  # the others are 0
     added = HOPPER.expand(Randomization({"body_ipos:t*": Add((-0.01, 0.01))}))
     assert list(added) == [f"body_ipos:{body}.{axis}" for body in ("thigh", "torso") for axis in "xyz"]
     slides = HOPPER.expand(Randomization({"geom_friction:*.slide": (0.5, 1.0)}))

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from gym_dr.evaluation.report import film_strips
 from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.results import Evaluation, read_episodes
 from gym_dr.evaluation.summary import summarize
@@ -13,14 +10,6 @@ from tests.evaluation.report.sample import tiny_evaluation, tiny_policies
 
 # file names may hold whatever a web page, or the labels of a plot, would read as more than text
 NASTY = ("<img src=x onerror=window.hacked=1>", "%{x}<script>window.hacked=1<")
-
-
-@pytest.fixture(scope="package", autouse=True)
-def few_frames() -> Iterator[None]:
-    """Frames that a strip may choose from are few, since drawing them takes most of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(film_strips, "MAX_RENDERED", film_strips.FRAMES)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from gym_dr.randomization.spec import Randomization
 
 EVIL = "<b>"
 COORDINATES = {"angle of the pole": "rad", "x of the cart": "m"}
+COLUMNS = ["unit", "nominal", "prior_low", "prior_high", "mean", "deviation", "low", "high", "shrink", "told"]
 NEXT = [("Train on these ranges", "gymdr train ppo --env Env-v0 --randomization fitted.toml")]
 
 
@@ -67,7 +68,7 @@ def made_up(
         env="Env-v0",
         randomization=Randomization(prior),
         prior=Randomization(prior),
-        parameters=pd.DataFrame.from_dict(rows, orient="index"),
+        parameters=pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS),
         particles=pd.DataFrame(particles),
         errors=pd.DataFrame.from_dict(errors, orient="index"),
         replay=_replay(physics, coordinates),
@@ -127,7 +128,7 @@ def test_the_page_has_all_parts_in_their_order_and_needs_nothing_else(tmp_path: 
     html = path.read_text()
     found = [html.index(f'id="{key}"') for key in ("summary", "posterior", "pairs", "replay", "residuals", "next")]
     assert sorted(found) == found
-    assert html.index("The model is suspicious") < html.index("Determined: gravity") < html.index("Prior range")
+    assert html.index("The model is suspicious") < html.index("Determined: gravity") < html.index("90 % interval")
     for text in ("episodes: 6 fitted, 2 held out", NEXT[0][1], "gymdr fit flights --env Env-v0 &lt;i&gt;", "numpy"):
         assert text in html
     assert "policies" not in re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
@@ -157,11 +158,11 @@ def report_scripts(html: str) -> int:
 def test_every_parameter_and_coordinate_has_its_rows_and_plots(count: int) -> None:
     names = [f"p{k}" for k in range(count)]
     found = report(names=names)
-    assert [row[0].split(" ")[0] for row in found.tables[0].rows] == names
-    assert [row[0] for row in found.tables[1].rows] == [f"{name} ({unit})" for name, unit in COORDINATES.items()]
+    assert [row[0] for row in found.tables[0].rows] == names
+    assert [row[0] for row in found.tables[1].rows] == list(COORDINATES)
     panels = section(found, "posterior").views[0].panels
     assert [panel.title.split(":")[0] for panel in panels] == names
-    assert [view.name for view in section(found, "residuals").views] == ["all", *COORDINATES]
+    assert [view.name for view in section(found, "residuals").views] == [*COORDINATES]
     pairs = [panel for one in found.sections if one.key == "pairs" for panel in one.views[0].panels]
     assert len(pairs) <= 10
     assert bool(pairs) == (count > 1)
@@ -174,15 +175,11 @@ def test_every_parameter_and_coordinate_has_its_rows_and_plots(count: int) -> No
 
 
 def test_the_table_has_units_and_digits_that_mean_something() -> None:
-    table = report().tables[0]
-    texts = [cells for _, *cells in table.rows]
-    gravity, mass, damping = (dict(zip(table.columns[1:], row, strict=True)) for row in texts)
-    assert [name for name, *_ in table.rows] == ["gravity (m/s^2)", "mass (times nominal)", "damping"]
-    assert gravity["Prior range"] == "-12 to -6"
-    assert re.fullmatch(r"-\d\.\d{4}", gravity["Mean"])
-    assert re.fullmatch(r"-9\.0\d\d\d to -8\.9\d\d\d", gravity["90% interval"])
-    assert (gravity["Range shrank by"], mass["Range shrank by"], damping["Range shrank by"]) == ("99.5%", "95%", "0%")
-    assert damping["The log"] == UNTOLD
+    gravity, mass, damping = report().tables[0].rows
+    assert [gravity[0], gravity[5], mass[5], damping[6]] == ["gravity", "m/s^2", "times nominal", UNTOLD]
+    assert gravity[1] == "-12 to -6"
+    assert re.fullmatch(r"-\d\.\d{4}", str(gravity[3]))
+    assert re.fullmatch(r"-9\.0\d\d\d to -8\.9\d\d\d", str(gravity[4]))
 
 
 def test_the_strongest_correlation_comes_first() -> None:
@@ -196,24 +193,11 @@ def test_a_density_has_its_peak_where_the_particles_are() -> None:
     wide, close = section(report(), "posterior").views
     prior, posterior, nominal = wide.panels[0].figure.data
     assert (min(prior.x), max(prior.x)) == pytest.approx((-12, -6), abs=0.01)
-    assert sorted(set(np.round(prior.y, 6))) == [0, 1]  # uniform
+    assert np.min(prior.y[1:-1]) > 0.99  # uniform
     assert np.argmax(posterior.y) not in (0, len(posterior.y) - 1)
     assert -9.05 < posterior.x[int(np.argmax(posterior.y))] < -8.95
     assert nominal.x[0] == -9.8
     assert [panel.title for panel in close.panels] == ["gravity: determined", "mass: determined"]  # others are wide
-
-
-def test_a_parameter_without_noise_is_plotted_around_its_mean() -> None:
-    fit = made_up()
-    exact = fit.particles.assign(gravity=10.5 + 1e-8 * np.random.default_rng(1).standard_normal(2000))
-    row = {"mean": 10.5, "deviation": 1e-8, "low": 10.5 - 2e-8, "high": 10.5 + 2e-8, "shrink": 1e-8}
-    found = fit_report(replace(fit, particles=exact, parameters=fit.parameters.assign(**row)), "", [])
-    shown = figures(render(found))
-    for axis, figure in (("xaxis", shown["posterior-1-0"]), ("xaxis", shown["pairs-0-0"])):
-        title = figure["layout"][axis]["title"]["text"]
-        assert title.startswith("gravity - 10.5 (")
-    assert len(set(shown["posterior-1-0"]["data"][1]["x"])) > 20  # the page rounds numbers to five digits
-    assert found.tables[0].rows[0][5] == "over 99.9%"
 
 
 def test_only_physics_that_was_replayed_is_shown() -> None:
@@ -255,17 +239,14 @@ def test_a_fit_of_a_delay_alone_has_a_page() -> None:
 
 def test_residuals_show_the_coordinate_whose_model_is_wrong() -> None:
     views = section(report(), "residuals").views
-    wrong, right = views[1:]
+    wrong, right = views
     correlations = [view.panels[1].figure.data[0].y[0] for view in (wrong, right)]
     assert correlations[0] > 0.4
     assert abs(correlations[1]) < 0.1
-    means, map_of_correlations = (np.array(panel.figure.data[0].z, dtype=float) for panel in views[0].panels)
-    assert np.abs(means[0]).max() > 5 > np.abs(means[1]).max()
-    assert map_of_correlations[:, 0].tolist() == pytest.approx(correlations)
 
 
 def test_residuals_of_different_episodes_and_across_gaps_are_not_compared() -> None:
     fit = made_up()
     apart = replace(fit, residuals=fit.residuals[fit.residuals["step"] % 2 == 0])
-    wrong = section(fit_report(apart, "", []), "residuals").views[1].panels[1].figure.data[0]
+    wrong = section(fit_report(apart, "", []), "residuals").views[0].panels[1].figure.data[0]
     assert list(wrong.x) == [2, 4, 6, 8, 10]

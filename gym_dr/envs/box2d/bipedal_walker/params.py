@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
-from gym_dr.randomization.conditions import Exceeds
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -70,7 +69,7 @@ def _sizes(name: str, nominal: tuple[float, float], largest: float, doc: tuple[s
     low, high = f"{name}_low", f"{name}_high"
     return [
         Param(name=low, nominal=nominal[0], low=0.0, high=largest, unit="steps", doc=f"{doc[0]}; 0 is none"),
-        Param(name=high, nominal=nominal[1], low=0.0, high=largest, unit="steps", doc=doc[1], needs=Exceeds((low,))),
+        Param(name=high, nominal=nominal[1], low=0.0, high=largest, unit="steps", doc=f"{doc[1]}, if above {low}"),
     ]
 
 

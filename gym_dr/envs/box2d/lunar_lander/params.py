@@ -18,7 +18,7 @@ LUNAR_LANDER = ParamSpace(
             high=20.0,
             unit="N",
             doc="largest sideways force of the wind",
-            switch="enable_wind",
+            needs=("enable_wind",),
         ),
         Param(
             name="turbulence_power",
@@ -27,7 +27,7 @@ LUNAR_LANDER = ParamSpace(
             high=2.0,
             unit="N m",
             doc="largest torque of the wind",
-            switch="enable_wind",
+            needs=("enable_wind",),
         ),
         Param(
             name="main_engine_power", nominal=13.0, low=0.0, high=40.0, unit="N s/m", doc="thrust of the main engine"

@@ -59,7 +59,6 @@ def test_two_thousand_episodes_a_variant_are_equal(part: int, hardcore: bool) ->
 
 @pytest.mark.slow
 @exact
-@pytest.mark.filterwarnings("ignore:.*has no effect here:gym_dr.errors.RandomizationWarning")  # alone, some ends do not
 @pytest.mark.parametrize("name", sorted(BIPEDAL_WALKER_HARDCORE))
 def test_each_parameter_alone_is_equal(name: str) -> None:
     param = BIPEDAL_WALKER_HARDCORE[name]
