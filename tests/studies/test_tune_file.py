@@ -128,10 +128,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "draws": ({"evaluation": {"randomization": "wyde"}}, "Did you mean 'wide'"),
     "no episodes": ({"evaluation": {"episodes": 0}}, "Expected at least 1 episode, got 0"),
     "a part of Optuna": ({"optuna": {"prune": "none"}}, "Did you mean 'pruner'"),
-    "a sampler of Optuna": (
-        {"optuna": {"sampler": "TPE"}},
-        "Unknown sampler 'TPE'. Did you mean 'TPESampler'",
-    ),
+    "a sampler of Optuna": ({"optuna": {"sampler": "TPESamplr"}}, "Did you mean 'TPESampler'"),
     "an option of a sampler": (
         {"optuna": {"sampler": {"name": "TPESampler", "n_startup": 3}}},
         r"\[optuna\]: sampler: expected possible options of TPESampler: .*'n_startup'",
