@@ -231,8 +231,8 @@ def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, c
 def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> float:
     """Trains a trial's run with one of the seeds; returns its mean return."""
     from gym_dr.evaluation.evaluate import evaluate_policies
-    from gym_dr.evaluation.policies import open_policies
     from gym_dr.experiments.one_run import train_run
+    from gym_dr.policies.open import open_runs
 
     config = plan.config(trial.params)
     config = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=plan.seeds[place]))
@@ -241,7 +241,7 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     parts = run, config, plan.algorithm
     report = _reporter(trial, place, config.options.updates)
     train_run(*parts, resume=False, display="nothing", stop=stop, callback=report)
-    found = evaluate_policies(open_policies([parts]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
+    found = evaluate_policies(open_runs([parts]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)
     return value
