@@ -10,12 +10,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
+from gym_dr.envs.classic_control import acrobot, cart_pole, pendulum
 from gym_dr.errors import EnvStateError, RandomizationError
 
-MODULES = (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)
 IDS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
-by_file: Any = pytest.mark.parametrize("module", MODULES, ids=[module.FAMILY.name for module in MODULES])
 
 
 def params_of(module: Any, *values: float) -> Any:
