@@ -17,7 +17,7 @@ from gym_dr.evaluation.report.tables import (
     failure_tables,
     findings,
     generalization_tables,
-    regret_tables,
+    regret_table,
     summary_tables,
     watch_commands,
 )
@@ -69,7 +69,7 @@ def assemble(
         *config_diff(comparison.groups),
         *summary_tables(comparison),
         *([] if compared else difference_tables(comparison)),
-        *regret_tables(comparison),
+        *regret_table(comparison),
         *failure_tables(comparison),
         *generalization_tables(comparison),
     ]

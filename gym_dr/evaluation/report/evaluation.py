@@ -10,6 +10,7 @@ from gym_dr.evaluation.cells import CellSet, correlated, sobol, varies
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
+from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.presets import resolve
 
 EPISODES = 100  # on nominal values and on training draws
@@ -57,6 +58,7 @@ def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
     for end, randomization in (varied or {": default": resolve("default", space)}).items():
         points = POINTS
         if correlated(randomization):  # one cell per point instead of d + 2: more points for as many cells
-            points *= 2 ** math.ceil(math.log2(len(randomization) + 2))
+            drawn = sum(not isinstance(rule.distribution, Constant) for rule in randomization.values())
+            points *= 2 ** math.ceil(math.log2(drawn + 2))
         sets.append(sobol(f"sobol{end}", randomization, space, points, POINT_EPISODES))
     return sets
