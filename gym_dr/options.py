@@ -10,41 +10,68 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
-from gym_dr.errors import ConfigError, shortened, unknown_name
+from gym_dr.errors import ConfigError, check_known, shortened, unknown_name
+
+# ranges of numbers, in the words of messages
+AT_LEAST_0, AT_LEAST_1, SHARE = "at least 0", "at least 1", "between 0 and 1"
+POSITIVE, NOT_NEGATIVE = "above 0 and finite", "0 or above and finite"
+_RANGES: dict[str, Callable[[float], bool]] = {
+    AT_LEAST_0: lambda value: value >= 0,
+    AT_LEAST_1: lambda value: value >= 1,
+    SHARE: lambda value: 0.0 <= value <= 1.0,
+    POSITIVE: lambda value: 0.0 < value < math.inf,
+    NOT_NEGATIVE: lambda value: 0.0 <= value < math.inf,
+}
 
 
-def option(default: Any, help: str, choices: Sequence[str] = (), *, run: str = "", continuous: bool = False) -> Any:
+def option(
+    default: Any,
+    help: str,
+    choices: Sequence[str] = (),
+    *,
+    within: str = "",
+    run: str = "",
+    continuous: bool = False,
+) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
     Args:
         default: Value if none is given.
         help: One line of help.
-        choices: All allowed values, if there are only a few; a run refuses others, as ``check_choices`` does.
+        choices: All allowed values, if there are only a few; a run refuses others, as ``check_values`` does.
+        within: The range of numbers that are allowed, such as ``POSITIVE``; a run refuses others.
         run: What it takes from another run, if it names a run's folder unless it is one of the choices: "weights" to
             go on from, or a "teacher" to imitate.
         continuous: Whether it concerns continuous actions only; a run with discrete ones refuses other values than the
             default.
     """
-    metadata = {"help": help, "choices": tuple(choices), "run": run, "continuous": continuous}
-    return dataclasses.field(default=default, metadata=metadata)
+    known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
+    return dataclasses.field(default=default, metadata=known)
 
 
-def check_choices(config: Any) -> None:
-    """Checks the fields of a configuration that have ``choices``.
+def changed(cls: type, name: str, default: Any) -> Any:
+    """A field of another configuration, with a default of its own."""
+    (field,) = (field for field in dataclasses.fields(cls) if field.name == name)
+    return dataclasses.field(default=default, metadata=field.metadata)
+
+
+def check_values(config: Any) -> None:
+    """Checks the fields of a configuration that have ``choices``, or are ``within`` a range.
 
     Raises:
         UnknownNameError: A value is not among the choices.
+        ConfigError: A number is out of its range.
     """
     for field in dataclasses.fields(config):
-        known, value = field.metadata.get("choices"), getattr(config, field.name)
-        if not known or value == field.default or field.metadata.get("run"):
-            continue
-        for item in value if isinstance(value, tuple | list) else [value]:
-            if item not in known:
-                raise unknown_name(field.name, item, known)
+        value, known, within = getattr(config, field.name), field.metadata.get("choices"), field.metadata.get("within")
+        if within:
+            expect(_RANGES[within](value), field.name, within, value)
+        if known and value != field.default and not field.metadata.get("run"):
+            for item in value if isinstance(value, tuple | list) else [value]:
+                check_known(field.name, item, known)
 
 
 def is_whole(value: object) -> bool:

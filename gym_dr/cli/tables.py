@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.experiments.run import Run, Runs
-from gym_dr.reports.table import Table
 from gym_dr.wording import counted
 
 
@@ -40,18 +36,4 @@ def show_evaluation(evaluation: Evaluation) -> None:
         click.echo(note)
     for table in evaluation_tables(evaluation):
         click.echo(f"\n{table}")
-    for row in evaluation.document["generalization"] or ():
-        _show_generalization(row)
     click.echo(f"\nIntervals of 95 % are over episodes. {ONE_TRAINING}")
-
-
-def _show_generalization(row: Mapping[str, Any]) -> None:
-    click.echo(f"\n{row['algorithm']}: success rates (Packer et al. 2018)")
-    versions = ("D", "R", "E")
-    if row["success"]:
-        rows = [[version, *(f"{rates[v]:.0%}" for v in versions)] for version, rates in row["success"].items()]
-        click.echo(Table(columns=["trained on", *(f"tested on {version}" for version in versions)], rows=rows))
-    scores = {name: row[name] for name in ("default", "interpolation", "extrapolation")}
-    click.echo("  " + ", ".join(f"{name} {'-' if value is None else f'{value:.0%}'}" for name, value in scores.items()))
-    if None in scores.values():
-        click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")

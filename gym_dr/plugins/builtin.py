@@ -24,7 +24,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             config="gym_dr.training.config:A2CConfig",
             train="gym_dr.training.a2c:train",
             num_envs=32,
-            load_policy="gym_dr.training.a2c:load_policy",
+            load_policy="gym_dr.training.actor_critic:load_policy",
         ),
         Algorithm(
             name="ppo",
@@ -32,7 +32,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             config="gym_dr.training.config:PPOConfig",
             train="gym_dr.training.ppo:train",
             num_envs=8,
-            load_policy="gym_dr.training.ppo:load_policy",
+            load_policy="gym_dr.training.actor_critic:load_policy",
         ),
         Algorithm(
             name="distill",
@@ -40,14 +40,14 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             config="gym_dr.training.config:DistillConfig",
             train="gym_dr.training.distill:train",
             num_envs=8,
-            load_policy="gym_dr.training.distill:load_policy",
+            load_policy="gym_dr.training.actor_critic:load_policy",
         ),
         Algorithm(
             name="reinforce",
             summary="Monte Carlo policy gradient on complete episodes (Williams 1992).",
             config="gym_dr.training.config:ReinforceConfig",
             train="gym_dr.training.reinforce:train",
-            load_policy="gym_dr.training.reinforce:load_policy",
+            load_policy="gym_dr.training.actor_critic:load_policy",
         ),
     ):
         register(algorithm)

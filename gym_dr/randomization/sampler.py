@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
-from gym_dr.options import check_choices
+from gym_dr.options import check_values
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -145,7 +145,7 @@ class Sampler:
             check_known(f"option of sampler {self.name!r}", name, known)
         made = load_object(self.options)(**values) if known else None
         if made is not None:
-            check_choices(made)
+            check_values(made)
         return made
 
     def for_space(

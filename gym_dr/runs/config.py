@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.options import check_choices, expect, option
+from gym_dr.options import AT_LEAST_0, AT_LEAST_1, check_values, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
@@ -29,8 +29,8 @@ class RunSettings:
     """Settings that all algorithms share."""
 
     env: str = option(DEFAULT_ENV, "id of the environment to train on")
-    seed: int = option(1, "random seed of the run")
-    num_envs: int = option(10, "number of sub-environments")
+    seed: int = option(1, "random seed of the run", within=AT_LEAST_0)
+    num_envs: int = option(10, "number of sub-environments", within=AT_LEAST_1)
     vectorization: str = option("auto", "how sub-environments run; auto: native if available", VECTORIZATIONS)
     context: str = option("info", "who sees the draw: info (only records) or observation (also the policy)", CONTEXTS)
     stack_observations: int = option(
@@ -38,11 +38,15 @@ class RunSettings:
     )
     observe_reward: bool = option(False, "append the reward of the last step to what the policy observes")
     sampler: str = option(UNIFORM, "sampler of the draws; see gymdr list samplers")
-    resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
-    checkpoint_every: int = option(
-        100, "updates between checkpoints; each checkpoint drops unfinished episodes and re-draws all parameters"
+    resample_every: int = option(
+        0, "rollouts between re-draws of all parameters; 0 re-draws at every episode", within=AT_LEAST_0
     )
-    eval_episodes: int = option(100, "episodes in each evaluation after training; 0 for none")
+    checkpoint_every: int = option(
+        100,
+        "updates between checkpoints; each checkpoint drops unfinished episodes and re-draws all parameters",
+        within=AT_LEAST_1,
+    )
+    eval_episodes: int = option(100, "episodes in each evaluation after training; 0 for none", within=AT_LEAST_0)
     device: str = option("cpu", "device of the networks: cpu or cuda")
     reserved_seeds: tuple[int, ...] = option(
         (), "seeds on which options were tuned; runs with these seeds must not be reported"
@@ -50,11 +54,8 @@ class RunSettings:
     loggers: tuple[str, ...] = option((), "tools that show the run while it trains; see gymdr list loggers")
 
     def __post_init__(self) -> None:
-        lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
-        for name, low in lowest.items():
-            expect(getattr(self, name) >= low, name, f"at least {low}", getattr(self, name))
+        check_values(self)
         expect(min(self.reserved_seeds, default=0) >= 0, "reserved_seeds", "at least 0 each", self.reserved_seeds)
-        check_choices(self)
         stacked = f"1 to {MAX_STACKED}"
         expect(1 <= self.stack_observations <= MAX_STACKED, "stack_observations", stacked, self.stack_observations)
         expect(self.num_envs <= MAX_ENVS, "num_envs", f"at most {MAX_ENVS}", self.num_envs)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gym_dr.errors import ConfigError, GymDrError, PluginError, located, shortened
-from gym_dr.options import check_choices, check_fields
+from gym_dr.options import check_fields, check_values
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.registry import load_object
@@ -57,9 +57,6 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
         settings = check_fields(RunSettings, table, also=known)
         options = check_fields(algorithm.config_class(), options)
         of_sampler = _check_sampler_options(sampler, of_sampler)
-        RunSettings(**settings)
-        make_options(algorithm, options)
-        sampler.make_options(of_sampler)
     return {"settings": settings, "options": options, "sampler_options": of_sampler, **others}
 
 
@@ -148,7 +145,7 @@ def make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     """
     try:
         made = algorithm.config_class()(**options)
-        check_choices(made)  # a plugin's configuration may leave it to us
+        check_values(made)  # a plugin's configuration may leave it to us
         return made
     except GymDrError:
         raise

@@ -8,19 +8,17 @@ Learning Algorithms").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
-from gym_dr.training.api import Policy, Session
+from gym_dr.training.actor_critic import ActorCritic, restore
+from gym_dr.training.api import Session
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches, with_normalized_advantages
-from gym_dr.training.config import A2CConfig, memory_size
+from gym_dr.training.config import A2CConfig
 from gym_dr.training.losses import policy_gradient_loss, value_loss
-from gym_dr.training.networks import make_actor
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 
@@ -57,25 +55,8 @@ def train(session: Session, config: A2CConfig) -> None:
 def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, device: str) -> ActorCritic:
     """Builds the networks and optimizers of a configuration; see ``ActorCritic``."""
     optimizer = partial(_OPTIMIZERS[config.optimizer], eps=config.optimizer_eps)
-    return ActorCritic(
-        envs,
-        seed,
-        device,
-        make_optimizer=optimizer,
-        actor_lr=config.actor_lr,
-        critic_lr=config.critic_lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
-        hidden_sizes=config.hidden_sizes,
-        activation=config.activation,
-        init=config.init,
-        critic_context=config.critic_context,
-        memory_size=memory_size(config),
-        sequence_length=config.sequence_length,
-        predict_draw=config.predict_draw,
-        normalize_observations=config.normalize_observations,
-        reward_scale=config.reward_scale,
-    )
+    rates = {"actor_lr": config.actor_lr, "critic_lr": config.critic_lr}
+    return ActorCritic(envs, config, seed, device, make_optimizer=optimizer, **rates)
 
 
 def learn(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> dict[str, float]:
@@ -98,17 +79,3 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> di
         agent.gradient_step(actor_loss + critic_loss + agent.prediction_coef * prediction_loss)
         losses.append([loss.item() for loss in (actor_loss, critic_loss, entropy, prediction_loss)])
     return agent.means(LOSSES, losses)
-
-
-def load_policy(
-    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig, *, deterministic: bool = False
-) -> Policy:
-    """The trained actor; see ``actor_policy``."""
-    actor = make_actor(
-        envs,
-        config.hidden_sizes,
-        config.activation,
-        normalize_observations=config.normalize_observations,
-        memory_size=memory_size(config),
-    )
-    return actor_policy(actor, state, deterministic)

@@ -21,7 +21,7 @@ from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN, INITS, DistillConfig, PPOConfig, check_same_networks, memory_size
+from gym_dr.training.config import CONTEXT_SPAN, INITS, EpochsConfig, agent_options, check_same_networks, memory_size
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -59,59 +59,49 @@ class ActorCritic:
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],
+        config: Any,
         seed: int,
         device: str,
         *,
-        hidden_sizes: Sequence[int],
         make_optimizer: MakeOptimizer,
         actor_lr: float,
         critic_lr: float,
-        entropy_coef: float,
-        max_grad_norm: float,
-        activation: str = "tanh",
-        init: str = "torch",
-        continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
-        critic_context: bool = False,
-        memory_size: int = 0,
-        sequence_length: int = 0,
-        predict_draw: float = 0.0,
-        normalize_observations: bool = False,
-        reward_scale: float = 1.0,
-        reward_moments: NormalizeRewards | None = None,
     ) -> None:
         """Builds networks for the environment's spaces on ``device``. The seed determines weights and actions.
 
-        ``make_optimizer`` makes the optimizer of each network (see ``without_compiler``), ``continuous`` is the actor
-        for continuous actions, ``reward_moments`` normalizes rewards, ``memory_size`` and ``sequence_length`` are 0
-        without memory, and ``A2CConfig`` documents the other keywords.
+        ``config`` has options by the names of ``AgentOptions``, and ``make_optimizer`` makes the optimizer of each
+        network (see ``without_compiler``).
 
         Raises:
             ConfigError: The networks do not support the spaces.
             RandomizationError: ``critic_context`` is set, but nothing is randomized.
         """
-        informed = critic_context or predict_draw > 0
+        options = agent_options(config)
+        informed = options.critic_context or options.predict_draw > 0
         self.visible = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if informed else ()
-        self.critic_context = self.visible if critic_context else ()
-        self.prediction_coef = predict_draw
-        self._sequence_length = sequence_length
-        remembers = 0 if critic_context else memory_size
+        self.critic_context = self.visible if options.critic_context else ()
+        self.prediction_coef = options.predict_draw
+        self._sequence_length = options.sequence_length
+        remembers = 0 if options.critic_context else memory_size(options)
         inputs = observation_size(envs) + len(self.critic_context) + remembers
         with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
-            shape = hidden_sizes, activation, continuous, normalize_observations
-            self.actor = make_actor(envs, *shape, memory_size=memory_size, init=init)
-            self.critic = mlp(inputs, hidden_sizes, 1, activation)
+            self.actor = actor_of(envs, options)
+            self.critic = mlp(inputs, options.hidden_sizes, 1, options.activation)
             seen = observation_size(envs) + self.actor.code_size
-            self.critic_memory = GRUMemory(seen, remembers, init) if remembers else None
-            self.predictor = nn.Linear(memory_size, len(self.visible)) if predict_draw > 0 else None
-            if init == "orthogonal":
+            self.critic_memory = GRUMemory(seen, remembers, options.init) if remembers else None
+            predicts = options.predict_draw > 0
+            self.predictor = nn.Linear(memory_size(options), len(self.visible)) if predicts else None
+            if options.init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions start equally likely
                 orthogonal(self.critic, last_gain=1.0)
         first = self.actor.network[0]
         self.observation_moments = first if isinstance(first, NormalizeObservations) else None
         if self.observation_moments is not None:  # one layer in both networks
             self.critic.insert(0, self.observation_moments)
-        self.reward_moments, self._reward_scale = reward_moments, reward_scale
+            self.observation_moments.ignore(sensor_columns(envs, options.ignored_sensors))
+        self.reward_moments = NormalizeRewards(options.gamma) if options.normalize_rewards else None
+        self._reward_scale = options.reward_scale
         self.actor.to(device)
         self.critic.to(device)
         value_function = nn.ModuleList([self.critic])
@@ -123,14 +113,14 @@ class ActorCritic:
             policy.append(self.predictor.to(device))
         self.actor_optimizer = make_optimizer(policy.parameters(), lr=actor_lr)
         self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
-        self.entropy_coef = entropy_coef
+        self.entropy_coef = options.entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
             (policy, self.actor_optimizer, actor_lr),
             (value_function, self.critic_optimizer, critic_lr),
         )
-        self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
+        self._first_entropy_coef, self._max_grad_norm = options.entropy_coef, options.max_grad_norm
 
     @property
     def reward_scale(self) -> float:
@@ -332,61 +322,35 @@ def restore(agent: ActorCritic, session: Session, config: Any) -> None:
         agent.start_from(trained)
 
 
-def adam_agent(
-    envs: VectorEnv[Any, Any, Any], config: PPOConfig | DistillConfig, seed: int, device: str
-) -> ActorCritic:
+def adam_agent(envs: VectorEnv[Any, Any, Any], config: EpochsConfig, seed: int, device: str) -> ActorCritic:
     """The agent of a configuration with one learning rate and Adam; see ``ActorCritic``."""
-    agent = ActorCritic(
+    optimizer = partial(without_compiler(torch.optim.Adam), eps=config.optimizer_eps, fused=True)
+    return ActorCritic(envs, config, seed, device, make_optimizer=optimizer, actor_lr=config.lr, critic_lr=config.lr)
+
+
+def actor_of(envs: VectorEnv[Any, Any, Any], config: Any) -> Actor:
+    """The actor of a configuration; see ``make_actor``."""
+    options = agent_options(config)
+    return make_actor(
         envs,
-        seed,
-        device,
-        make_optimizer=partial(without_compiler(torch.optim.Adam), eps=config.optimizer_eps, fused=True),
-        actor_lr=config.lr,
-        critic_lr=config.lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
-        hidden_sizes=config.hidden_sizes,
-        activation=config.activation,
-        init=config.init,
-        continuous=continuous_actor(config),
-        critic_context=config.critic_context,
-        memory_size=memory_size(config),
-        sequence_length=config.sequence_length,
-        predict_draw=config.predict_draw,
-        normalize_observations=config.normalize_observations,
-        reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
+        options.hidden_sizes,
+        options.activation,
+        TwoHeadedGaussianActor if options.state_dependent_std else GaussianActor,
+        options.normalize_observations,
+        memory_size=memory_size(options),
+        init=options.init,
     )
-    if config.ignored_sensors and agent.observation_moments is not None:
-        agent.observation_moments.ignore(sensor_columns(envs, config.ignored_sensors))
-    return agent
 
 
-def adam_policy(
-    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig | DistillConfig, deterministic: bool
+def load_policy(
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: Any, *, deterministic: bool = False
 ) -> Policy:
-    """The policy of ``adam_agent`` with saved weights; see ``actor_policy``."""
-    actor = make_actor(
-        envs,
-        config.hidden_sizes,
-        config.activation,
-        continuous_actor(config),
-        config.normalize_observations,
-        memory_size=memory_size(config),
-    )
-    return actor_policy(actor, state, deterministic)
-
-
-def continuous_actor(config: PPOConfig | DistillConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:
-    """The actor for continuous actions that a configuration asks for."""
-    return TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor
-
-
-def actor_policy(actor: Actor, state: Mapping[str, Any], deterministic: bool = False) -> Policy:
     """The policy of an actor with the weights from ``ActorCritic.state``; see ``trained_policy``.
 
     Raises:
         CheckpointError: The weights do not fit.
     """
+    actor = actor_of(envs, config)
     _load_weights(actor, state, "actor")
     return trained_policy(actor, deterministic=deterministic)
 

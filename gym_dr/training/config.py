@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from gym_dr.errors import ConfigError
-from gym_dr.options import check_choices, expect, option
-from gym_dr.wording import spelled
+from gym_dr.options import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, changed, check_values, expect, option
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
@@ -27,81 +23,136 @@ INIT_HELP = (
     "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; of a "
     "folder with several seeds, the run with the same seed"
 )
-IGNORED_HELP = "sensors that the networks do not use, by the names that obs_hide:SENSOR has, or empty for none"
-MEMORY_HELP = "memory of the policy within an episode: none, or gated recurrent units"
-
-# options that networks must share to have the same weights, and what they are for algorithms without them
-SHARED_BY_NETWORKS: Mapping[str, Any] = {
-    "hidden_sizes": None,
-    "activation": "tanh",
-    "memory": "none",
-    "memory_size": 64,
-    "state_dependent_std": False,
-    "critic_context": False,
-    "normalize_observations": False,
-    "ignored_sensors": (),
-    "normalize_rewards": False,
-    "reward_scale": 1.0,
-}
-
 _OF_AN_ACTOR = ("hidden_sizes", "activation", "memory", "normalize_observations")  # what only some algorithms have
-
-_BOUNDS: dict[str, Callable[[float], bool]] = {
-    "at least 1": lambda value: value >= 1,
-    "between 0 and 1": lambda value: 0.0 <= value <= 1.0,
-    "above 0 and finite": lambda value: 0.0 < value < math.inf,
-    "0 or above and finite": lambda value: 0.0 <= value < math.inf,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
-class A2CConfig:
+class AgentOptions:
+    """Options of an ``ActorCritic``, with values that stand for those that an algorithm does not offer."""
+
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    activation: str = "tanh"
+    init: str = "torch"
+    memory: str = "none"
+    memory_size: int = 64
+    sequence_length: int = 32
+    predict_draw: float = 0.0
+    state_dependent_std: bool = False
+    critic_context: bool = False
+    normalize_observations: bool = False
+    ignored_sensors: tuple[str, ...] = ()
+    normalize_rewards: bool = False
+    reward_scale: float = 1.0
+    gamma: float = 0.99  # of the returns that rewards are normalized by
+    entropy_coef: float = 0.0
+    max_grad_norm: float = 0.5
+
+
+# options that networks must share to have the same weights
+SHARED_BY_NETWORKS = (
+    *("hidden_sizes", "activation", "memory", "memory_size", "state_dependent_std", "critic_context"),
+    *("normalize_observations", "ignored_sensors", "normalize_rewards", "reward_scale"),
+)
+
+
+def agent_options(config: Any) -> AgentOptions:
+    """Those of an algorithm's configuration, by name."""
+    given = {field.name: getattr(config, field.name) for field in fields(AgentOptions) if hasattr(config, field.name)}
+    return AgentOptions(**given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutConfig:
+    """Options of algorithms that learn from rollouts, with the defaults of PPO."""
+
+    updates: int = option(
+        488, "number of updates, each on one rollout of rollout_steps x num_envs transitions", within=AT_LEAST_1
+    )
+    rollout_steps: int = option(256, "steps of each sub-environment between two updates")
+    minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own", within=AT_LEAST_1)
+    gamma: float = option(0.99, "discount factor", within=SHARE)
+    gae_lambda: float = option(
+        0.95, "lambda of generalized advantage estimation: 0 is one step, 1 Monte Carlo", within=SHARE
+    )
+    entropy_coef: float = option(0.0, "weight of the entropy bonus", within=NOT_NEGATIVE)
+    schedule: str = option("linear", "linear: decrease learning rates and entropy bonus to 0", SCHEDULES)
+    optimizer_eps: float = option(1e-5, "epsilon of the optimizer, for numerical stability", within=POSITIVE)
+    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
+    activation: str = option("tanh", "activation between layers", ACTIVATIONS)
+    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
+    memory: str = option("none", "memory of the policy within an episode: none, or gated recurrent units", MEMORIES)
+    memory_size: int = option(64, "size of the memory's state")
+    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
+    predict_draw: float = option(
+        0.0, "weight of a loss that trains the memory to predict the draw; 0 for none", within=NOT_NEGATIVE
+    )
+    critic_context: bool = option(
+        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
+    )
+    normalize_observations: bool = option(True, "shift and scale observations by their running moments")
+    max_grad_norm: float = option(
+        0.5, "clip each network's gradient to this norm; 0 for no clipping", within=NOT_NEGATIVE
+    )
+
+    def __post_init__(self) -> None:
+        check_values(self)
+        _check_hidden_sizes(self.hidden_sizes)
+        # at most one of two steps in a row is a reset, so every rollout has a valid step
+        expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
+        _check_memory(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochsConfig(RolloutConfig):
+    """Options of algorithms that learn from a rollout for several epochs, with the defaults of PPO."""
+
+    epochs: int = option(10, "passes over each rollout", within=AT_LEAST_1)
+    lr: float = option(0.0003, "learning rate of actor and critic (Adam)", within=POSITIVE)
+    state_dependent_std: bool = option(
+        False,
+        "let the standard deviation of continuous actions depend on the observation; a student's as its teacher's",
+        continuous=True,
+    )
+    ignored_sensors: tuple[str, ...] = option(
+        (), "sensors that the networks do not use, by the names that obs_hide:SENSOR has, or empty for none"
+    )
+    normalize_rewards: bool = option(
+        True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ignored_sensors and not self.normalize_observations:
+            raise ConfigError(
+                "ignored_sensors: the layer that normalizes observations ignores sensors, so it has no effect without: "
+                "use `normalize_observations=True`, or `ignored_sensors=()` for none"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class A2CConfig(RolloutConfig):
     """A2C: advantage actor-critic with separate networks and optimizers (Mnih et al. 2016).
 
     The defaults were tuned on LunarLander, on seeds that no published figure has.
     """
 
-    updates: int = option(6000, "number of updates, each on one rollout of rollout_steps x num_envs transitions")
-    rollout_steps: int = option(64, "steps of each sub-environment between two updates")
-    minibatches: int = option(1, "minibatches per rollout, each with a gradient step of its own")
-    gamma: float = option(0.996, "discount factor")
-    gae_lambda: float = option(0.98, "lambda of generalized advantage estimation: 0 is one step, 1 Monte Carlo")
-    entropy_coef: float = option(0.003, "weight of the entropy bonus")
-    actor_lr: float = option(0.002, "learning rate of the actor")
-    critic_lr: float = option(0.002, "learning rate of the critic")
-    schedule: str = option("linear", "linear: decrease learning rates and entropy bonus to 0", SCHEDULES)
+    updates: int = changed(RolloutConfig, "updates", 6000)
+    rollout_steps: int = changed(RolloutConfig, "rollout_steps", 64)
+    minibatches: int = option(1, "minibatches per rollout, each with a gradient step of its own", within=AT_LEAST_1)
+    gamma: float = changed(RolloutConfig, "gamma", 0.996)
+    gae_lambda: float = changed(RolloutConfig, "gae_lambda", 0.98)
+    entropy_coef: float = changed(RolloutConfig, "entropy_coef", 0.003)
+    actor_lr: float = option(0.002, "learning rate of the actor", within=POSITIVE)
+    critic_lr: float = option(0.002, "learning rate of the critic", within=POSITIVE)
     optimizer: str = option("rmsprop", "optimizer of actor and critic", ("rmsprop", "adam"))
-    optimizer_eps: float = option(1e-5, "epsilon of the optimizer, for numerical stability")
-    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
-    activation: str = option("relu", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
-    reward_scale: float = option(0.1, "factor on rewards in the losses; reported returns are unscaled")
-    memory: str = option("none", MEMORY_HELP, MEMORIES)
-    memory_size: int = option(64, "size of the memory's state")
-    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
-    predict_draw: float = option(0.0, "weight of a loss that trains the memory to predict the draw; 0 for none")
-    critic_context: bool = option(
-        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
-    )
-    normalize_observations: bool = option(False, "shift and scale observations by their running moments")
+    activation: str = changed(RolloutConfig, "activation", "relu")
+    reward_scale: float = option(0.1, "factor on rewards in the losses; reported returns are unscaled", within=POSITIVE)
+    normalize_observations: bool = changed(RolloutConfig, "normalize_observations", False)
     normalize_advantages: bool = option(True, "scale each update's advantages to mean 0 and standard deviation 1")
-    max_grad_norm: float = option(0.5, "clip each network's gradient to this norm; 0 for no clipping")
-
-    def __post_init__(self) -> None:
-        _check(
-            self,
-            {
-                "at least 1": ("updates", "minibatches"),
-                "between 0 and 1": ("gamma", "gae_lambda"),
-                "above 0 and finite": ("actor_lr", "critic_lr", "optimizer_eps", "reward_scale"),
-            },
-        )
-        _check_rollout_steps(self)
-        _check_memory(self)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPOConfig:
+class PPOConfig(EpochsConfig):
     """PPO: clipped policy steps, several epochs a rollout (Schulman et al. 2017).
 
     The defaults are those of CleanRL and the paper for robots, with the same 2,048 transitions per rollout and
@@ -110,60 +161,24 @@ class PPOConfig:
     environments may override them (``EnvFamily.defaults``).
     """
 
-    updates: int = option(488, "number of updates, each on one rollout of rollout_steps x num_envs transitions")
-    rollout_steps: int = option(256, "steps of each sub-environment between two updates")
-    epochs: int = option(10, "passes over each rollout")
-    minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own")
-    gamma: float = option(0.99, "discount factor")
-    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 is one step, 1 Monte Carlo")
-    clip_range: float = option(0.2, "clip probability ratios to [1 - clip_range, 1 + clip_range]")
-    value_clip: float = option(0.0, "clip changes of the value function to this; 0 for no clipping")
-    target_kl: float = option(0.0, "stop an update's epochs above this mean KL divergence; 0 for no limit")
-    entropy_coef: float = option(0.0, "weight of the entropy bonus")
-    lr: float = option(0.0003, "learning rate of actor and critic (Adam)")
-    schedule: str = option("linear", "linear: decrease learning rate and entropy bonus to 0", SCHEDULES)
-    optimizer_eps: float = option(1e-5, "epsilon of Adam, for numerical stability")
-    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
-    activation: str = option("tanh", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
+    clip_range: float = option(0.2, "clip probability ratios to [1 - clip_range, 1 + clip_range]", within=POSITIVE)
+    value_clip: float = option(
+        0.0, "clip changes of the value function to this; 0 for no clipping", within=NOT_NEGATIVE
+    )
+    target_kl: float = option(
+        0.0, "stop an update's epochs above this mean KL divergence; 0 for no limit", within=NOT_NEGATIVE
+    )
     initial_std: float = option(
-        0.5, "initial standard deviation of continuous actions; 1 is half of their range", continuous=True
-    )
-    state_dependent_std: bool = option(
-        False, "let the standard deviation of continuous actions depend on the observation", continuous=True
-    )
-    memory: str = option("none", MEMORY_HELP, MEMORIES)
-    memory_size: int = option(64, "size of the memory's state")
-    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
-    predict_draw: float = option(0.0, "weight of a loss that trains the memory to predict the draw; 0 for none")
-    critic_context: bool = option(
-        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
-    )
-    normalize_observations: bool = option(True, "shift and scale observations by their running moments")
-    ignored_sensors: tuple[str, ...] = option((), IGNORED_HELP)
-    normalize_rewards: bool = option(
-        True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
+        0.5,
+        "initial standard deviation of continuous actions; 1 is half of their range",
+        continuous=True,
+        within=POSITIVE,
     )
     normalize_advantages: bool = option(True, "scale each minibatch's advantages to mean 0 and standard deviation 1")
-    max_grad_norm: float = option(0.5, "clip each network's gradient to this norm; 0 for no clipping")
-
-    def __post_init__(self) -> None:
-        _check(
-            self,
-            {
-                "at least 1": ("updates", "epochs", "minibatches"),
-                "between 0 and 1": ("gamma", "gae_lambda"),
-                "above 0 and finite": ("clip_range", "lr", "optimizer_eps", "initial_std"),
-                "0 or above and finite": ("value_clip", "target_kl"),
-            },
-        )
-        _check_rollout_steps(self)
-        _check_memory(self)
-        _check_ignored(self)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistillConfig:
+class DistillConfig(EpochsConfig):
     """Distillation: a student acts and imitates a teacher that observes the draw (Ross et al. 2011; Kumar et al. 2021).
 
     The critic learns the values of the student's policy, for algorithms that go on from it.
@@ -174,61 +189,21 @@ class DistillConfig:
         "the run to imitate, named by its folder, or by a folder with several seeds; its policy may observe the draw",
         run="teacher",
     )
-    updates: int = option(488, "number of updates, each on one rollout of rollout_steps x num_envs transitions")
-    rollout_steps: int = option(256, "steps of each sub-environment between two updates")
-    epochs: int = option(4, "passes over each rollout")
-    minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own")
-    gamma: float = option(0.99, "discount factor of the critic")
-    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation, for the critic's targets")
-    entropy_coef: float = option(0.0, "weight of the entropy bonus")
-    lr: float = option(0.001, "learning rate of actor and critic (Adam)")
-    schedule: str = option("linear", "linear: decrease learning rate and entropy bonus to 0", SCHEDULES)
-    optimizer_eps: float = option(1e-5, "epsilon of Adam, for numerical stability")
-    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
-    activation: str = option("tanh", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
-    state_dependent_std: bool = option(
-        False,
-        "let the standard deviation of continuous actions depend on the observation, as the teacher's does",
-        continuous=True,
-    )
-    memory: str = option("none", MEMORY_HELP, MEMORIES)
-    memory_size: int = option(64, "size of the memory's state")
-    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
-    predict_draw: float = option(0.0, "weight of a loss that trains the memory to predict the draw; 0 for none")
-    critic_context: bool = option(
-        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
-    )
-    normalize_observations: bool = option(True, "shift and scale observations by their running moments")
-    ignored_sensors: tuple[str, ...] = option((), IGNORED_HELP)
-    normalize_rewards: bool = option(
-        True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
-    )
-    max_grad_norm: float = option(0.5, "clip each network's gradient to this norm; 0 for no clipping")
-
-    def __post_init__(self) -> None:
-        _check(
-            self,
-            {
-                "at least 1": ("updates", "epochs", "minibatches"),
-                "between 0 and 1": ("gamma", "gae_lambda"),
-                "above 0 and finite": ("lr", "optimizer_eps"),
-            },
-        )
-        _check_rollout_steps(self)
-        _check_memory(self)
-        _check_ignored(self)
+    epochs: int = changed(EpochsConfig, "epochs", 4)
+    lr: float = changed(EpochsConfig, "lr", 0.001)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReinforceConfig:
     """REINFORCE: Monte Carlo policy gradient on complete episodes (Williams 1992)."""
 
-    updates: int = option(250, "number of updates, each on num_envs x episodes_per_env complete episodes")
-    episodes_per_env: int = option(1, "episodes of each sub-environment per update")
-    gamma: float = option(0.99, "discount factor")
-    lr: float = option(0.003, "learning rate of the policy, and of the baseline if there is one")
-    schedule: str = option("linear", "linear: decrease learning rate and entropy bonus to 0", SCHEDULES)
+    updates: int = option(
+        250, "number of updates, each on num_envs x episodes_per_env complete episodes", within=AT_LEAST_1
+    )
+    episodes_per_env: int = option(1, "episodes of each sub-environment per update", within=AT_LEAST_1)
+    gamma: float = changed(RolloutConfig, "gamma", 0.99)
+    lr: float = option(0.003, "learning rate of the policy, and of the baseline if there is one", within=POSITIVE)
+    schedule: str = changed(RolloutConfig, "schedule", "linear")
     # "normalize" punishes the last steps of truncated episodes, whose returns lack the rewards after the limit;
     # "learned" estimates them
     baseline: str = option(
@@ -236,20 +211,16 @@ class ReinforceConfig:
         "baseline of returns: none, a learned value function, or normalization to mean 0 and standard deviation 1",
         ("none", "normalize", "learned"),
     )
-    entropy_coef: float = option(0.0, "weight of the entropy bonus")
-    max_grad_norm: float = option(0.0, "clip each network's gradient to this norm; 0 for no clipping")
+    entropy_coef: float = changed(RolloutConfig, "entropy_coef", 0.0)
+    max_grad_norm: float = changed(RolloutConfig, "max_grad_norm", 0.0)
     hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
     memory: str = option("none", "only none; ppo and a2c train policies that remember", MEMORIES)
 
+    state_dependent_std: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        _check(
-            self,
-            {
-                "at least 1": ("updates", "episodes_per_env"),
-                "between 0 and 1": ("gamma",),
-                "above 0 and finite": ("lr",),
-            },
-        )
+        check_values(self)
+        _check_hidden_sizes(self.hidden_sizes)
         if self.memory != "none":
             raise ConfigError(
                 "memory: expected none, got 'gru'. REINFORCE makes one gradient step on complete episodes, of hundreds "
@@ -271,7 +242,7 @@ def check_minibatches(config: Any, num_envs: int) -> None:
     Raises:
         ConfigError: There are more minibatches than that.
     """
-    if not isinstance(config, A2CConfig | PPOConfig | DistillConfig):
+    if not isinstance(config, RolloutConfig):
         return
     steps, of = num_envs * config.rollout_steps, f"num_envs {num_envs} x rollout_steps {config.rollout_steps}"
     if config.memory != "none":
@@ -297,14 +268,14 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
         ConfigError: They have other networks, or scale observations or rewards differently.
     """
     _check_actor(others, name, source)
-    for shared, absent in SHARED_BY_NETWORKS.items():
-        mine, theirs = getattr(options, shared, absent), getattr(others, shared, absent)
+    for shared in SHARED_BY_NETWORKS:
+        mine, theirs = (getattr(agent_options(each), shared) for each in (options, others))
         if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # whose order is free
             if not hasattr(options, shared):
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
             raise ConfigError(
                 f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
-                f"both the same: {spelled(shared, theirs)}"
+                f"both the same: `{shared}={theirs!r}`"
             )
 
 
@@ -328,18 +299,11 @@ def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
     if theirs != options.state_dependent_std:
         raise ConfigError(
             f"{name}: {source} has state_dependent_std {theirs}, and its student needs the same: "
-            f"{spelled('state_dependent_std', theirs)}"
+            f"`state_dependent_std={theirs}`"
         )
 
 
-def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:
-    """Checks fields by name, and the fields that all algorithms here share."""
-    always = {"0 or above and finite": ("entropy_coef", "max_grad_norm")}
-    for expected, names in itertools.chain(bounds.items(), always.items()):
-        for name in names:
-            expect(_BOUNDS[expected](getattr(config, name)), name, expected, getattr(config, name))
-    check_choices(config)
-    sizes = config.hidden_sizes
+def _check_hidden_sizes(sizes: tuple[int, ...]) -> None:
     expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
     # a configuration may be untrusted, and evaluating its run must not exhaust memory
     weights = sum(before * after for before, after in pairwise(sizes))
@@ -347,30 +311,13 @@ def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:
     expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
 
 
-def _check_rollout_steps(config: Any) -> None:
-    # at most one of two steps in a row is a reset, so every rollout has a valid step
-    expect(config.rollout_steps >= 2, "rollout_steps", "at least 2", config.rollout_steps)
-
-
-def _check_ignored(config: Any) -> None:
-    if config.ignored_sensors and not config.normalize_observations:
-        raise ConfigError(
-            "ignored_sensors: the layer that normalizes observations ignores sensors, so it has no effect without: "
-            f"use {spelled('normalize_observations', True)}, or {spelled('ignored_sensors', ())} for none"
-        )
-
-
-def _check_memory(config: Any) -> None:
+def _check_memory(config: RolloutConfig) -> None:
     if config.memory == "none":
-        for field in fields(config):
-            if (
-                field.name in ("memory_size", "sequence_length", "predict_draw")
-                and getattr(config, field.name) != field.default
-            ):
-                raise ConfigError(f"{field.name}: has no effect without a memory: add {spelled('memory', 'gru')}")
+        for name in ("memory_size", "sequence_length", "predict_draw"):
+            if getattr(config, name) != getattr(RolloutConfig, name):
+                raise ConfigError(f"{name}: has no effect without a memory: add `memory='gru'`")
         return
     size, length, steps = config.memory_size, config.sequence_length, config.rollout_steps
-    expect(0.0 <= config.predict_draw < math.inf, "predict_draw", "0 or above and finite", config.predict_draw)
     expect(1 <= size <= MAX_MEMORY, "memory_size", f"1 to {MAX_MEMORY}", size)
     divisors = [str(d) for d in range(1, steps + 1) if steps % d == 0]
     expected = f"a divisor of rollout_steps ({steps}), such as {', '.join(divisors[-4:])}"

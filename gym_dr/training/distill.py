@@ -11,7 +11,7 @@ that PPO can go on from both.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,14 +22,14 @@ from torch import Tensor
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import OBSERVATION, ContextRange
-from gym_dr.training.actor_critic import ActorCritic, adam_agent, adam_policy, continuous_actor, restore
-from gym_dr.training.api import Policy, Session, TrainedNetworks
+from gym_dr.training.actor_critic import ActorCritic, actor_of, adam_agent, restore
+from gym_dr.training.api import Session, TrainedNetworks
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, check_teacher
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import value_loss
-from gym_dr.training.networks import Actor, make_actor, observation_size
+from gym_dr.training.networks import Actor, observation_size
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import DisturbVector
@@ -96,8 +96,7 @@ class Teacher:
                 seen = seen if past is None else ObservePast(seen, **vars(past.past))
             seen = shown = DrawContext(seen, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
             self.observes = shown.context.ranges
-        shape = trained.options.hidden_sizes, trained.options.activation, continuous_actor(config)
-        self.actor: Actor = make_actor(seen, *shape, trained.options.normalize_observations).to(device)
+        self.actor: Actor = actor_of(seen, trained.options).to(device)
         try:
             self.actor.load_state_dict(trained.state["actor"])
         except (KeyError, RuntimeError, TypeError, AttributeError) as error:
@@ -150,10 +149,3 @@ def _step(agent: ActorCritic, part: Batch) -> tuple[float, ...]:
     actor_loss = imitation_loss - agent.entropy_coef * entropy + agent.prediction_coef * prediction_loss
     agent.gradient_step(actor_loss + critic_loss)
     return tuple(loss.item() for loss in (imitation_loss, critic_loss, entropy, prediction_loss))
-
-
-def load_policy(
-    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: DistillConfig, *, deterministic: bool = False
-) -> Policy:
-    """The student; see ``adam_policy``."""
-    return adam_policy(state, envs, config, deterministic)

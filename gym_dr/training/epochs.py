@@ -23,17 +23,16 @@ from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import DistillConfig, PPOConfig
+from gym_dr.training.config import EpochsConfig, PPOConfig
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
 _AT_ONCE = 32  # sequences that go through a memory at a time, so that activations stay in the cache
 
-Configured = PPOConfig | DistillConfig
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # minibatches' rows -> losses of each
 
 
 @contextlib.contextmanager
-def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Configured) -> Iterator[Epoch]:
+def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: EpochsConfig) -> Iterator[Epoch]:
     """Runs epochs over a batch in compiled code.
 
     Args:
@@ -75,7 +74,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Config
         critic.copy_back()
 
 
-def _settings(agent: ActorCritic, config: Configured) -> Settings:
+def _settings(agent: ActorCritic, config: EpochsConfig) -> Settings:
     ppo = config if isinstance(config, PPOConfig) else None  # imitation does not clip
     return Settings(
         kind=cast(CompiledBehavior, agent.behavior).policy.kind,
@@ -130,7 +129,9 @@ def _flat(steps: Tensor, batch: Batch | Sequences) -> npt.NDArray[Any]:
     return array
 
 
-def _memories(agent: ActorCritic, batch: Batch | Sequences, config: Configured) -> tuple[TrainedMemory, TrainedMemory]:
+def _memories(
+    agent: ActorCritic, batch: Batch | Sequences, config: EpochsConfig
+) -> tuple[TrainedMemory, TrainedMemory]:
     """Working memory for sequences through the memories of actor and critic."""
     made = []
     for memory in (agent.actor.memory, agent.critic_memory):

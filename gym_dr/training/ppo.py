@@ -14,14 +14,14 @@ those that algorithms share: orthogonal weights (core 2), annealing (4), general
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, adam_agent, adam_policy, restore
-from gym_dr.training.api import Policy, Session
+from gym_dr.training.actor_critic import ActorCritic, adam_agent, restore
+from gym_dr.training.api import Session
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import PPOConfig
@@ -107,10 +107,3 @@ def _step(agent: ActorCritic, part: Batch, config: PPOConfig) -> tuple[float, ..
         clip_fraction = ((log_ratios.exp() - 1.0).abs() > config.clip_range).float().mean()
     found = actor_loss, critic_loss, entropy, approx_kl, clip_fraction, prediction_loss
     return tuple(loss.item() for loss in found)
-
-
-def load_policy(
-    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig, *, deterministic: bool = False
-) -> Policy:
-    """The trained actor; see ``adam_policy``."""
-    return adam_policy(state, envs, config, deterministic)

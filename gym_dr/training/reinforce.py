@@ -7,7 +7,6 @@ batch and weighted by the returns, and the policy takes one gradient step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,11 +14,10 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy
-from gym_dr.training.api import Policy, Session
+from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.api import Session
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
-from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
@@ -45,18 +43,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
 def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> ActorCritic:
     """Builds the policy, and a critic as the learned baseline; see ``ActorCritic``."""
     optimizer = partial(without_compiler(torch.optim.AdamW), fused=True)
-    return ActorCritic(
-        envs,
-        seed,
-        device,
-        make_optimizer=optimizer,
-        actor_lr=config.lr,
-        critic_lr=config.lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
-        hidden_sizes=config.hidden_sizes,
-        continuous=TwoHeadedGaussianActor,
-    )
+    return ActorCritic(envs, config, seed, device, make_optimizer=optimizer, actor_lr=config.lr, critic_lr=config.lr)
 
 
 def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dict[str, float]:
@@ -92,10 +79,3 @@ def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dic
     agent.gradient_step(actor_loss + critic_loss if learned else actor_loss)  # the networks share no weights
     critic = {"critic_loss": critic_loss.item()} if learned else {}
     return {"actor_loss": actor_loss.item(), "entropy": entropy.item(), **critic}
-
-
-def load_policy(
-    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, *, deterministic: bool = False
-) -> Policy:
-    """The trained policy; see ``actor_policy``."""
-    return actor_policy(make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor), state, deterministic)

@@ -78,7 +78,7 @@ def test_ant_without_normalized_observations_needs_no_other_option() -> None:
 
 def test_sensors_to_ignore_are_checked_before_a_run_begins() -> None:
     ppo = find_algorithm("ppo")
-    with pytest.raises(ConfigError, match=r"ignored_sensors: .* use normalize_observations=True"):
+    with pytest.raises(ConfigError, match=r"ignored_sensors: .* use `normalize_observations=True`"):
         build_config(ppo, {"ignored_sensors": ("vx",), "normalize_observations": False})
     with pytest.raises(UnknownNameError, match=r"^ignored_sensors: Unknown sensor of gym_dr/LunarLanderDR-v3: 'speed'"):
         build_config(ppo, {"ignored_sensors": ("speed",)})
@@ -119,7 +119,7 @@ def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: di
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "CartPole-v1"])
 def test_options_of_continuous_actions_are_refused_for_discrete_ones(env_id: str) -> None:
     given: dict[str, Any] = {"env": env_id, "initial_std": 0.3, "state_dependent_std": True}
-    with pytest.raises(ConfigError, match=rf"initial_std, state_dependent_std: has no effect on {env_id}, whose act"):
+    with pytest.raises(ConfigError, match=rf"state_dependent_std, initial_std: has no effect on {env_id}, whose act"):
         build_config(find_algorithm("ppo"), given, randomization="none")
     defaults = {"initial_std": 0.5, "state_dependent_std": False}
     build_config(find_algorithm("ppo"), given | defaults, randomization="none")

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gym_dr.errors import CheckpointError, TrainingError
-from gym_dr.training.a2c import learn, load_policy, make_agent, train
-from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.a2c import learn, make_agent, train
+from gym_dr.training.actor_critic import ActorCritic, load_policy
 from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig
 from tests.training.fake_session import FakeSession

@@ -16,28 +16,28 @@ from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, Randomiz
 from gym_dr.training import a2c, ppo, reinforce
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.api import TrainedNetworks
-from gym_dr.training.config import A2CConfig, PPOConfig, ReinforceConfig
+from gym_dr.training.config import A2CConfig, AgentOptions, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
-from gym_dr.training.normalization import NormalizeRewards
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
 from tests.training.rollouts import batch_of
 
-DEFAULTS: dict[str, Any] = {
-    "hidden_sizes": (8,),
+DEFAULTS = AgentOptions(hidden_sizes=(8,), entropy_coef=0.1, max_grad_norm=0.0)
+OPTIMIZERS: dict[str, Any] = {
     "make_optimizer": without_compiler(torch.optim.AdamW),
     "actor_lr": 0.4,
     "critic_lr": 0.8,
-    "entropy_coef": 0.1,
-    "max_grad_norm": 0.0,
 }
-TWO_PARAMS = {"gravity": (-12, -8), "wind_power": (0, 20)}
+TWO_PARAMS = {"gravity": (-12, -8), "lander_density": (4, 6)}
 
 
 def agent(envs: Any = None, seed: int = 1, **changes: Any) -> ActorCritic:
     envs = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync") if envs is None else envs
-    return ActorCritic(envs, seed, "cpu", **{**DEFAULTS, **changes})
+    memory = {"memory": "gru"} if changes.get("memory_size") else {}
+    options = {name: value for name, value in changes.items() if name not in OPTIMIZERS}
+    optimizers = {name: changes.get(name, value) for name, value in OPTIMIZERS.items()}
+    return ActorCritic(envs, replace(DEFAULTS, **memory, **options), seed, "cpu", **optimizers)
 
 
 def loss_of(made: ActorCritic) -> torch.Tensor:
@@ -252,7 +252,7 @@ def trained(made: ActorCritic) -> TrainedNetworks:
 
 def learned(**changes: Any) -> ActorCritic:
     """An agent whose weights, moments and optimizers are not those of a new one."""
-    made = agent(seed=2, memory_size=5, normalize_observations=True, reward_moments=NormalizeRewards(0.9), **changes)
+    made = agent(seed=2, memory_size=5, normalize_observations=True, normalize_rewards=True, **changes)
     for optimizer in (made.actor_optimizer, made.critic_optimizer):
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -267,7 +267,7 @@ def learned(**changes: Any) -> ActorCritic:
 
 def test_it_goes_on_with_weights_and_moments_but_with_fresh_optimizers_and_its_own_random_numbers() -> None:
     kwargs: dict[str, Any] = {"memory_size": 5, "normalize_observations": True}
-    made, other = agent(reward_moments=NormalizeRewards(0.9), **kwargs), learned()
+    made, other = agent(normalize_rewards=True, **kwargs), learned()
     own = made.generator.get_state()
     made.start_from(trained(other))
     for name in ("actor", "critic", "critic_memory", "reward_moments"):

@@ -54,8 +54,8 @@ def test_impossible_values_of_reinforce_are_refused(values: dict[str, Any], mess
     ("values", "message"),
     [
         ({"memory": "lstm"}, "Unknown memory 'lstm'. Known: gru, none"),
-        ({"memory_size": 32}, "memory_size: has no effect without a memory: add memory='gru'"),
-        ({"sequence_length": 16}, "sequence_length: has no effect without a memory: add memory='gru'"),
+        ({"memory_size": 32}, "memory_size: has no effect without a memory: add `memory='gru'`"),
+        ({"sequence_length": 16}, "sequence_length: has no effect without a memory: add `memory='gru'`"),
         ({"memory": "gru", "memory_size": 0}, f"memory_size: expected 1 to {MAX_MEMORY}, got 0"),
         ({"memory": "gru", "memory_size": MAX_MEMORY + 1}, f"memory_size: expected 1 to {MAX_MEMORY}"),
         ({"memory": "gru", "sequence_length": 0}, "sequence_length: expected a divisor of rollout_steps"),

@@ -271,7 +271,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "memory": ({"options": PPOConfig(memory="gru")}, "has a memory; expected a policy without one"),
     "deviations": (
         {"options": PPOConfig(state_dependent_std=True)},
-        "has state_dependent_std True, and its student needs the same: state_dep",
+        "has state_dependent_std True, and its student needs the same: `state_dep",
     ),
     "observations": ({"state": picking(0, 5)}, "its observations or actions are not the student's: .*size mismatch"),
     "nothing": ({"state": {}}, "its observations or actions are not the student's"),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_dr.training import a2c, ppo
+from gym_dr.training.actor_critic import load_policy
 from gym_dr.training.behavior import CompiledBehavior, TorchBehavior
 from gym_dr.training.config import A2CConfig, PPOConfig
 from gym_dr.training.networks import linear_layers, make_actor
@@ -82,7 +83,7 @@ def test_a_policy_that_ignores_a_sensor_learns_and_acts_without_it_after_it_was_
     config = replace(CONFIG, ignored_sensors=("x", "3"))  # the fourth number is theta_dot
     session = FakeSession(pole)
     ppo.train(session, config)
-    policy = ppo.load_policy(session.state, session.envs, CONFIG, deterministic=False)  # what it ignores is saved
+    policy = load_policy(session.state, session.envs, CONFIG, deterministic=False)  # what it ignores is saved
     observations = np.random.default_rng(1).normal(size=(200, 4)).astype(np.float32)
     noise = observations * [5.0, 0.0, 0.0, -7.0]
     probabilities = [policy.actor.network(torch.from_numpy((observations + x).astype(np.float32))) for x in (0, noise)]
@@ -177,7 +178,7 @@ def test_a_loaded_policy_has_the_statistics_and_leaves_them() -> None:
     ppo.train(session, CONFIG)
     before = {name: value.clone() for name, value in session.state["actor"].items()}
     assert before["network.0.count"] == sum(row["steps"] for row in session.rows)
-    policy = ppo.load_policy(session.state, session.envs, CONFIG)
+    policy = load_policy(session.state, session.envs, CONFIG)
     for _ in range(3):
         policy(np.ones((4, 4), np.float32))
     torch.testing.assert_close(dict(session.state["actor"]), before, rtol=0.0, atol=0.0)
@@ -188,7 +189,7 @@ def test_a2c_normalizes_too() -> None:
     config = A2CConfig(updates=2, rollout_steps=16, hidden_sizes=(8,), normalize_observations=True)
     a2c.train(session, config)
     assert session.state["critic"]["0.count"] == sum(row["steps"] for row in session.rows)
-    a2c.load_policy(session.state, session.envs, config)(np.zeros((4, 4), np.float32))
+    load_policy(session.state, session.envs, config)(np.zeros((4, 4), np.float32))
 
 
 def test_stepping_and_playing_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:

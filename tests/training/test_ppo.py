@@ -12,10 +12,10 @@ import torch
 
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training import ppo
-from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.actor_critic import ActorCritic, load_policy
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor
-from gym_dr.training.ppo import LOSSES, learn, load_policy, make_agent, train
+from gym_dr.training.ppo import LOSSES, learn, make_agent, train
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from tests.training.fake_session import FakeSession

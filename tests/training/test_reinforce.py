@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from gym_dr.errors import TrainingError
-from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.actor_critic import ActorCritic, load_policy
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.networks import linear_layers
-from gym_dr.training.reinforce import learn, load_policy, make_agent, train
+from gym_dr.training.reinforce import learn, make_agent, train
 from gym_dr.training.rollout import Rollout
 from tests.training.fake_session import FakeSession
 from tests.training.rollouts import cart_pole_rollout

@@ -201,23 +201,6 @@ def watch_commands(comparison: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-def generalization_tables(comparison: Comparison) -> list[Table]:
-    """The success rates of Packer et al. (2018), if their protocol was played."""
-    found = comparison.document["generalization"]
-    if not found:
-        return []
-    keys = ("default", "interpolation", "extrapolation")
-    rows = [
-        [entry["algorithm"], *("-" if entry[key] is None else f"{entry[key]:.0%}" for key in keys)] for entry in found
-    ]
-    note = (
-        "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. Interpolation: "
-        "trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and tested on "
-        "random, nominal on extreme, and random on extreme."
-    )
-    return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
-
-
 def config_diff(groups: Sequence[Group]) -> list[Table]:
     """A table with a row for each setting that differs between configurations, and a column for each configuration.
 

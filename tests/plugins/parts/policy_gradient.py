@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,16 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.options import expect, option
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.training.actor_critic import ActorCritic, actor_policy
-from gym_dr.training.api import Algorithm, Policy, Session
+from gym_dr.training.actor_critic import ActorCritic, load_policy
+from gym_dr.training.api import Algorithm, Session
 from gym_dr.training.batch import Batch, advantages_of, make_batch
+from gym_dr.training.config import AgentOptions
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
-from gym_dr.training.networks import make_actor
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 
 LOSSES = ("actor_loss", "critic_loss")
+NETWORKS = AgentOptions(hidden_sizes=(16,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +58,9 @@ def train(session: Session, config: PolicyGradientConfig) -> None:
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PolicyGradientConfig, seed: int, device: str) -> ActorCritic:
     """Builds the networks."""
-    return ActorCritic(
-        envs,
-        seed,
-        device,
-        hidden_sizes=(16,),
-        make_optimizer=without_compiler(torch.optim.Adam),
-        actor_lr=config.lr,
-        critic_lr=config.lr,
-        entropy_coef=0.0,
-        max_grad_norm=0.5,
-    )
+    optimizer = without_compiler(torch.optim.Adam)
+    rates = {"actor_lr": config.lr, "critic_lr": config.lr}
+    return ActorCritic(envs, NETWORKS, seed, device, make_optimizer=optimizer, **rates)
 
 
 def learn(agent: ActorCritic, batch: Batch) -> dict[str, float]:
@@ -79,17 +72,6 @@ def learn(agent: ActorCritic, batch: Batch) -> dict[str, float]:
     return dict(zip(LOSSES, (actor_loss.item(), critic_loss.item()), strict=True))
 
 
-def load_policy(
-    state: Mapping[str, Any],
-    envs: VectorEnv[Any, Any, Any],
-    config: PolicyGradientConfig,
-    *,
-    deterministic: bool = False,
-) -> Policy:
-    """The trained actor."""
-    return actor_policy(make_actor(envs, (16,), "tanh"), state, deterministic)
-
-
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
     """Registers ``policy-gradient``."""
@@ -99,6 +81,6 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             summary="Policy gradient with a critic.",
             config=PolicyGradientConfig,
             train=train,
-            load_policy=load_policy,
+            load_policy=lambda state, envs, config, **given: load_policy(state, envs, NETWORKS, **given),
         )
     )
