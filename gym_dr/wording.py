@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import sys
-import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
-
-from gym_dr.errors import RandomizationWarning
 
 _command_line: ContextVar[bool] = ContextVar("command_line", default=False)
 
@@ -38,28 +33,6 @@ def addressing(*, command_line: bool) -> Iterator[None]:
 def either(command_line: str, python: str) -> str:
     """The text for the reader: of what is called differently in Python."""
     return command_line if at_command_line() else python
-
-
-@contextlib.contextmanager
-def short_warnings(name: str = "", *, known: Collection[str] = ()) -> Iterator[None]:
-    """Shows warnings in the block as a line each, and none twice; environments are made more than once.
-
-    Args:
-        name: Of what they are about; empty for the whole command.
-        known: Warnings not to show.
-    """
-    shown = {*known}
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if (text := str(message)) not in shown:
-            shown.add(text)
-            print(": ".join(filter(None, ["Warning", name, text])), file=sys.stderr, flush=True)
-
-    with warnings.catch_warnings():
-        # not "once": Python forgets what it has shown whenever a filter changes, as it does below this
-        warnings.simplefilter("always", RandomizationWarning)
-        warnings.showwarning = show
-        yield
 
 
 TYPED = {"loggers": "log", "references": "reference"}  # what is typed shorter at the command line

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import click
 
-from gym_dr.cli.typed import as_typed
+from gym_dr.cli.typed import as_typed, short_warnings
 from gym_dr.errors import GymDrError, Interrupted, unknown_name
-from gym_dr.wording import addressing, short_warnings
+from gym_dr.wording import addressing
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",

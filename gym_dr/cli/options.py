@@ -10,12 +10,12 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 import click
 
+from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
-from gym_dr.wording import flag
 
 Read = TypeVar("Read")
 
@@ -28,8 +28,8 @@ def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
     """One decorator that adds several options."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
+        for each in reversed(options):
+            command = each(command)
         return command
 
     return add
@@ -260,7 +260,7 @@ def _pairs(
 def _option(
     field: dataclasses.Field[Any], hint: Any, default: Any, help: str | None = None, shown: bool | str = True
 ) -> click.Option:
-    name = flag(field.name)
+    name = option(field.name)
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default}

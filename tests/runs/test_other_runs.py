@@ -227,7 +227,7 @@ def test_sensors_that_are_ignored_may_be_named_in_any_order(tmp_path: Path) -> N
 def test_a_run_that_would_replace_what_it_goes_on_from_leaves_it(others: Path, tmp_path: Path) -> None:
     shutil.copytree(others / "plain", tmp_path / "run")
     before = result(tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"init: .*run would be replaced; choose another run_dir"):
+    with pytest.raises(ConfigError, match=r"`init`: .*run would be replaced; choose another `run_dir`"):
         gym_dr.train(
             "ppo",
             **SETTINGS,
