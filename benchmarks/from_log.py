@@ -175,7 +175,7 @@ class Benchmark:
 
     def _play(self, run: Any, systems: list[str]) -> dict[str, Any]:
         """Returns of episodes on hidden systems."""
-        hidden = {system: dict(self.section.systems[system]) for system in systems}
+        hidden = [gym_dr.draws(dict(self.section.systems[system]), name=system) for system in systems]
         found = gym_dr.evaluate(run, sets=hidden, episodes=PLAYED, progress=False)
         return {system: found.returns(system).ravel() for system in systems}
 
@@ -208,10 +208,10 @@ class Benchmark:
             run = self._train("none", seed, system)
             record(
                 run,
+                dict(self.section.systems[system]),
                 episodes=LOGGED,
                 output=output,
                 format="npz",
-                randomization=dict(self.section.systems[system]),
                 seed=1000 * seed,
                 states=False,
                 progress=False,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,8 +24,8 @@ EPISODES = 100
 def row_of(folder: Path) -> list[str]:
     """A row of the table: the folder's name, then for each course return and episodes solved."""
     evaluation = tomllib.loads(STUDY.read_text())["evaluation"]
-    courses: dict[str, Any] = {"randomization": "none", "sets": evaluation["sets"], "success": evaluation["success"]}
-    found = gym_dr.evaluate(folder, **courses, episodes=EPISODES, progress=False)
+    courses = [gym_dr.draws(draws, name=name) for name, draws in evaluation["sets"].items()]
+    found = gym_dr.evaluate(folder, courses, success=evaluation["success"], episodes=EPISODES, progress=False)
     cells = [folder.name]
     for course in [each for each in found.sets if each.name in ("nominal", *evaluation["sets"])]:
         returns = found.returns(course.name).reshape(len(found.policies), -1)

@@ -15,9 +15,9 @@ import gym_dr
 from benchmarks.timing import alternate, report
 from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import nominal
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.experiments.one_run import one_thread
-from gym_dr.experiments.policies import open_all
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_policies
 
 NUM_ENVS = 256
 STEPS = 200
@@ -42,7 +42,7 @@ if __name__ == "__main__":
         for name in ("lander", "lander_memory"):
             run = gym_dr.load_run(gym_dr.pretrained(name))
             file = run.export(Path(folder) / f"{name}.onnx")
-            (own, exported), _ = open_all([run, f"file=onnx:{file}"])
+            own, exported = open_policies([run, f"file=onnx:{file}"])
             sides = {"run": own, "onnx": exported}
             work = {side: partial(thousand_steps_per_second, policy) for side, policy in sides.items()}
             report(f"{name}, {NUM_ENVS} environments", alternate(work, ROUNDS), "run", "1000/s")

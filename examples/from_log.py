@@ -78,7 +78,8 @@ def main(name: str, folder: Path, updates: int) -> None:
     common: dict[str, Any] = {"env": system.env, "updates": updates, "seed": 1}
     nominal = gym_dr.train("ppo", randomization="none", run_dir=folder / "nominal", **common)
 
-    log = gym_dr.record(nominal, episodes=10, output=folder / "log", format="npz", params=system.hidden, states=False)
+    hidden = gym_dr.draws(**system.hidden, name="hidden")
+    log = gym_dr.record(nominal, hidden, episodes=10, output=folder / "log", format="npz", states=False)
 
     found = gym_dr.fit(log, env=system.env, randomize=system.prior, output=folder / "fitted.toml")
     print(found)
@@ -87,10 +88,9 @@ def main(name: str, folder: Path, updates: int) -> None:
 
     fitted = gym_dr.train("ppo", randomization=folder / "fitted.toml", run_dir=folder / "fitted", **common)
 
-    played = gym_dr.evaluate([nominal, fitted], params=system.hidden, episodes=200, output=folder / "evaluation")
-    hidden = played.episodes[~played.episodes["set"].isin(["nominal", "training"])]
+    played = gym_dr.evaluate([nominal, fitted], sets=hidden, episodes=200, output=folder / "evaluation")
     print("Return on the hidden system:")
-    print(hidden.groupby("policy")["return"].mean().round(1).to_string())
+    print(played.episodes_of("hidden").groupby("policy")["return"].mean().round(1).to_string())
 
 
 if __name__ == "__main__":

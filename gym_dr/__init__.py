@@ -16,6 +16,7 @@ from gym_dr.experiments.run import Run, Runs, load_run
 from gym_dr.experiments.train import train
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies.open import open_policy
 from gym_dr.randomization.distributions import (
     Bernoulli,
     Choice,
@@ -84,6 +85,7 @@ __all__ = [
     "grid",
     "load_plugins",
     "load_run",
+    "open_policy",
     "pretrained",
     "record",
     "register_equations",

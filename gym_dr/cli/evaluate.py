@@ -7,15 +7,18 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import (
+    chosen_draws,
     command_line,
+    opened_policies,
     physics_options,
     policy_options,
     read_grid,
-    read_params,
-    read_randomize,
     reference_option,
 )
-from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
+from gym_dr.evaluation.sets import corners as make_corners
+from gym_dr.evaluation.sets import grid as make_grid
+from gym_dr.evaluation.sets import sobol as make_sobol
+from gym_dr.experiments.evaluate import evaluate
 
 
 @click.command()
@@ -37,7 +40,7 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     help="Sobol sequences through the training distribution, for sensitivity indices; POINTS is a power of 2 from 4",
 )
 @click.option("--sobol-box", type=int, metavar="POINTS", help="Sobol sequences that fill the box of training ranges")
-@click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme sets of Packer et al. 2018")
+@click.option("--protocol", type=click.Choice(["dre"]), help="the presets random and extreme, as Packer et al. 2018")
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
@@ -58,9 +61,15 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 def command(
     runs: tuple[str, ...],
     others: tuple[str, ...],
+    references: tuple[str, ...],
     grid: tuple[str, ...],
+    corners: bool,
+    sobol: int | None,
+    sobol_box: int | None,
+    protocol: str | None,
     params: tuple[str, ...],
     randomize: tuple[str, ...],
+    stochastic: bool,
     **options: Any,
 ) -> None:
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
@@ -71,7 +80,18 @@ def command(
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
-    chosen: Any = {"params": read_params(params), "randomize": read_randomize(randomize)}
-    evaluation = evaluate([*runs, *others], grid=read_grid(grid), command=command_line(), **chosen, **options)
+    shared = {name: options.pop(name) for name in ("episodes", "success", "output")}
+    played = chosen_draws(options["randomization"], randomize, params)
+    if others and not (randomize or params):  # --randomization is what they were trained on
+        played = None
+    policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
+    sets: list[Any] = ["random", "extreme"] if protocol else []
+    axes: Any = read_grid(grid)
+    sets += [make_grid(**axes)] if axes else []
+    sets += [] if sobol is None else [make_sobol(sobol)]
+    sets += [make_corners()] if corners else []
+    sets += [] if sobol_box is None else [make_sobol(sobol_box, box=True)]
+    sets += [] if played is None else [played]
+    evaluation = evaluate(policies, sets, command=command_line(), **shared)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import read_context_params
-from gym_dr.experiments.export import export
+from gym_dr.cli.options import one_policy, read_context_params
+from gym_dr.experiments.export import export_policy
 from gym_dr.randomization.context import INFO
 from gym_dr.runs.config import CONTEXTS
 
@@ -43,4 +43,4 @@ def command(policy: str, output: str, **options: Any) -> None:
     The policy is that of a run or of a Stable-Baselines3 file. The ONNX file takes observations as the environment
     returns them, and returns the most likely action as the environment takes it.
     """
-    click.echo(f"Wrote {export(policy, output, **options)}")
+    click.echo(f"Wrote {export_policy(one_policy([policy], **options), output)}")

@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
-from typing import Any, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import click
 
-from gym_dr.cli.typed import option
+from gym_dr.cli.typed import option as flag
 from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.evaluation.sets import EvaluationSet, draws
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
+
+if TYPE_CHECKING:
+    from gym_dr.policies.frozen import FrozenPolicy
 
 Read = TypeVar("Read")
 
@@ -37,7 +41,7 @@ def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
-        from gym_dr.evaluation.foreign import EXPECTED, is_policy_text  # heavy
+        from gym_dr.policies.open import EXPECTED, is_policy_text  # heavy
 
         if not is_policy_text(text):
             raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
@@ -52,8 +56,9 @@ policy_options = _together(
         multiple=True,
         metavar="[NAME=]POLICY",
         callback=_check_policies,
-        help="sb3:FILE.zip from Stable-Baselines3, onnx:FILE.onnx as gymdr export writes it, or "
-        "package.module:function (observations -> actions, or observations, episode_starts -> actions); repeatable",
+        help="sb3:FILE.zip from Stable-Baselines3, onnx:FILE.onnx as gymdr export writes it, "
+        "package.module:function (observations -> actions, or observations, episode_starts -> actions), or random for "
+        "uniform random actions; repeatable where several can be compared",
     ),
     click.option(
         "--env",
@@ -79,7 +84,8 @@ policy_options = _together(
     click.option(
         "--stochastic",
         is_flag=True,
-        help="sample the actions of sb3:FILE.zip instead of taking the most likely ones",
+        help="sample the actions of sb3:FILE.zip, and in gymdr record those of RUN, instead of taking the most likely "
+        "ones",
     ),
     click.option(
         "--trust",
@@ -123,6 +129,35 @@ physics_options = _together(
         help="draws of one parameter, such as gravity=-12:-2; without --randomization, nothing else varies; repeatable",
     ),
 )
+
+
+def opened_policies(
+    given: Sequence[str], references: Sequence[str] = (), *, randomization: str | None, **options: Any
+) -> list[FrozenPolicy]:
+    """Opens the policies that a command names; ``--randomization`` also says what those were trained on that no run."""
+    from gym_dr.policies.open import is_policy_text, open_policies  # heavy
+
+    told = randomization if any(map(is_policy_text, [*given, *references])) else None
+    return open_policies(given, references, randomization=told, **options)
+
+
+def one_policy(given: Sequence[str], **options: Any) -> FrozenPolicy:
+    """Opens the policy of a command that takes only one."""
+    if len(given) != 1:
+        raise ConfigError(f"Expected one RUN or one --policy, got {len(given)} of them.")
+    found = opened_policies(given, **options)
+    if len(found) > 1:
+        first = found[0].run
+        raise ConfigError(f"{given[0]}: holds several runs: expected one, such as {first and first.folder.path}.")
+    return found[0]
+
+
+def chosen_draws(
+    randomization: str | None, randomize: tuple[str, ...], params: tuple[str, ...]
+) -> EvaluationSet | None:
+    """The set that ``physics_options`` choose; None if they choose nothing."""
+    rules: Any = {**read_randomize(randomize), **read_params(params)}
+    return None if randomization is None and not rules else draws(randomization, **rules)
 
 
 class NumberList(click.ParamType[Any]):
@@ -260,7 +295,7 @@ def _pairs(
 def _option(
     field: dataclasses.Field[Any], hint: Any, default: Any, help: str | None = None, shown: bool | str = True
 ) -> click.Option:
-    name = option(field.name)
+    name = flag(field.name)
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default}

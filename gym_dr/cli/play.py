@@ -8,15 +8,18 @@ import click
 import gymnasium as gym
 from click.core import ParameterSource
 
-from gym_dr.cli.options import physics_options, policy_options, read_params, read_randomize
+from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
+from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.sets import cells_to_play, sets_of
 from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.wording import counted, flag
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import param_space_of
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
-    from gym_dr.experiments.chosen_params import ChosenParams
-    from gym_dr.randomization.space import ParamSpace
+    from gym_dr.evaluation.cells import CellSet
 
 
 @click.command()
@@ -36,6 +39,7 @@ def command(
     video: str | None,
     episodes: int,
     seed: int,
+    stochastic: bool,
     params: tuple[str, ...],
     randomize: tuple[str, ...],
     **options: Any,
@@ -45,45 +49,32 @@ def command(
     Each episode has a new draw. The picture shows its values, and gymdr prints them with the return.
     """
     from gym_dr.evaluation import play  # heavy
-    from gym_dr.evaluation.policies import training_draws
-    from gym_dr.experiments.policies import open_all
-    from gym_dr.runs.environments import param_space_of
 
+    played = chosen_draws(options["randomization"], randomize, params)
     given = [*([target] if target else []), *others, *([str(pretrained(name))] if name else [])]
-    if len(given) != 1:
-        raise ConfigError(
-            f"Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got {len(given)} of them."
-        )
-    asked = {"params": read_params(params), "randomize": read_randomize(randomize)}
-    asked["randomization"] = options["randomization"]
     if human:
-        if video or not target:
-            other = "--video" if video else "--policy" if others else "--pretrained"
-            raise ConfigError(f"Expected --human or {other}, got both.")
+        if video or not target or len(given) > 1:
+            other = "--video" if video else "--policy" if others else "--pretrained" if name else "no ENV"
+            raise ConfigError(f"Expected --human and an ENV, got {other}.")
         _check_played_by_hand()
         load_plugins()
-        chosen = _choose(target, param_space_of(target), asked)
-        play.play_by_hand(target, seed, *((chosen.randomization, chosen.params) if chosen else ()))
+        cells = None if played is None else sets_of(target, param_space_of(target), played, {}, 1)[-1]
+        _show_notes(cells)
+        play.play_by_hand(target, seed, *((cells.randomization or Randomization(), cells.fixed) if cells else ()))
         return
+    if not given:
+        raise ConfigError("Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none.")
     try:
-        policies, _ = open_all(given, **options)
+        policy = one_policy(given, stochastic=stochastic or None, **options)
     except RunFolderError as error:
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
         raise
-    if len(policies) > 1:
-        first = policies[0].run
-        raise ConfigError(
-            f"{given[0]}: holds several runs: expected one, such as {first.folder.path if first else ''}."
-        )
-    chosen = _choose(policies[0].env, policies[0].space, asked)
-    draws = training_draws(policies)
-    randomization = chosen.randomization if chosen else draws[0] if draws else None
-    exact = chosen.params if chosen else {}
-    played = play.play_policy(policies[0], randomization, episodes=episodes, seed=seed, video=video, params=exact)
-    for episode in played:
-        shown = {name: episode.params[name] for name in (*exact, *(randomization or ())) if name in episode.params}
-        values = ", ".join(f"{name} {value:g}" for name, value in shown.items())
+    cells = cells_to_play(policy, played, episodes)
+    _show_notes(cells)
+    for episode in play.play_policy(policy, cells, episodes=episodes, seed=seed, video=video):
+        shown = [key for key in dict.fromkeys((*cells.fixed, *cells.parameters)) if key in episode.params]
+        values = ", ".join(f"{key} {episode.params[key]:g}" for key in shown)
         told = f" ({values})" if values else ""
         click.echo(f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{told}")
     if video:
@@ -100,14 +91,9 @@ def _check_played_by_hand() -> None:
     of_policies = ("episodes", "env", "context", "context_params", "stochastic", "trust")
     given = [name for name in of_policies if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if given:
-        raise ConfigError(f"{', '.join(map(flag, given))}: has no effect with --human. Leave it out.")
+        raise ConfigError(f"{', '.join(map(option, given))}: has no effect with --human. Leave it out.")
 
 
-def _choose(env: str, space: ParamSpace | None, asked: dict[str, Any]) -> ChosenParams | None:
-    """The parameters that the user chose, if any; says which switches they turn on."""
-    from gym_dr.experiments.chosen_params import choose_params  # heavy
-
-    chosen = choose_params(env, space, **asked)
-    for note in chosen.notes() if chosen else ():
+def _show_notes(cells: CellSet | None) -> None:
+    for note in cells.notes if cells else ():
         click.echo(note, err=True)
-    return chosen

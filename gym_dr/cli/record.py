@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import physics_options, policy_options, read_params, read_randomize
-from gym_dr.errors import ConfigError
-from gym_dr.experiments.record import FORMATS, RANDOM, record
+from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
+from gym_dr.experiments.record import FORMATS, record
 
 
 @click.command()
@@ -37,6 +36,7 @@ from gym_dr.experiments.record import FORMATS, RANDOM, record
 def command(
     run: str | None,
     others: tuple[str, ...],
+    randomization: str | None,
     params: tuple[str, ...],
     randomize: tuple[str, ...],
     no_states: bool,
@@ -47,31 +47,7 @@ def command(
     The policy is a run or --policy; with --policy random, actions in --env are uniformly random. Each episode has its
     own seed and its own draw, from the policy's training draws or from physics that you choose.
     """
-    named = [f"./{RANDOM}" if run == RANDOM else run] if run else []  # a folder of this name is no random policy
-    given = [*named, *others]
-    if len(given) != 1:
-        raise ConfigError(f"Expected one RUN or one --policy, got {len(given)} of them.")
-    chosen: Any = {"params": read_params(params), "randomize": read_randomize(randomize)}
-    folder = record(given[0], states=not no_states, **chosen, **options)
-    click.echo(f"Wrote {folder}")
-
-
-def _adapt(option: click.Parameter) -> None:
-    """Lets the shared options say what is different here."""
-    if not isinstance(option, click.Option):
-        return
-    if option.name == "others":
-        check: Any = option.callback
-
-        def checked(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-            check(ctx, param, tuple(text for text in texts if text != RANDOM))
-            return texts
-
-        option.callback = checked
-        option.help = f"random for uniform random actions, {(option.help or '').replace('; repeatable', '')}"
-    elif option.name == "stochastic":
-        option.help = "sample the actions of RUN or sb3:FILE.zip instead of taking the most likely ones"
-
-
-for _option in command.params:
-    _adapt(_option)
+    asked = {name: options.pop(name) for name in ("env", "context", "context_params", "stochastic", "trust")}
+    policy = one_policy([*([run] if run else []), *others], randomization=randomization, **asked)
+    played = chosen_draws(randomization, randomize, params)
+    click.echo(f"Wrote {record(policy, played, states=not no_states, **options)}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import command_line, policy_options, reference_option
+from gym_dr.cli.options import command_line, opened_policies, policy_options, reference_option
 from gym_dr.experiments.report import report
 
 
@@ -26,11 +26,20 @@ from gym_dr.experiments.report import report
     metavar="FOLDER",
     help="folder of the evaluation  [default: the one of gymdr evaluate; next to HTML for several policies]",
 )
-def command(runs: tuple[str, ...], others: tuple[str, ...], **options: Any) -> None:
+def command(
+    runs: tuple[str, ...],
+    others: tuple[str, ...],
+    references: tuple[str, ...],
+    output: str | None,
+    evaluation: str | None,
+    stochastic: bool,
+    **options: Any,
+) -> None:
     """Write a robustness report as one HTML file.
 
     It shows how robust the policies are, which parameters matter, and where each policy is better. It opens from disk
     and needs no network. The command first plays the episodes that are missing: on nominal values, on training draws,
     and on points that fill the training distribution. A folder of several seeds stands for all of its runs.
     """
-    click.echo(f"Wrote {report([*runs, *others], command=command_line(), **options)}")
+    policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
+    click.echo(f"Wrote {report(policies, output=output, evaluation=evaluation, command=command_line())}")

@@ -80,8 +80,6 @@ def show_evaluation(evaluation: Evaluation) -> None:
                 _show_sensitivity(row)
         differences = [row for row in evaluation.document["differences"] if row["set"] == cells.name]
         _show_differences(differences, evaluation.policies[0])
-    for row in evaluation.document["generalization"] or ():
-        _show_generalization(row)
     click.echo(f"\n{ONE_TRAINING}")
 
 
@@ -163,19 +161,6 @@ def _share(number: Mapping[str, float | None]) -> str:
 
 def _values(params: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in params.items())
-
-
-def _show_generalization(row: Mapping[str, Any]) -> None:
-    click.echo(f"\n{row['algorithm']}: success rates (Packer et al. 2018)")
-    versions = ("D", "R", "E")
-    if row["success"]:
-        table = [["trained on", *(f"tested on {version}" for version in versions)]]
-        table += [[version, *(f"{rates[v]:.0%}" for v in versions)] for version, rates in row["success"].items()]
-        show_table(table)
-    scores = {name: row[name] for name in ("default", "interpolation", "extrapolation")}
-    click.echo("  " + ", ".join(f"{name} {'-' if value is None else f'{value:.0%}'}" for name, value in scores.items()))
-    if None in scores.values():
-        click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")
 
 
 def show_table(table: Sequence[Sequence[str]]) -> None:

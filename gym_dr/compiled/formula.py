@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cache
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,33 +17,30 @@ from gym_dr.compiled.options import INLINE
 _KNOWN = ("numpy", "numba")  # packages whose functions are known by their version
 
 
-def compile_formula(function: Any, replaced: Mapping[Any, Any] = {}) -> Any:
+def compile_formula(function: Any) -> Any:
     """A function for kernels, with the functions that it calls by name.
 
     Args:
         function: Takes and returns numbers, tuples of them or arrays. A class, of a named tuple, stays as is.
-        replaced: Functions and modules that it names -> what it shall name instead, compiled.
     """
-    return _compiled(function, replaced, {})
+    return _compiled(function, {})
 
 
-def _compiled(value: Any, replaced: Mapping[Any, Any], done: dict[FunctionType, Any]) -> Any:
+def _compiled(value: Any, done: dict[FunctionType, Any]) -> Any:
     """What a function names, as compiled code shall see it; each function is compiled once."""
-    if isinstance(value, FunctionType | BuiltinFunctionType | ModuleType) and value in replaced:
-        return replaced[value]
     if not isinstance(value, FunctionType):
         return value
     if value not in done:
         known = dict(value.__globals__)
         cells = tuple(CellType(cell.cell_contents) for cell in value.__closure__ or ())
-        defaults = tuple(_compiled(each, replaced, done) for each in value.__defaults__ or ())
+        defaults = tuple(_compiled(each, done) for each in value.__defaults__ or ())
         made = FunctionType(value.__code__, known, value.__name__, defaults or None, cells)
         made.__kwdefaults__ = value.__kwdefaults__
         done[value] = njit(**INLINE)(made)  # before what it names, which may name it
         for name in _names_in(value.__code__) & known.keys():
-            known[name] = _compiled(known[name], replaced, done)
+            known[name] = _compiled(known[name], done)
         for cell in cells:
-            cell.cell_contents = _compiled(cell.cell_contents, replaced, done)
+            cell.cell_contents = _compiled(cell.cell_contents, done)
     return done[value]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,9 +66,20 @@ def with_episode_starts(policy: Policy, source: str = "The policy") -> PolicyWit
     return act
 
 
+class Moment(NamedTuple):
+    """What a reset or a step returned; a reset has no actions."""
+
+    observations: Any
+    info: dict[str, Any]
+    actions: npt.NDArray[Any] | None = None
+    rewards: Any = 0.0
+    terminations: Any = False
+    truncations: Any = False
+
+
 def drive(
     policy: Policy, envs: VectorEnv[Any, Any, Any], *, seed: int | None, options: Mapping[str, Any] | None = None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Moment]:
     """Resets environments and steps them with a policy's actions, without end.
 
     The policy learns where episodes start: everywhere at its first call, later where a reset step has just returned the
@@ -81,13 +92,16 @@ def drive(
         options: Options of the reset.
 
     Yields:
-        After the reset, and after each step: its ``info``.
+        What the reset returned, and then what each step did.
     """
     act = with_episode_starts(policy)
     observations, info = envs.reset(seed=seed, options=dict(options) if options else None)
     starts, ended = np.ones(envs.num_envs, np.bool_), np.zeros(envs.num_envs, np.bool_)
+    moment = Moment(observations, info)
     while True:
-        yield info
-        observations, _, terminations, truncations, info = envs.step(act(np.asarray(observations), starts))
+        yield moment
+        actions = act(np.asarray(moment.observations), starts)
+        observations, rewards, terminations, truncations, info = envs.step(actions)
+        moment = Moment(observations, info, actions, rewards, terminations, truncations)
         # NEXT_STEP: the step after the one that ended an episode is the reset step
         starts, ended = ended, np.logical_or(terminations, truncations)

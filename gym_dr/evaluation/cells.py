@@ -22,7 +22,6 @@ from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.needs import switches_needed
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import either, flag, spelled
 
 SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
 MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
@@ -177,25 +176,6 @@ def distribution(
     return CellSet(name=name, kind="distribution", episodes=episodes, definition=definition)
 
 
-def axis(name: str, low: float, high: float, count: int) -> Array:
-    """Values of a parameter on a grid: ``count`` from ``low`` to ``high``, both included.
-
-    Raises:
-        ConfigError: The ends or the count describe no values.
-    """
-    given = either(f"{flag('grid')} {name}={low:g}:{high:g}:{count}", f"grid: {name}: ({low:g}, {high:g}, {count})")
-    if count < 1:
-        raise ConfigError(f"{given}: the grid is empty; expected a count of at least 1, got {count}.")
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ConfigError(f"{given}: expected finite LOW <= HIGH, got {low:g} and {high:g}.")
-    if (low == high) != (count == 1):
-        raise ConfigError(
-            f"{given}: both ends are included, so expected a count of at least 2 for two ends and 1 for a single "
-            f"value, got {count}."
-        )
-    return np.linspace(low, high, count)
-
-
 def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:
     """Every combination of the parameters' values in ``axes``, name -> values; other parameters are nominal.
 
@@ -234,9 +214,7 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
     ranges = {name: (min(ends[name]), max(ends[name])) for name in space.in_order(ends)}
     unbounded = [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]
     if unbounded:
-        raise ConfigError(
-            f"The training range of {', '.join(unbounded)} is unbounded; choose values with {spelled('grid')}."
-        )
+        raise ConfigError(f"The training range of {', '.join(unbounded)} is unbounded; choose values with `grid`.")
     varying = {name: pair for name, pair in ranges.items() if pair[0] < pair[1]}
     if not varying:
         raise nothing_varies()
@@ -263,9 +241,8 @@ def varies(space: ParamSpace, randomization: Randomization) -> bool:
 def nothing_varies() -> ConfigError:
     """The error for sets that need a training randomization, without one."""
     return ConfigError(
-        f"{spelled('sobol')}, {spelled('sobol_box')} and {spelled('corners')} cover the randomization that policies "
-        f"were trained on: expected runs trained with randomized parameters, or {spelled('randomization')} for other "
-        f"policies, got none. Choose values with {spelled('grid')}."
+        "Sobol points and corners cover the randomization that policies were trained on: expected runs trained with "
+        "randomized parameters, or `randomization` for other policies, got none. Choose values with `grid`."
     )
 
 
@@ -299,7 +276,7 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     names = space.in_order(randomization)
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
     constant = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
-    _check_points("sobol", points, 1 if correlated(randomization) else len(names) - len(constant) + 2)
+    _check_points(points, 1 if correlated(randomization) else len(names) - len(constant) + 2)
     numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
     finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
     rows = {"points": points} if correlated(randomization) else _rows(points)
@@ -313,7 +290,7 @@ def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
     Raises:
         ConfigError: The number of points is not a power of 2, or there are too many cells.
     """
-    _check_points("sobol_box", points, len(box.ranges) + 2)
+    _check_points(points, len(box.ranges) + 2)
     definition = {**_rows(points), "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
     return CellSet(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
 
@@ -382,11 +359,11 @@ def _saved(definition: Mapping[str, Any]) -> Randomization:
     return Randomization.from_dict(definition["randomization"])
 
 
-def _check_points(option: str, points: int, cells_each: int) -> None:
+def _check_points(points: int, cells_each: int) -> None:
     if points < 2 or points & (points - 1):
         near = 2 ** max(1, round(math.log2(max(points, 1))))
-        raise ConfigError(f"{spelled(option)}: expected a power of 2, at least 2, got {points}; {near} is near.")
-    _check_count(spelled(option, points), points * cells_each)
+        raise ConfigError(f"`sobol`: expected a power of 2, at least 2, got {points}; {near} is near.")
+    _check_count(f"`sobol={points}`", points * cells_each)
 
 
 def _check_count(what: str, cells: int) -> None:

@@ -19,37 +19,29 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.captions import Frame, caption_of, captioned
-from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, space_of
-from gym_dr.wording import spelled
+from gym_dr.runs.environments import check_env_id, make_env, space_of
 from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import RecordEpisodes
-from gym_dr.wrappers.vector_params import with_params
 
 
 def play_policy(
-    policy: FrozenPolicy,
-    randomization: Randomization | None,
-    *,
-    episodes: int,
-    seed: int,
-    video: str | None,
-    params: Mapping[str, float] | None = None,
+    policy: FrozenPolicy, cells: CellSet, *, episodes: int, seed: int, video: str | None
 ) -> Iterator[EpisodeRecord]:
-    """Plays a policy on draws of a randomization, in a window or into a video that ends in .mp4 or .gif.
+    """Plays a policy in a window, or into a video that ends in .mp4 or .gif.
 
     The values of what is drawn or given stand in a corner of the video, or in the title of a window that has one.
 
     Args:
         policy: The policy.
-        randomization: What is drawn; None for environments without parameters.
+        cells: What to play: one cell.
         episodes: Number of episodes.
         seed: Seed of the first episode, which determines the draws.
         video: File to write; None for a window.
-        params: name -> value, checked, which replaces a draw.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
@@ -61,23 +53,18 @@ def play_policy(
     if video is not None:
         _check_video(video)
     else:
-        _check_display(f"write a video with {spelled('video', 'FILE.gif')} instead")
-    render_mode = "human" if video is None else "rgb_array"
-    envs = make_vector_env(policy.env, 1, "sync", randomization, render_mode=render_mode)
-    exact = dict(params or {})
+        _check_display("write a video with `video=FILE.gif` instead")
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(policy.wrap(with_params(envs) if exact else envs, randomization, exact), played.append)
-    space = policy.space or ParamSpace("", [])
-    shown = dict.fromkeys((*exact, *(randomization or ())))
+    envs = RecordEpisodes(policy.make_envs(cells, "human" if video is None else "rgb_array"), played.append)
+    space, shown = policy.space or ParamSpace("", []), dict.fromkeys((*cells.fixed, *cells.parameters))
+    options = {"params": dict(cells.fixed)} if cells.fixed else None
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
         for episode in range(episodes):
             lines: list[str] | None = None
-            for info in drive(
-                act, envs, seed=seed if episode == 0 else None, options={"params": exact} if exact else None
-            ):
+            for moment in drive(act, envs, seed=seed if episode == 0 else None, options=options):
                 if lines is None:
-                    drawn = {name: values[0] for name, values in info.get("params", {}).items()}
+                    drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
                     lines = caption_of(shown, drawn, space)
                     _name_window(lines)
                 add_frame(_picture(envs), lines)
@@ -204,18 +191,16 @@ def _check_display(instead: str) -> None:
 def _check_video(video: str) -> None:
     suffix = Path(video).suffix
     if suffix not in (".mp4", ".gif"):
-        raise ConfigError(f"{spelled('video')}: expected a file that ends in .mp4 or .gif, got {video!r}.")
+        raise ConfigError(f"`video`: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if not Path(video).absolute().parent.is_dir():
-        raise ConfigError(f"{spelled('video')}: there is no folder {Path(video).parent}.")
+        raise ConfigError(f"`video`: there is no folder {Path(video).parent}.")
     if Path(video).is_dir():
-        raise ConfigError(f"{spelled('video')}: expected a file, got the folder {video}.")
+        raise ConfigError(f"`video`: expected a file, got the folder {video}.")
     if suffix == ".mp4":
         try:
             import imageio_ffmpeg  # noqa: F401  imageio imports it
         except ImportError:
-            raise ConfigError(
-                f"{spelled('video')}: MP4 needs 'pip install gym-dr[video]'; GIF works without it."
-            ) from None
+            raise ConfigError("`video`: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
 
 
 def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:

@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
 from gym_dr.errors import NotFiniteError
-from gym_dr.evaluation.acting import drive
+from gym_dr.evaluation.acting import Moment, drive
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.wrappers.record import RecordEpisodes
@@ -27,6 +27,7 @@ def play_batch(
     *,
     params: Mapping[str, Array] | None = None,
     on_finished: Callable[[int], object] = lambda finished: None,
+    on_step: Callable[[Moment], object] = lambda moment: None,
 ) -> list[EpisodeRecord]:
     """Plays one episode in each of the first ``episodes`` sub-environments, until the slowest ends.
 
@@ -40,6 +41,7 @@ def play_batch(
         seed: Seed of sub-environment 0; sub-environment i has ``seed + i``.
         params: Values instead of draws, name -> shape ``(episodes,)``.
         on_finished: Called when episodes end, with the number of finished episodes.
+        on_step: Called with what the reset and each step returned.
 
     Returns:
         A record for each episode, in the order of the sub-environments.
@@ -59,11 +61,11 @@ def play_batch(
         idle = (0, envs.num_envs - episodes)
         options["params"] = {name: np.pad(values, idle, mode="edge") for name, values in params.items()}
     steps = drive(policy, recorded, seed=seed, options=options)
-    next(steps)  # the reset
+    on_step(next(steps))  # the reset
     recorded.paused[episodes:] = True
     while len(records) < episodes:
         before = len(records)
-        next(steps)
+        on_step(next(steps))
         if len(records) > before:
             on_finished(len(records))
             recorded.paused[list(records)] = True

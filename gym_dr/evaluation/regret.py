@@ -1,4 +1,4 @@
-"""Regret: how much more the best known policy returns on the same draws and seeds, and which draws it fails on too."""
+"""Regret: how much more the best known policy returns on the same draws and seeds, and where it fails too."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ import numpy as np
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.sensitivity import failing
+from gym_dr.evaluation.sensitivity import SIGNIFICANCE, failing
 from gym_dr.evaluation.statistics import Interval, means_with_intervals
 
 REGRET, WORST_REGRET = "regret", "regret_worst_10"  # statistics of a policy on a set
-ALPHA = 0.05  # chance that a set whose parameters do not matter has a hard range
 TAIL = 0.1  # of the cells, whose regret is the largest
-
-_MIN_SHARE = 0.1  # of the draws, on each side of a threshold
-_PERMUTATIONS = 499
-_MANY = 0.9  # share of solved episodes from which a range is not called impossible
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,91 +94,26 @@ def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interv
     return [{name: found[k + count * i] for i, name in enumerate(rows)} for k in range(count)]
 
 
-def describe_best(
-    known: BestKnown, cells: CellSet, values: Mapping[str, Array], success: float | None
-) -> dict[str, Any]:
+def describe_best(known: BestKnown, cells: CellSet, success: float | None) -> dict[str, Any]:
     """The entry of a set in an evaluation.
 
     Args:
         known: The best known returns.
         cells: The set.
-        values: name -> value in each of the set's episodes, of the parameters that vary.
-        success: Return from which an episode is a success; None for no shares and ranges.
+        success: Return from which an episode is a success; None for no shares.
 
     Returns:
-        ``set``, ``mean`` return of the best known policy (value, low, high), its ``success_rate``, ``failing``: in how
-        many of the ``cells`` it fails, None if there is one cell or fewer than 5 episodes in each, and ``ranges``, see
-        ``hard_ranges``.
+        ``set``, ``mean`` return of the best known policy (value, low, high), its ``success_rate``, and ``failing``: in
+        how many of the ``cells`` it fails, None if there is one cell or fewer than 5 episodes in each.
     """
     flat = known.returns.reshape(1, -1)
-    entry: dict[str, Any] = {"set": cells.name, "cells": cells.num_cells, "mean": means_with_intervals(flat, cells)[0]}
-    if success is None:
-        return {**entry, "success_rate": None, "failing": None, "ranges": []}
-    solved = (flat >= success).astype(np.float64)
-    entry["success_rate"] = float(solved.mean())
-    enough = cells.num_cells > 1 and 0.5**cells.episodes < ALPHA
-    entry["failing"] = int(failing(known.returns, success).sum()) if enough else None
-    each = solved.reshape(-1, cells.episodes).mean(-1) if cells.num_cells > 1 else solved[0]
-    by_unit = {name: value[:: cells.episodes] if cells.num_cells > 1 else value for name, value in values.items()}
-    return {**entry, "ranges": hard_ranges(by_unit, each, cells.points or len(each))}
-
-
-def hard_ranges(values: Mapping[str, Array], solved: Array, blocks: int) -> list[dict[str, Any]]:
-    """Ranges of single parameters in which fewer draws are solved than beyond them, and not by chance.
-
-    Each parameter is split once, where the variance between both sides is largest, with at least a tenth of the draws
-    on each side. A permutation test of the largest variance between sides, over all parameters and thresholds,
-    corrects for all of them (Westfall and Young 1993, "Resampling-based multiple testing").
-
-    Args:
-        values: name -> value of each draw, shape ``(draws,)``.
-        solved: Share of solved episodes of each draw, shape ``(draws,)``.
-        blocks: Draws ``i``, ``i + blocks``, ... depend on each other and are permuted together.
-
-    Returns:
-        For each parameter with a range beyond chance, the smallest p-value first: ``parameter``, ``threshold``,
-        ``harder`` ("below" or "above"), the share solved there (``solved``) and on the other side (``otherwise``), and
-        ``p``.
-    """
-    n = len(solved)
-    fewest = math.ceil(_MIN_SHARE * n)
-    names, orders, allowed = [], [], []
-    for name, value in values.items():
-        order = np.argsort(value, kind="stable")
-        here = np.diff(value[order]) > 0  # between neighbors
-        here[: fewest - 1] = False
-        here[n - fewest :] = False
-        if here.any():
-            names.append(name)
-            orders.append(order)
-            allowed.append(here)
-    if not names or np.ptp(solved) == 0:
-        return []
-    order, mask, left = np.stack(orders), np.stack(allowed), np.arange(1, n)
-
-    def gaps(outcome: Array) -> Array:
-        """Mean below each place minus mean above it, in units in which its variance is the same everywhere."""
-        below = np.cumsum(outcome[order], axis=1)[:, :-1]
-        difference = below / left - (outcome.sum() - below) / (n - left)
-        return np.where(mask, difference * np.sqrt(left * (n - left)), 0.0)
-
-    found = gaps(solved)
-    best = np.abs(found).argmax(1)
-    largest = np.abs(found).max(1)
-    rng, rows = np.random.default_rng(0), solved.reshape(-1, blocks)
-    chance = [np.abs(gaps(rows[:, rng.permutation(blocks)].ravel())).max() for _ in range(_PERMUTATIONS)]
-    close = largest * (1 - 1e-12)  # sums in another order round differently
-    p_values = (1 + (np.array(chance)[:, None] >= close).sum(0)) / (1 + _PERMUTATIONS)
-    ranges = []
-    for k, name in enumerate(names):
-        if p_values[k] < ALPHA:
-            i, row = int(best[k]), order[k]
-            threshold = float(values[name][row[i : i + 2]].mean())
-            sides = {"below": float(solved[row[: i + 1]].mean()), "above": float(solved[row[i + 1 :]].mean())}
-            harder, easier = sorted(sides, key=lambda side: sides[side])
-            found_here = {"solved": sides[harder], "otherwise": sides[easier], "p": float(p_values[k])}
-            ranges.append({"parameter": name, "threshold": threshold, "harder": harder, **found_here})
-    return sorted(ranges, key=lambda row: (row["p"], row["solved"] - row["otherwise"]))
+    mean = means_with_intervals(flat, cells)[0]
+    entry = {"set": cells.name, "cells": cells.num_cells, "mean": mean, "success_rate": None, "failing": None}
+    if success is not None:
+        entry["success_rate"] = float((flat >= success).mean())
+        if cells.num_cells > 1 and 0.5**cells.episodes < SIGNIFICANCE:
+            entry["failing"] = int(failing(known.returns, success).sum())
+    return entry
 
 
 def impossible(entry: Mapping[str, Any]) -> list[str]:
@@ -193,13 +123,6 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
     sentences = [f"The best known policy solves {entry['success_rate']:.0%} of the episodes."]
     if entry["failing"]:
         sentences.append(f"It fails in {entry['failing']:,} of {entry['cells']:,} cells.")
-    for row in entry["ranges"]:
-        beyond = "above" if row["harder"] == "below" else "below"
-        begin = "Even the best known policy solves only" if row["solved"] < _MANY else "The best known policy solves"
-        sentences.append(
-            f"{begin} {row['solved']:.0%} where {row['parameter']} is {row['harder']} {row['threshold']:.3g}, and "
-            f"{row['otherwise']:.0%} {beyond}."
-        )
     return sentences
 
 

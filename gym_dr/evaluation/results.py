@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,14 +22,15 @@ from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
 from gym_dr.version import check_written_by
-from gym_dr.wording import either, flag, listed, spelled
+from gym_dr.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT, VERSION = "gym_dr evaluation", 3
+FORMAT = "gym_dr evaluation"
 MAX_DOCUMENT, MAX_EPISODES = 2**28, 2**32  # bytes that are read
 DOCUMENT, EPISODES, REGRET_TABLE = "evaluation.json", "episodes.csv", "regret.csv"
+_RESUME = "The same command, or the same call of gym_dr.evaluate, continues it."
 COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome")  # before parameters
 
 
@@ -64,17 +64,14 @@ class Evaluation:
         """
         document = read_document(folder)
         if document is None:
-            raise RunFolderError(
-                f"{folder}: holds no evaluation. Make one with {either('gymdr evaluate', 'gym_dr.evaluate')}."
-            )
+            raise RunFolderError(f"{folder}: holds no evaluation. Make one with gymdr evaluate.")
         if not document.get("complete"):
-            raise RunFolderError(f"{folder}: the evaluation was interrupted. {_resume_hint(document)}")
+            raise RunFolderError(f"{folder}: the evaluation was interrupted. {_RESUME}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
         expected = sum(cells.num_episodes for cells in evaluation.sets) * len(document["policies"])
         if len(evaluation.episodes) != expected:
             raise RunFolderError(
-                f"{folder / EPISODES}: expected {expected} episodes, got {len(evaluation.episodes)}. "
-                f"{_resume_hint(document)}"
+                f"{folder / EPISODES}: expected {expected} episodes, got {len(evaluation.episodes)}. {_RESUME}"
             )
         return evaluation
 
@@ -228,19 +225,6 @@ def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:
     return {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
 
 
-def _resume_hint(document: dict[str, Any]) -> str:
-    """The recorded command, if it is what gym_dr writes and runs nobody's code: the file may be a stranger's."""
-    command = str(document.get("command"))
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = []
-    plain = words[:1] == ["gymdr"] and shlex.join(words) == command and command.isprintable()
-    if plain and flag("trust") not in [word.partition("=")[0] for word in words]:
-        return f"Continue with: {either(command, 'the same call of gym_dr.evaluate')}"
-    return f"Continue with: {either('gymdr evaluate RUN', 'the same call of gym_dr.evaluate')}"
-
-
 def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:
     """The folder of an evaluation: ``output``, or the default of a single run or policy.
 
@@ -249,9 +233,9 @@ def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Pa
     """
     if output is not None:
         return Path(output)
+    defaults = list(dict.fromkeys(defaults))
     if len(defaults) != 1:
-        wanted = either(f"{flag('output')} FOLDER", "output")
-        raise ConfigError(f"Expected {wanted} for an evaluation of several runs or policies, got none.")
+        raise ConfigError("Expected `output` for an evaluation of several runs or policies, got none.")
     return defaults[0]
 
 
@@ -264,13 +248,11 @@ def check_folder(folder: Path) -> None:
     with os_errors(folder, "read"):
         if folder.is_dir():
             if (folder / CONFIG).is_file():
-                raise RunFolderError(f"{folder}: is a run folder; choose another {spelled('output')}.")
+                raise RunFolderError(f"{folder}: is a run folder; choose another `output`.")
             if not (folder / DOCUMENT).is_file() and any(not path.name.startswith(".") for path in folder.iterdir()):
-                raise RunFolderError(
-                    f"{folder}: already exists and holds no evaluation; choose another {spelled('output')}."
-                )
+                raise RunFolderError(f"{folder}: already exists and holds no evaluation; choose another `output`.")
         elif folder.exists():
-            raise RunFolderError(f"{folder}: is a file; choose another {spelled('output')}.")
+            raise RunFolderError(f"{folder}: is a file; choose another `output`.")
         elif not folder.absolute().parent.is_dir():
             raise RunFolderError(f"{folder}: there is no folder {folder.parent}.")
 
@@ -291,11 +273,6 @@ def read_document(folder: Path) -> dict[str, Any] | None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RunFolderError(f"{path}: is not a gym_dr evaluation. Move it away to evaluate here.")
     check_written_by(path, document)
-    if document.get("version") != VERSION:
-        raise RunFolderError(
-            f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "
-            "wrote it, or delete it to evaluate again."
-        )
     if missing := {"complete", "env", "policies", "sets", "success", "results"} - document.keys():
         raise RunFolderError(f"{path}: lacks {', '.join(sorted(missing))}. Delete it to evaluate again.")
     return document
@@ -319,8 +296,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
         content = read_plain(path, MAX_EPISODES)
         # as text first: Python parses numbers exactly, whereas pandas may round the last digit
         table = pd.read_csv(io.BytesIO(content[: content.rfind(b"\n") + 1]), dtype=str, keep_default_na=False)
-        texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")
-        table = table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})
+        table = typed(table)
     except FileNotFoundError:
         return pd.DataFrame(columns=list(COLUMNS))
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
@@ -328,6 +304,12 @@ def read_episodes(path: Path) -> pd.DataFrame:
     if tuple(table.columns[: len(COLUMNS)]) != COLUMNS:
         raise RunFolderError(f"{path}: expected the columns {', '.join(COLUMNS)}, got {', '.join(table.columns)}.")
     return table
+
+
+def typed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of episodes with the type of each column."""
+    texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")
+    return table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})
 
 
 def write_episodes(path: Path, table: pd.DataFrame) -> None:

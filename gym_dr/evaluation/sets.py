@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,12 @@ from gym_dr.randomization.rules import Rule, as_rule
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 
+if TYPE_CHECKING:  # torch is heavy
+    from gym_dr.policies.frozen import FrozenPolicy
+
 EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of draws and nominal values, of a cell, of a Sobol point
 TRAINING = "training"
+DEFAULT = "default"  # the preset to play if what policies were trained on is unknown
 MAX_NAMED = 4  # rules in a name
 
 Trained = Mapping[str, Randomization]  # distinct training randomizations, by the names of the sets of their draws
@@ -42,9 +46,8 @@ class EvaluationSet:
     """Conditions under which all policies of an evaluation are played."""
 
     text: str  # how it was made
-    cells: Callable[
-        [ParamSpace, Trained, int | None], list[CellSet]
-    ]  # the last: episodes of each cell, if it says none
+    # its cells in an environment; the number is that of episodes of each cell, for sets that do not say how many
+    cells: Callable[[ParamSpace, Trained, int | None], list[CellSet]]
 
     def __repr__(self) -> str:
         return self.text
@@ -175,6 +178,48 @@ def sets_of(
     return found
 
 
+def training_sets(policies: Sequence[FrozenPolicy]) -> dict[str, Randomization]:
+    """Distinct training randomizations of policies, by the names of the sets of their draws; nominal values are none.
+
+    A single one is called "training", several "training: PRESET" or "training: NAME". If all are unknown, it is the
+    preset "default", by its own name.
+    """
+    space = policies[0].space
+    if all(policy.randomization is None for policy in policies):
+        return {} if space is None or DEFAULT not in presets(space.name) else {DEFAULT: resolve(DEFAULT, space)}
+    owners: dict[Randomization, FrozenPolicy] = {}
+    for policy in policies:
+        if policy.randomization:
+            owners.setdefault(policy.randomization, policy)
+    if len(owners) == 1:
+        return dict.fromkeys([TRAINING], next(iter(owners)))
+    found = {}
+    for randomization, policy in owners.items():
+        preset = policy.trained_on
+        named = preset == CUSTOM or preset in {other.name for other in policies}  # the preset's name would be ambiguous
+        found[f"{TRAINING}: {policy.name if named else preset}"] = randomization
+    return found
+
+
+def sets_for(
+    policies: Sequence[FrozenPolicy], sets: SetLike | Sequence[SetLike] = (), episodes: int | None = None
+) -> list[CellSet]:
+    """The sets on which policies are evaluated, with the training draws of all that are no references."""
+    trained = training_sets([policy for policy in policies if not policy.reference])
+    return sets_of(policies[0].env, policies[0].space, sets, trained, episodes)
+
+
+def cells_to_play(policy: FrozenPolicy, draws: SetLike | None, episodes: int) -> CellSet:
+    """What to play with a policy: draws that the user chose, or else those of its training.
+
+    Raises:
+        ConfigError: The environment has no parameters.
+    """
+    if draws is None:
+        return sets_for([policy], (), episodes)[-1]
+    return sets_of(policy.env, policy.space, draws, {}, episodes)[-1]
+
+
 def _axis(name: str, given: Any) -> Array:
     """The values of a parameter on a grid, both ends included.
 
@@ -215,7 +260,7 @@ def _chosen(
     asked = {key: ends for key, ends in ranges.items() if key in rules}
     on = switches_needed(space, asked | {key: (value, value) for key, value in values.items()}, ranges)
     fixed = {**values, **on}
-    if not drawn and not fixed:
+    if not (drawn or fixed or name):
         return cells.nominal(episodes)
     parts = [] if whole is None else [_name(whole, space)]
     parts += [f"{key}={_rule_text(as_rule(rule))}" for key, rule in rules.items()]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.generalization import VERSIONS, generalization
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
-from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
+from gym_dr.evaluation.results import FORMAT, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
 from gym_dr.evaluation.worst_cells import worst_cell
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.version import WRITTEN_BY, __version__
 
@@ -39,7 +38,6 @@ def initial_document(
     return {
         "format": FORMAT,
         WRITTEN_BY: __version__,
-        "version": VERSION,
         "complete": False,
         "command": command,
         "env": policies[0].env,
@@ -53,7 +51,6 @@ def initial_document(
         "results": [],
         "differences": [],
         "best_known": [],
-        "generalization": None,
     }
 
 
@@ -101,7 +98,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
         known = best_on(cells, returns) if document["references"] else None
         if known is not None:
             statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
-            best.append(describe_best(known, cells, evaluation.varied(cells.name), success))
+            best.append(describe_best(known, cells, success))
         lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["steps"].mean()
         for k, name in enumerate(policies):
             worst = least = None
@@ -126,9 +123,4 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
         for (one, other), difference in pairs.items():
             names = {"policy": policies[one], "other": policies[other]}
             differences.append({**names, "set": cells.name, "statistics": difference})
-    scores = None
-    if success is not None and {cells.name for cells in evaluation.sets} >= set(VERSIONS.values()):
-        rates = {(row["policy"], row["set"]): row["statistics"]["success_rate"]["value"] for row in results}
-        scores = generalization(document["policies"], rates, document["references"])
-    summary = {"results": results, "differences": differences, "best_known": best, "generalization": scores}
-    return {"complete": True, **summary}
+    return {"complete": True, "results": results, "differences": differences, "best_known": best}

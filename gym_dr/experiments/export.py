@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,57 +12,18 @@ import numpy as np
 from gym_dr.envs.family import family_of
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.errors import ConfigError, EnvStateError
-from gym_dr.experiments.policies import ContextParams, open_all
 from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
-from gym_dr.randomization.context import INFO
 from gym_dr.registry import load_object
 from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
-    from gym_dr.evaluation.policies import FrozenPolicy
+    from gym_dr.policies.frozen import FrozenPolicy
     from gym_dr.training.networks import Actor
 
 SUFFIX = ".onnx"
-
-
-def export(
-    policy: str,
-    output: str | Path,
-    *,
-    env: str | None = None,
-    randomization: Any = None,
-    context: str = INFO,
-    context_params: ContextParams = None,
-    trust: Collection[str] = (),
-) -> Path:
-    """Writes a policy as an ONNX file, as ``gymdr export`` does.
-
-    Args:
-        policy: The path of a run, or "sb3:FILE.zip".
-        output: See ``Run.export``.
-        env: Id of the environment of a file, as for ``gym_dr.evaluate``; so are the others, for a file too.
-        randomization: Its training randomization.
-        context: "observation" if it observes the draw.
-        context_params: Which parameters it observes.
-        trust: Files and modules whose code may run.
-
-    Raises:
-        ConfigError: As for ``Run.export`` and ``gym_dr.evaluate``, or a run gets options of a file.
-    """
-    given = {"env": env, "randomization": randomization, "context_params": context_params}
-    asked: Any = {**given, "context": context}
-    if Path(policy).suffix == SUFFIX:
-        raise ConfigError(f"{policy}: expected a run or a file of Stable-Baselines3, got an ONNX file.")
-    opened, _ = open_all([policy], trust=trust, **asked)
-    if len(opened) > 1:
-        first = opened[0].run
-        raise ConfigError(f"{policy}: holds several runs: expected one, such as {first.folder.path if first else ''}.")
-    if opened[0].run and (named := [name for name, value in given.items() if value is not None]):
-        raise ConfigError(f"`{named[0]}` is for files of Stable-Baselines3: a run says it itself. Leave it out.")
-    return export_policy(opened[0], output)
 
 
 def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:

@@ -10,8 +10,9 @@ from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginE
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
-from gym_dr.evaluation.policies import nominal_and_training, open_policies
+from gym_dr.evaluation.sets import sets_for
 from gym_dr.experiments.progress import Display, Progress
+from gym_dr.policies.open import open_runs
 from gym_dr.randomization.needs import switch_notes
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import family_defaults
@@ -157,7 +158,7 @@ def _plot_and_evaluate(
     plot_training([folder], folder.plots)  # last: a run with this plot is finished
     stop.check()
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
-        policies = open_policies([(folder, config, algorithm)])
-        sets = nominal_and_training(policies, config.settings.eval_episodes)
+        policies = open_runs([(folder, config, algorithm)])
+        sets = sets_for(policies, (), config.settings.eval_episodes)
         found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
         feed.evaluated(found.statistics(policies[0].name))

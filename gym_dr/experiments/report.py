@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gym_dr.errors import ConfigError, located
 from gym_dr.experiments.evaluate import playing
-from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
-from gym_dr.randomization.context import INFO
 from gym_dr.runs.config import check_not_reserved
+
+if TYPE_CHECKING:
+    from gym_dr.policies.open import PoliciesLike
 
 
 def report(
@@ -18,10 +19,6 @@ def report(
     *,
     references: PoliciesLike = (),
     env: str | None = None,
-    randomization: Any = None,
-    context: str = INFO,
-    context_params: ContextParams = None,
-    stochastic: bool = False,
     output: str | Path | None = None,
     evaluation: str | Path | None = None,
     trust: Collection[str] = (),
@@ -41,10 +38,6 @@ def report(
         policies: As in ``gym_dr.evaluate``, the baseline first.
         references: As in ``gym_dr.evaluate``: the report then has the regret of each policy.
         env: As in ``gym_dr.evaluate``.
-        randomization: Training randomization of policies that are not runs, in any form that an environment takes.
-        context: As in ``gym_dr.evaluate``.
-        context_params: As in ``gym_dr.evaluate``.
-        stochastic: As in ``gym_dr.evaluate``.
         output: File to write; None for ``report.html``, in the run's folder if there is a single one.
         evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
             are several policies.
@@ -67,23 +60,11 @@ def report(
     from gym_dr.evaluation.report.evaluation import complete_evaluation
     from gym_dr.evaluation.report.page import check_installed, write_report
     from gym_dr.evaluation.results import evaluation_folder
+    from gym_dr.policies.open import open_policies
 
     check_installed()
-    opened, folders = open_all(
-        policies,
-        references=references,
-        env=env,
-        randomization=randomization,
-        context=context,
-        context_params=context_params,
-        stochastic=stochastic,
-        trust=trust,
-    )
-    if randomization is not None and all(policy.run for policy in opened):
-        raise ConfigError(
-            "`randomization` is for policies that are not runs: expected one, got only runs. To play other draws: "
-            "gymdr evaluate RUN with `randomization`."
-        )
+    opened = open_policies(policies, references, env=env, trust=trust)
+    folders = list(dict.fromkeys(policy.home for policy in opened))
     for run in [policy.run for policy in opened if policy.run]:
         settings = run.config.settings
         with located(f"{run.folder.path} would look too good"):

@@ -69,6 +69,11 @@ class Run:
         return self.folder, self.config, self._algorithm
 
     @property
+    def opened(self) -> list[tuple[RunFolder, RunConfig, Algorithm]]:
+        """Itself, as one of several runs."""
+        return [self.parts]
+
+    @property
     def metrics(self) -> pd.DataFrame:
         """The rows of ``metrics.csv``, one per update.
 
@@ -143,9 +148,9 @@ class Run:
                 the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.evaluation.policies import load_run_policy
+        from gym_dr.policies.open import run_policy  # heavy
 
-        return load_run_policy(*self.parts, deterministic=deterministic)
+        return run_policy(*self.parts, deterministic=deterministic)
 
     def export(self, output: str | Path) -> Path:
         """Writes its policy as an ONNX file, which runs without gym_dr and without torch.
@@ -169,10 +174,10 @@ class Run:
             CheckpointError: There is no usable checkpoint.
             RunFolderError: The file cannot be written.
         """
-        from gym_dr.evaluation.policies import open_policies  # heavy
-        from gym_dr.experiments.export import export_policy
+        from gym_dr.experiments.export import export_policy  # heavy
+        from gym_dr.policies.open import open_runs
 
-        return export_policy(open_policies([self.parts])[0], output)
+        return export_policy(open_runs([self.parts])[0], output)
 
     def resume(
         self,
@@ -247,6 +252,11 @@ class Runs(Sequence[Run]):
             trust: Modules that their configurations may import.
         """
         self.path, self._runs, self._trust = path, tuple(runs), tuple(trust)
+
+    @property
+    def opened(self) -> list[tuple[RunFolder, RunConfig, Algorithm]]:
+        """Folder, configuration and algorithm of each."""
+        return [run.parts for run in self]
 
     @property
     def metrics(self) -> pd.DataFrame:

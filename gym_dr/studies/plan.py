@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
-from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
+from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
+from gym_dr.experiments.evaluate import check_success
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
@@ -240,23 +241,27 @@ def _sets(
     env: str,
     variants: Sequence[Variant],
     evaluation: _Evaluation,
-    grid: Mapping[str, Any],
+    axes: Mapping[str, Any],
     named: Mapping[str, Any],
     note: Callable[[str], None],
 ) -> list[CellSet]:
-    """Nominal values, training draws and the sets asked for, without draws that the protocol has too."""
-    from gym_dr.evaluation.cells import distribution, nominal  # heavy
-
+    """Nominal values, training draws and the sets asked for, without draws that are among the latter too."""
+    check_success(evaluation.success)
+    if evaluation.protocol is not None:
+        check_known("protocol", evaluation.protocol, ("dre",))
     space = variants[0].config.space
     trained = _trained(variants, space)
-    asked = dataclasses.asdict(evaluation)
-    del asked["references"]
-    check_options(env, asked.pop("success"), evaluation.protocol)
-    others = asked_sets(env, space, trained, note, grid=grid, sets=named, **asked)
-    episodes = episodes_of_each(evaluation.episodes)["draws"]
-    draws = [distribution(f"training{end}", rule, episodes) for end, rule in trained.items()]
-    known = [cells.definition for cells in others if cells.kind == "distribution"]
-    return [nominal(episodes), *(cells for cells in draws if cells.definition not in known), *others]
+    asked = [draws(name) for name in ("random", "extreme")] if evaluation.protocol else []
+    asked += [grid(**axes)] if axes else []
+    asked += [] if evaluation.sobol is None else [sobol(evaluation.sobol)]
+    asked += [corners()] if evaluation.corners else []
+    asked += [] if evaluation.sobol_box is None else [sobol(evaluation.sobol_box, box=True)]
+    asked += [draws(value, name=name) for name, value in named.items()]
+    found = sets_of(env, space, asked, trained, evaluation.episodes)
+    for text in [text for cells in found for text in cells.notes]:
+        note(text)
+    known = [cells.definition for cells in found if cells.kind == "distribution" and cells.name not in trained]
+    return [cells for cells in found if cells.name not in trained or cells.definition not in known]
 
 
 def describe_budget(budget: int | None) -> str:
@@ -358,14 +363,14 @@ def make_variant(
 
 
 def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
-    """Distinct training randomizations; the key, with the preset's or a variant's name, is a suffix for set names."""
+    """Distinct training randomizations, by the names of the sets of their draws: that of a preset or a variant."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants:
         if rule := variant.config.randomization:
             name = known.get(rule, variant.name)
             found.setdefault(rule, variant.name if name in found.values() else name)
-    return {f": {name}": rule for rule, name in found.items()}
+    return {f"{TRAINING}: {name}": rule for rule, name in found.items()}
 
 
 def _pairs(table: Mapping[str, Any], variants: Sequence[Variant]) -> list[Contrast]:

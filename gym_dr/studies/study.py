@@ -288,25 +288,24 @@ def _evaluate(
     progress: bool,
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
-    from gym_dr.evaluation.evaluate import evaluate_policies, forget_others  # heavy, as those below
+    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.plots import plot_learning_curves
-    from gym_dr.evaluation.policies import open_policies
     from gym_dr.evaluation.report.comparison import Comparison, Group
     from gym_dr.evaluation.report.page import write_report
     from gym_dr.experiments.evaluate import playing
+    from gym_dr.policies.open import open_runs
     from gym_dr.studies.tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
-    opened = open_policies([(run.folder, run.config, run.variant.algorithm) for run in trained])
+    opened = open_runs([(run.folder, run.config, run.variant.algorithm) for run in trained])
     policies = [
         dataclasses.replace(policy, name=run.name, reference=run.variant.name in plan.references)
         for policy, run in zip(opened, trained, strict=True)
     ]
     place = folder / EVALUATION
     with playing(progress) as display:
-        forget_others(place, policies, plan.sets)
         evaluation = evaluate_policies(
-            policies, plan.sets, place, success=plan.success, command=command, progress=display
+            policies, plan.sets, place, success=plan.success, only=True, command=command, progress=display
         )
         seeds = {name: [run.seed for run in found] for name, found in done.items()}
         tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)

@@ -271,8 +271,8 @@ class _Search:
         import optuna
 
         from gym_dr.evaluation.evaluate import evaluate_policies
-        from gym_dr.evaluation.policies import open_policies
         from gym_dr.experiments.one_run import train_run
+        from gym_dr.policies.open import open_runs
 
         config = self.plan.config(trial.params)
         config = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=self.plan.seeds[place]))
@@ -297,7 +297,7 @@ class _Search:
         parts = run, config, self.plan.algorithm
         if not run.plots.exists():  # which come last
             train_run(*parts, resume=True, display="nothing", stop=stop, callback=report)
-        policies, cells = open_policies([parts]), self.plan.cells
+        policies, cells = open_runs([parts]), self.plan.cells
         found = evaluate_policies(policies, [cells], run.evaluation, progress=lambda *_: stop.check())
         return float(found.returns(cells.name).mean())
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
-from gym_dr.experiments.chosen_params import choose_params
+from gym_dr.evaluation.sets import TRAINING, draws, sets_of
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.config import RunConfig, RunSettings, with_total_steps
@@ -204,9 +204,9 @@ def _cells(judged: Mapping[str, Any], config: RunConfig, file: Path | None) -> C
     episodes = judged.get("episodes", 100)
     expect(is_whole(episodes), "episodes", "a whole number", episodes)
     named = randomization_beside(file, judged.get("randomization"))
-    chosen = choose_params(config.settings.env, config.space, named)
-    name, drawn = ("training", config.randomization) if chosen is None else (chosen.name, chosen.randomization)
-    return distribution(name, drawn, episodes) if drawn else nominal(episodes)
+    if named is not None:
+        return sets_of(config.settings.env, config.space, draws(named), {}, episodes)[-1]
+    return distribution(TRAINING, config.randomization, episodes) if config.randomization else nominal(episodes)
 
 
 def _part(what: str, given: Any) -> Callable[..., Any]:

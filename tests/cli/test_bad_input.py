@@ -24,7 +24,10 @@ from tests.cli.command import files, gymdr, refused, train
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'loggers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
         (["play", "--human", "FrozenLake-v1"], "There are no keys"),
-        (["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"], "Expected --human or --video, got both"),
+        (
+            ["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"],
+            "Expected --human and an ENV, got --video",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -55,7 +55,7 @@ def test_a_folder_of_seeds_is_refused_with_a_run_to_play(run: Path, tmp_path: Pa
 def test_values_are_played_printed_and_stand_in_the_picture(run: Path, captions: list[list[str]]) -> None:
     result = watch(run, "--set", "gravity=-3", "--set", "wind_power=15")
     assert result.code == 0, result.err
-    assert "enable_wind is on, since wind_power has no effect without it" in result.err
+    assert "enable_wind is on, since a parameter has no effect without it" in result.err
     assert result.out.count("(gravity -3, wind_power 15, enable_wind 1)") == 2  # in both episodes
     assert {tuple(lines) for lines in captions} == {("gravity -3 m/s^2", "wind_power 15 N", "enable_wind 1")}
 
@@ -196,7 +196,7 @@ def test_nothing_is_played_twice_for_the_protocols_own_draws(run: Path, tmp_path
 def test_a_file_named_like_a_set_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "nominal.toml").write_text("gravity = -3\n")
     result = gymdr("evaluate", run, "--randomization", tmp_path / "nominal.toml", "--output", tmp_path / "out")
-    assert "another set is named 'nominal' already. Give the file another name" in refused(result)
+    assert "'nominal' is the name of a kind of set. Choose another name" in refused(result)
 
 
 @pytest.mark.parametrize("name", ["grid", "corners", "sobol", "sobol-box"])

@@ -37,7 +37,7 @@ def test_references_show_what_is_possible_and_their_draws_are_not_played() -> No
     assert train(Path("run"), "--randomization", "wide").code == 0
     assert train(Path("other"), "--randomization", "random", "--seed", "2").code == 0
     references = ("--reference", "other", "--reference", f"rests={MODULE}:coast", *TRUST)
-    assert "Expected --output FOLDER" in refused(gymdr("evaluate", "run", *references))
+    assert "Expected --output for" in refused(gymdr("evaluate", "run", *references))
     grid = ("--grid", "gravity=-12:-4:3", "--episodes", "2", "--success", "-1000")
     result = gymdr("evaluate", "run", *references, *grid, "--output", "out")
     assert result.code == 0, result.err
@@ -122,10 +122,10 @@ def test_ranges_that_are_none_are_refused(command: str, text: str, expected: str
     [
         (SHOW, "--context observation: what a policy observes is scaled by the ranges that it was trained with"),
         (BRAKE, f"importing {MODULE} runs its code. If you trust it: --trust {MODULE}"),
-        (BRAKE[:2], "Expected --env ID"),
+        (BRAKE[:2], "Expected --env: only runs"),
         (
             ("--policy", "model.zip"),
-            "--policy: expected [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:f",
+            "--policy: expected random, [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]pa",
         ),
         ((), "Expected a run or a policy"),
     ],
@@ -158,11 +158,11 @@ def test_a_function_is_watched_on_the_draws_of_the_preset_default(monkeypatch: p
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ((), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got 0"),
-        (("runs/first", *BRAKE), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got 2"),
-        (("--human", *BRAKE), "Expected --human or --policy, got both"),
-        (("--human", "--pretrained", "lander"), "Expected --human or --pretrained, got both"),
-        (("--human", "CartPole-v1", "--video", "out.gif"), "Expected --human or --video, got both"),
+        ((), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none"),
+        (("runs/first", *BRAKE), "Expected one RUN or one --policy, got 2 of them"),
+        (("--human", *BRAKE), "Expected --human and an ENV, got --policy"),
+        (("--human", "--pretrained", "lander"), "Expected --human and an ENV, got --pretrained"),
+        (("--human", "CartPole-v1", "--video", "out.gif"), "Expected --human and an ENV, got --video"),
     ],
     ids=str,
 )

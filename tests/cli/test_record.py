@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gym_dr.cli.record import command
 from tests.cli.command import gymdr, refused, train
 from tests.cli.gated import gated, wait_at_gate
 
@@ -55,10 +53,9 @@ def test_nothing_is_overwritten() -> None:
     [
         ((), "Expected one RUN or one --policy, got 0 of them."),
         (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2 of them."),
-        (("--policy", "random"), "Random actions need --env ID"),
-        (("--policy", "radom", "--env", CART), "--policy: expected [NAME=]sb3:FILE.zip, [NAME=]onnx:"),
-        (("random",), "./random: no such run folder"),
-        (("--policy", "random", "--env", CART, "--stochastic"), "--stochastic is for trained policies"),
+        (("--policy", "random"), "Expected --env: only runs"),
+        (("--policy", "radom", "--env", CART), "--policy: expected random, [NAME=]sb3:FILE.zip, [NAME=]onnx:"),
+        (("--policy", "random", "--env", CART, "--stochastic"), "--stochastic is for runs and policies of Stable"),
         (("--policy", "random", "--env", CART, "--set", "lenth=1"), "Did you mean 'length'"),
     ],
     ids=str,
@@ -88,12 +85,3 @@ def test_a_signal_leaves_nothing_half_written(number: int, code: int) -> None:
     assert "Stopped. Nothing was written." in errors
     assert "Traceback" not in errors
     assert not list(Path().iterdir())
-
-
-def test_help_tells_what_is_different_from_other_commands() -> None:
-    evaluate = importlib.import_module("gym_dr.cli.evaluate").command
-    helps = [{option.name: getattr(option, "help", "") for option in one.params} for one in (command, evaluate)]
-    assert helps[0]["others"].startswith("random for uniform random actions, sb3:FILE.zip")
-    assert "repeatable" not in helps[0]["others"]
-    assert helps[1]["others"].startswith("sb3:FILE.zip")
-    assert "RUN or sb3:FILE.zip" in helps[0]["stochastic"]

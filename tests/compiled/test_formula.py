@@ -34,10 +34,6 @@ def walked(place: Place, angle: float, step: int) -> Place:
     return Place(turned.x + STEPS[step], turned.y)
 
 
-def mirrored(place: Place, angle: float) -> Place:
-    return Place(-place.x, place.y)
-
-
 @njit
 def doubled_x(place: Any) -> Any:
     return 2.0 * place.x
@@ -65,11 +61,6 @@ def test_a_compiled_formula_equals_python_with_the_functions_and_arrays_of_its_f
     for x, y, angle in rng.uniform(-3, 3, (100, 3)).tolist():
         step = int(rng.integers(3))
         assert entry((Place(x, y), angle, step)) == walked(Place(x, y), angle, step)
-
-
-def test_a_function_that_it_calls_can_be_replaced() -> None:
-    replaced = compile_formula(walked, {rotated: compile_formula(mirrored)})
-    assert call(replaced, Place(2.0, 3.0), 1.0, 1) == (-1.8, 3.0)  # -2 + 0.2
 
 
 def test_functions_in_a_closure_are_compiled_too() -> None:
@@ -189,7 +180,7 @@ def test_a_class_stays_as_it_is() -> None:
 
 
 def test_the_plain_function_stays_plain() -> None:
-    compile_formula(walked, {rotated: compile_formula(mirrored)})
+    compile_formula(walked)
     assert walked(Place(2.0, 3.0), 0.0, 1) == (2.2, 3.0)
 
 

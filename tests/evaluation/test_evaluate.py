@@ -14,13 +14,14 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import BusyFolderError, NotFiniteError, RunFolderError
-from gym_dr.evaluation import cells, policies
+from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.evaluate import evaluate_policies, with_larger
-from gym_dr.evaluation.policies import FrozenPolicy, open_policies
+from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.lock import FolderLock
 from tests.evaluation.tiny_run import train_tiny_run
@@ -39,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(*paths: Path) -> list[FrozenPolicy]:
-    return open_policies([open_run(str(path)) for path in paths])
+    return open_runs([open_run(str(path)) for path in paths])
 
 
 def play(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> Evaluation:
@@ -201,7 +202,7 @@ class StopError(Exception):
 def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     runs: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policies, "NATIVE_ENVS", 3)  # several waves a set
+    monkeypatch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 3)  # several waves a set
     sets = (cells.nominal(4), GRID)
     whole = play([runs / "one"], tmp_path / "whole", *sets)
     counted: list[int] = []
@@ -228,7 +229,7 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     }
 
 
-@pytest.mark.parametrize("name", ["write_document", "write_episodes"])
+@pytest.mark.parametrize("name", ["evaluate.write_document", "episodes.write_episodes"])
 def test_an_evaluation_killed_before_its_first_files_were_written_goes_on(
     name: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +237,7 @@ def test_an_evaluation_killed_before_its_first_files_were_written_goes_on(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"gym_dr.evaluation.evaluate.{name}", stop)
+        patch.setattr(f"gym_dr.evaluation.{name}", stop)
         with pytest.raises(StopError):
             play([runs / "one"], tmp_path / "out", GRID)
     assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8
@@ -288,7 +289,7 @@ def test_episodes_of_an_interrupted_evaluation_are_not_dropped_for_those_of_anot
             raise StopError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(policies, "NATIVE_ENVS", 3)
+        patch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 3)
         with pytest.raises(StopError):
             play([runs / "one"], tmp_path / "out", cells.nominal(2), GRID, progress=stop, command="gymdr evaluate one")
         before = content(tmp_path / "out")
@@ -301,14 +302,20 @@ def test_episodes_of_an_interrupted_evaluation_are_not_dropped_for_those_of_anot
 
 
 def test_fewer_episodes_of_a_cell_than_there_are_replace_none(runs: Path, tmp_path: Path) -> None:
-    one = opened(runs / "one")
-    evaluate_policies(one, [cells.nominal(4), DRAWS, GRID], tmp_path / "out")
+    play([runs / "one"], tmp_path / "out", cells.nominal(4), DRAWS, GRID)
     other = cells.distribution("training", Randomization({"gravity": (-11, -10)}), 2)
     few_of_each = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 1)
-    found = with_larger([cells.nominal(2), other, few_of_each], one, tmp_path / "out")
-    assert [chosen.episodes for chosen in found] == [4, 2, 1]  # other draws, and fewer of each cell, are what was asked
-    (own,) = with_larger([cells.nominal(2)], opened(runs / "two"), tmp_path / "out")
-    assert own.episodes == 2
+    found = play([runs / "one"], tmp_path / "out", cells.nominal(2), other, few_of_each)
+    assert [chosen.episodes for chosen in found.sets] == [4, 2, 1]  # other draws, and fewer of each cell, are as asked
+    found = play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(2), other, few_of_each)
+    assert found.sets[0].episodes == 2  # which both have played
+
+
+def test_a_folder_may_be_made_to_hold_what_is_asked_for_alone(runs: Path, tmp_path: Path) -> None:
+    play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(4), DRAWS, success=-1e6)
+    found = play([runs / "two"], tmp_path / "out", cells.nominal(2), only=True)
+    assert (found.policies, [chosen.num_episodes for chosen in found.sets]) == (["two"], [2])
+    assert found.document["success"] == 200
 
 
 def test_a_return_that_is_not_finite_is_told_with_policy_and_set(
@@ -363,7 +370,7 @@ def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path)
 
 def test_a_reference_that_is_missing_is_named_as_one(runs: Path, tmp_path: Path) -> None:
     play_with_reference(runs, tmp_path / "out", cells.nominal(2))
-    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with references, or choose"):
+    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with `references`, or choose"):
         play([runs / "one"], tmp_path / "out", cells.nominal(2))
 
 
@@ -396,7 +403,7 @@ def test_native_and_sync_environments_play_the_same_cells(
     def sync(env_id: str, num_envs: int, mode: str, randomization: Any) -> Any:
         return environments.make_vector_env(env_id, num_envs, "sync", randomization)
 
-    monkeypatch.setattr(policies, "make_vector_env", sync)
+    monkeypatch.setattr("gym_dr.policies.frozen.make_vector_env", sync)
     np.testing.assert_array_equal(play([runs / "one"], tmp_path / "sync", GRID).returns("grid"), native.returns("grid"))
 
 

@@ -16,9 +16,9 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import ConfigError, GymDrError
-from gym_dr.evaluation.foreign import is_file_text, is_policy_text
 from gym_dr.evaluation.report import evaluation
 from gym_dr.integrations.onnx_policy import MAX_FILE, read_policy
+from gym_dr.policies.open import is_policy_text
 from tests.cli.command import gymdr, refused
 from tests.evaluation.onnx_graphs import HOSTILE, graph_of, op, small_policy
 
@@ -125,14 +125,15 @@ def test_draws_and_environment_that_the_user_names_replace_those_of_the_file(
     exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path
 ) -> None:
     text, options = f"onnx:{exported['choices'][1]}", {"episodes": 1, "progress": False}
-    found = gym_dr.evaluate(text, randomization={"gravity": (9, 10)}, output=tmp_path / "draws", **options)
+    policy = gym_dr.open_policy(text, randomization={"gravity": (9, 10)})
+    found = gym_dr.evaluate(policy, output=tmp_path / "draws", **options)
     assert list(found.document["policies"][0]["randomization"]) == ["gravity"]
     stock = gym_dr.evaluate(text, env="CartPole-v1", output=tmp_path / "stock", **options)
     assert (stock.document["env"], stock.document["policies"][0]["randomization"]) == ("CartPole-v1", None)
     with pytest.raises(GymDrError, match=r"does not fit gym_dr/PendulumDR-v1.*it takes observations of shape \(4,\)"):
         gym_dr.evaluate(text, env=PENDULUM, output=tmp_path / "other", **options)
-    with pytest.raises(ConfigError, match="context is for policies that do not say what they observe"):
-        gym_dr.evaluate(text, context="observation", context_params={"gravity": (9, 10)}, **options)
+    with pytest.raises(ConfigError, match="`context` is for policies that do not say what they observe"):
+        gym_dr.open_policy(text, context="observation", context_params={"gravity": (9, 10)})
 
 
 def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     path = tmp_path / "theirs.onnx"
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ConfigError, match=r"Expected env: only runs and files of run\.export record their environment"):
+    with pytest.raises(ConfigError, match="Expected `env`: only runs and files of gymdr export record"):
         gym_dr.evaluate(f"onnx:{path}", episodes=1)
     found = gym_dr.evaluate(f"onnx:{path}", env=POLE, episodes=1, output=tmp_path / "out", progress=False)
     assert found.document["policies"][0]["randomization"] is None
@@ -151,14 +152,12 @@ def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(
 def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None:
     for text in ("onnx:a.onnx", "mine=onnx:b/a.onnx", "onnx:C:/a.onnx"):
         assert is_policy_text(text)
-        assert not is_file_text(text)  # of Stable-Baselines3, whose actions can be sampled
     with pytest.raises(ConfigError, match=r"a\.onnx: there is no such file"):
         gym_dr.evaluate("onnx:a.onnx")
-    with pytest.raises(ConfigError, match=r"a\.onnx: expected a run, got an ONNX file\. Name it so: 'onnx:a\.onnx'"):
+    with pytest.raises(ConfigError, match=r"got an ONNX file\. Name it so: `policies='onnx:a\.onnx'`"):
         gym_dr.evaluate("a.onnx")
     assert refused(gymdr("evaluate", "a.onnx")).endswith("Name it so: --policy onnx:a.onnx")
-    message = refused(gymdr("export", "a.onnx", "--output", "b.onnx"))
-    assert message.endswith("a.onnx: expected a run or a file of Stable-Baselines3, got an ONNX file.")
+    assert "expected a run, got an ONNX file" in refused(gymdr("export", "a.onnx", "--output", "b.onnx"))
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])

@@ -13,7 +13,8 @@ import pytest
 from gym_dr import Correlation, Randomization
 from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation import play
-from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.sets import cells_to_play
+from gym_dr.policies.open import open_runs
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
@@ -21,10 +22,10 @@ from tests.evaluation.tiny_run import train_tiny_run
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A policy and the draws of its training."""
+    """A policy and its training draws."""
     run = train_tiny_run(tmp_path_factory.mktemp("play") / "run", "--env", "gym_dr/CartPoleDR-v1")  # short episodes
-    (policy,) = open_policies([open_run(str(run))])
-    return policy, policy.randomization
+    (policy,) = open_runs([open_run(str(run))])
+    return policy, cells_to_play(policy, None, 1)
 
 
 # imageio's MP4 reader, which only this test uses, leaves its pipes to the garbage collector
@@ -64,7 +65,7 @@ def test_without_a_display_a_window_is_refused(run: Any, monkeypatch: pytest.Mon
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    with pytest.raises(ConfigError, match=r"video='FILE\.gif'"):
+    with pytest.raises(ConfigError, match=r"`video=FILE\.gif`"):
         list(play.play_policy(*run, episodes=1, seed=0, video=None))
 
 

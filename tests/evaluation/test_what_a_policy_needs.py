@@ -10,9 +10,11 @@ import pytest
 
 from gym_dr.evaluation import cells, play
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report import film_strips
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
+from gym_dr.evaluation.sets import cells_to_play, sets_for
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr, refused, train
@@ -30,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(root: Path) -> list[FrozenPolicy]:
-    return open_policies([open_run(str(root / name)) for name in ("plain", "shown")])
+    return open_runs([open_run(str(root / name)) for name in ("plain", "shown")])
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def comparison(root: Path) -> Comparison:
     space = param_space_of(policies[0].env)
     assert space is not None
     sets = [
-        *nominal_and_training(policies, 4),
+        *sets_for(policies, (), 4),
         cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
     evaluation = evaluate_policies(policies, sets, root / "evaluation")
@@ -105,7 +107,9 @@ def test_playing_shows_a_policy_its_disturbances_and_its_draw(
     # drawing takes most of the time
     monkeypatch.setattr(play, "_picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     policy = opened(root)[1]
-    episodes = list(play.play_policy(policy, policy.randomization, episodes=2, seed=1, video=str(tmp_path / "out.gif")))
+    episodes = list(
+        play.play_policy(policy, cells_to_play(policy, None, 2), episodes=2, seed=1, video=str(tmp_path / "out.gif"))
+    )
     assert all(0 <= episode.params["obs_delay"] <= 3 for episode in episodes)
     assert {"gravity", "obs_delay"} <= episodes[0].params.keys()
 

@@ -337,7 +337,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_has_data_frames(run: Run, tmp_path: Path) -> None:
-    found = gym_dr.evaluate(run, grid={"gravity": (-12, -2, 3)}, episodes=2, output=tmp_path / "out", progress=False)
+    found = gym_dr.evaluate(run, gym_dr.grid(gravity=(-12, -2, 3)), episodes=2, output=tmp_path / "out", progress=False)
     assert list(found.episodes.groupby("set").size().items()) == [("grid", 6), ("nominal", 2), ("training", 2)]
     summary = found.summary.set_index(["policy", "set", "statistic"])
     row = summary.loc[("run", "grid", "mean")]
@@ -349,24 +349,19 @@ def test_runs_are_evaluated_by_path_or_as_objects(run: Run, tmp_path: Path) -> N
     other = gym_dr.train("a2c", run_dir=tmp_path / "other", **TINY)
     found = gym_dr.evaluate([run.path, other], episodes=2, output=tmp_path / "out", progress=False)
     assert found.policies == ["run", "other"]
-    with pytest.raises(ConfigError, match="Expected output for an evaluation of several runs"):
+    with pytest.raises(ConfigError, match="Expected `output` for an evaluation of several runs"):
         gym_dr.evaluate([run, other], progress=False)
 
 
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"grid": {"gravty": (-12, -2, 3)}}, "Did you mean 'gravity'"),
-        ({"protocol": "der"}, "Unknown protocol 'der'. Did you mean 'dre'"),
-        ({"episodes": 0}, "Expected at least 1 episode, got 0"),
-        ({"success": float("nan")}, "success: expected a finite return"),
-        ({"success": "10"}, "success: expected a finite return, got '10'"),
-        ({"episodes": 1.5}, "episodes: expected a whole number, got 1.5"),
-        ({"grid": ["gravity"]}, "grid: expected a dictionary, got ['gravity']"),
-        ({"grid": {"gravity": -9}}, "grid: gravity: expected (lowest, highest, count), such as (-12, -2, 6), got -9"),
-        ({"grid": {"gravity": (-9, -2)}}, "got (-9, -2)"),
-        ({"grid": {"gravity": (-9, -2, 2.0)}}, "got (-9, -2, 2.0)"),
-        ({"sets": ["wide"]}, "sets: expected a dictionary, got ['wide']"),
+        ({"sets": gym_dr.grid(gravty=(-12, -2, 3))}, "Did you mean 'gravity'"),
+        ({"sets": "wid"}, "Did you mean 'wide'"),
+        ({"episodes": 0}, "`episodes`: expected a whole number of at least 1, got 0"),
+        ({"episodes": 1.5}, "`episodes`: expected a whole number of at least 1, got 1.5"),
+        ({"success": float("nan")}, "`success`: expected a finite return"),
+        ({"success": "10"}, "`success`: expected a finite return, got '10'"),
     ],
     ids=str,
 )

@@ -15,7 +15,7 @@ from gym_dr.errors import ConfigError, InvalidActionError, UnknownNameError
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.randomization.presets import resolve
-from tests.evaluation import own_policies
+from tests.evaluation import opened, own_policies
 from tests.evaluation.own_policies import brake, coast
 from tests.evaluation.tiny_run import train_tiny_run
 
@@ -24,8 +24,8 @@ MODULE = "tests.evaluation.own_policies"
 BRAKE = f"{MODULE}:brake"
 
 
-def evaluate(policies: Any, **options: Any) -> Evaluation:
-    return gym_dr.evaluate(policies, **{"env": LANDER, "episodes": 2, "progress": False, **options})
+def evaluate(policies: Any, sets: Any = (), **options: Any) -> Evaluation:
+    return opened.evaluate(policies, sets, **{"env": LANDER, "episodes": 2, **options})
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_callable_is_evaluated_in_a_folder_of_its_name(tmp_path: Path) -> None:
-    found = evaluate(brake, grid={"gravity": (-11, -3, 3)})
+    found = evaluate(brake, sets=[gym_dr.grid(gravity=(-11, -3, 3))])
     assert found.folder == Path("brake-evaluation")
     assert [cells.name for cells in found.sets] == ["nominal", "default", "grid"]
     (entry,) = found.document["policies"]
@@ -51,7 +51,9 @@ def test_a_callable_is_evaluated_in_a_folder_of_its_name(tmp_path: Path) -> None
 
 
 def test_an_evaluation_is_short_as_text_and_a_table_in_a_notebook() -> None:
-    found = evaluate({"brakes": brake, "rests": coast}, grid={"gravity": (-11, -3, 3)}, output="out", success=200)
+    found = evaluate(
+        {"brakes": brake, "rests": coast}, sets=[gym_dr.grid(gravity=(-11, -3, 3))], output="out", success=200
+    )
     assert repr(found) == f"Evaluation('out': brakes, rests on {LANDER}, 20 episodes of nominal, default, grid)"
     shown = found._repr_html_()
     assert shown.count("<tr>") == 1 + 2 * 3
@@ -61,7 +63,7 @@ def test_an_evaluation_is_short_as_text_and_a_table_in_a_notebook() -> None:
 
 
 def test_sets_of_your_own_are_played_with_their_draws_and_may_leave_nominal_values_out() -> None:
-    found = evaluate(brake, sets={"weak": {"gravity": "uniform:-5:-3"}})  # without the nominal -10
+    found = evaluate(brake, gym_dr.draws({"gravity": "uniform:-5:-3"}, name="weak"))  # without the nominal -10
     assert [cells.name for cells in found.sets] == ["nominal", "default", "weak"]
     assert found.episodes.query("set == 'weak'")["gravity"].between(-5, -3).all()
 
@@ -89,14 +91,14 @@ def test_a_mapping_names_policies() -> None:
 
 
 def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
-    found = evaluate(coast, randomization={"gravity": (-11, -9), "enable_wind": False}, corners=True)
+    found = evaluate(coast, randomization={"gravity": (-11, -9), "enable_wind": False}, sets=[gym_dr.corners()])
     assert {cells.name: cells.num_cells for cells in found.sets} == {"nominal": 1, "training": 1, "corners": 2}
     (entry,) = found.document["policies"]
     assert (entry["name"], entry["trained_on"], entry["ranges"]["gravity"]) == ("Coast", "own", [-11.0, -9.0])
 
 
 def test_without_word_of_the_training_the_preset_default_is_filled() -> None:
-    found = evaluate(brake, sobol=2)
+    found = evaluate(brake, [gym_dr.sobol(2)])
     assert found.cell_set("sobol: default").num_cells == 2 * (4 + 2)  # it varies four parameters
 
 
@@ -162,7 +164,7 @@ def test_a_policy_that_remembers_forgets_at_the_start_of_each_batch(monkeypatch:
     steps = np.zeros(0)
     returns = []
     for size in (6, 4, 1):  # sub-environments
-        monkeypatch.setattr("gym_dr.evaluation.policies.NATIVE_ENVS", size)
+        monkeypatch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", size)
         returns.append(evaluate(count, episodes=6, output=f"{size}", randomization="none").returns("nominal").tolist())
     assert returns[0] == returns[1] == returns[2]
     assert len(set(returns[0][0][0])) > 1
@@ -179,7 +181,7 @@ def seen_by(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
         seen.append(observations)
         return np.zeros(len(observations), np.int64)
 
-    evaluate(look, episodes=2, output="out", grid={"gravity": (-12, -8, 3)}, **options)
+    evaluate(look, episodes=2, output="out", sets=[gym_dr.grid(gravity=(-12, -8, 3))], **options)
     return next(rows for rows in seen if len(rows) == 6)
 
 
@@ -230,7 +232,7 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
 @pytest.mark.parametrize(
     ("policies", "options", "message"),
     [
-        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: trust=\['{MODULE}'\]"),
+        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: `trust=\['{MODULE}'\]`"),
         (BRAKE, {"trust": ["tests"]}, "If you trust it"),
         ("no_such_module:act", {"trust": ["no_such_module"]}, "cannot be imported: ModuleNotFoundError"),
         (f"{MODULE}:brak", {"trust": [MODULE]}, "cannot be imported: AttributeError"),
@@ -238,19 +240,27 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
         ("sb3:none.zip", {}, "none.zip: there is no such file"),
         (object(), {}, "Expected a policy: a run, a callable"),
         ([], {}, "Expected a run or a policy"),
-        (brake, {"env": None}, "Expected env: only runs and files of"),
+        (brake, {"env": None}, "Expected `env`: only runs and files of"),
         ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
-        ([brake, coast], {}, "Expected output for"),
-        (brake, {"stochastic": True}, "stochastic is for policies of Stable-Baselines3"),
+        ([brake, coast], {}, "Expected `output` for"),
+        (brake, {"stochastic": True}, "`stochastic` is for runs and policies of Stable-Baselines3"),
         (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
-        (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
-        (brake, {"context": "observation"}, "context='observation': what a policy observes is scaled by the ranges"),
+        (brake, {"env": "CartPole-v1", "sets": [gym_dr.corners()]}, "CartPole-v1 has no parameters to vary"),
+        (brake, {"context": "observation"}, "`context='observation'`: what a policy observes is scaled by the ranges"),
         (brake, {"context": "observation", "context_params": ["gravity"]}, "Give its training randomization"),
-        (brake, {"context_params": ["gravity"]}, "Expected context_params with context='observation' only"),
+        (brake, {"context_params": ["gravity"]}, "Expected .*context_params.* with .*context='observation'.* only"),
         (brake, {"env": "CartPole-v1", "context": "observation"}, "expected an environment with parameters to observe"),
         (lambda a, b, c: a, {}, r"policy 'lambda': expected a function \(observations\) or \(observations, episode_st"),
-        (brake, {"sets": {"default": "wide"}}, "sets: expected a name that no other set has, got 'default'"),
-        (brake, {"sets": {"grid": "wide"}}, "sets: 'grid' is the name of a kind of set. Choose another name"),
+        (
+            brake,
+            {"sets": gym_dr.draws("wide", name="default")},
+            "Two sets are named 'default'",
+        ),
+        (
+            brake,
+            {"sets": gym_dr.draws("wide", name="grid")},
+            "'grid' is the name of a kind of set",
+        ),
         (lambda observations: observations @ np.ones(9), {}, "policy 'lambda': fails on gym_dr/LunarLanderDR-v3"),
     ],
 )
@@ -291,11 +301,11 @@ def test_unknown_environments_and_presets_are_refused() -> None:
 
 
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
-    with pytest.raises(ConfigError, match=r"env='CartPole-v1': .*first was trained on gym_dr/LunarLanderDR-v3"):
+    with pytest.raises(ConfigError, match=r"first: was trained on gym_dr/LunarLanderDR-v3, not on CartPole-v1"):
         evaluate([run, brake], env="CartPole-v1", output="out")
-    with pytest.raises(ConfigError, match="randomization is for policies that are not runs"):
-        gym_dr.report(run, randomization="wide")
-    with pytest.raises(ConfigError, match="context is for policies that do not say"):
+    with pytest.raises(ConfigError, match="`randomization` is for policies that are not runs"):
+        gym_dr.open_policy(run, randomization="wide")
+    with pytest.raises(ConfigError, match="`context` is for policies that do not say"):
         evaluate(run, env=None, context="observation")
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import gym_dr
 from gym_dr.errors import ConfigError, LogError, UnknownNameError
-from gym_dr.experiments import record as module
 from gym_dr.experiments.logs import open_log
 from gym_dr.experiments.record import record
 from gym_dr.fitting.logs import LoggedEpisode, check_log
@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def recorded(policy: Any, output: Path, **options: Any) -> list[LoggedEpisode]:
     asked = {"episodes": 3, "format": "npz", "progress": False, **options}
-    return open_log(record(policy, output=output, **asked))
+    return open_log(gym_dr.record(policy, output=output, **asked))
 
 
 def state_at(episode: LoggedEpisode, row: int) -> dict[str, npt.NDArray[Any]]:
@@ -55,7 +55,7 @@ def test_an_episode_holds_all_that_was_seen_and_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("env", [LANDER, CART, HOPPER])
 def test_an_episode_is_played_again_from_its_seed_and_draw_and_from_each_state(env: str, tmp_path: Path) -> None:
-    episode = recorded("random", tmp_path / "log", env=env, seed=5, randomization="wide")[1]
+    episode = recorded("random", tmp_path / "log", env=env, seed=5, draws="wide")[1]
     envs: Any = gym.make_vec(env, num_envs=1)
     drawn = {name.removeprefix("params/"): v for name, v in episode.others.items() if name.startswith("params/")}
     observations, _ = envs.reset(seed=int(episode.others["seed"]), options={"params": drawn})
@@ -76,7 +76,7 @@ def test_the_number_of_episodes_that_are_played_at_once_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = recorded("random", tmp_path / "a", env=CART)
-    monkeypatch.setattr(module, "_TOGETHER", 2)
+    monkeypatch.setattr("gym_dr.experiments.record._TOGETHER", 2)
     for one, other in zip(together, recorded("random", tmp_path / "b", env=CART), strict=True):
         np.testing.assert_array_equal(one.observations, other.observations)
         np.testing.assert_array_equal(one.actions, other.actions)
@@ -92,7 +92,7 @@ def test_a_run_plays_its_training_draws_and_what_it_sees_of_them_is_no_observati
 
 def test_a_run_is_deterministic_unless_it_is_to_be_stochastic(run: Path, tmp_path: Path) -> None:
     likeliest = recorded(run, tmp_path / "a")
-    sampled = recorded(run, tmp_path / "b", stochastic=True)
+    sampled = recorded(gym_dr.open_policy(run), tmp_path / "b")
     assert [len(np.unique(episode.actions)) for episode in likeliest] < [4, 4, 4]
     assert any(len(np.unique(episode.actions)) == 4 for episode in sampled)
 
@@ -100,11 +100,11 @@ def test_a_run_is_deterministic_unless_it_is_to_be_stochastic(run: Path, tmp_pat
 def test_sampled_actions_are_new_in_each_batch_and_for_each_seed(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_TOGETHER", 2)
-    options = {"stochastic": True, "episodes": 4}
-    log = recorded(run, tmp_path / "a", **options)
-    other = recorded(run, tmp_path / "b", seed=1000, **options)
-    again = recorded(run, tmp_path / "c", **options)
+    monkeypatch.setattr("gym_dr.experiments.record._TOGETHER", 2)
+    policy = gym_dr.open_policy(run)
+    log = recorded(policy, tmp_path / "a", episodes=4)
+    other = recorded(policy, tmp_path / "b", episodes=4, seed=1000)
+    again = recorded(policy, tmp_path / "c", episodes=4)
     steps = min(map(len, [*log, *other]))
     assert steps > 40
     # a hardly trained policy has about the same probabilities everywhere, so the same noise would give the same actions
@@ -115,10 +115,9 @@ def test_sampled_actions_are_new_in_each_batch_and_for_each_seed(
 
 
 def test_chosen_physics_replace_the_draws(tmp_path: Path) -> None:
-    nominal = recorded(brake, tmp_path / "a", env=LANDER, params={"gravity": -3.0})
+    nominal = recorded(brake, tmp_path / "a", env=LANDER, draws=gym_dr.draws(gravity=-3.0))
     assert {float(episode.others["params/gravity"]) for episode in nominal} == {-3.0}
-    rules = {"gravity": (-4, -3)}
-    drawn = recorded(brake, tmp_path / "b", env=LANDER, randomize=rules, params={"obs_noise": 0.1})
+    drawn = recorded(brake, tmp_path / "b", env=LANDER, draws=gym_dr.draws(gravity=(-4, -3), obs_noise=0.1))
     assert all(-4 <= float(episode.others["params/gravity"]) <= -3 for episode in drawn)
     assert {float(episode.others["params/obs_noise"]) for episode in drawn} == {0.1}
     # the noise is in the log, as a policy sees it
@@ -151,15 +150,13 @@ def test_random_actions_fill_their_bounds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"policy": "random", "env": None}, ConfigError, "Random actions need env"),
-        ({"policy": "random", "stochastic": True}, ConfigError, "stochastic is for trained policies"),
-        ({"policy": "random", "context": "observation"}, ConfigError, "context is for trained policies"),
+        ({"policy": "random", "env": None}, ConfigError, "Expected `env`: only runs"),
         ({"policy": "random", "env": "FrozenLake-v1"}, LogError, "observations are rows of numbers"),
         ({"policy": "random", "env": "gym_dr/Nothing-v0"}, UnknownNameError, "Unknown environment"),
         ({"policy": "random", "format": "csv"}, UnknownNameError, "Unknown format 'csv'"),
-        ({"policy": "random", "episodes": 0}, ConfigError, "Expected episodes to be a whole number above 0, got 0"),
-        ({"policy": "random", "seed": -1}, ConfigError, "Expected seed to be a whole number from 0 to 2**62, got -1"),
-        ({"policy": "random", "params": {"gravty": 1.0}}, UnknownNameError, "Did you mean 'gravity'"),
+        ({"policy": "random", "episodes": 0}, ConfigError, "Expected `episodes` to be a whole number above 0, got 0"),
+        ({"policy": "random", "seed": -1}, ConfigError, "Expected `seed` to be a whole number from 0 to 2**62, got -1"),
+        ({"policy": "random", "draws": gym_dr.draws(gravty=1.0)}, UnknownNameError, "Did you mean 'gravity'"),
         ({"policy": "nowhere", "env": None}, OSError, "nowhere: no such run folder"),
     ],
     ids=str,

@@ -12,9 +12,9 @@ import pytest
 
 import gym_dr
 from gym_dr.evaluation.cells import nominal
-from gym_dr.evaluation.policies import FrozenPolicy
-from gym_dr.experiments.export import export
-from gym_dr.experiments.policies import open_all
+from gym_dr.experiments.export import export_policy
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_policies, open_policy
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared
 
@@ -115,7 +115,7 @@ def recurrent(env: Any, **kwargs: Any) -> Any:
 
 
 def opened(path: Path, env: str, **options: Any) -> FrozenPolicy:
-    (policy,), _ = open_all([f"sb3:{path}"], env=env, trust=trusted(path), **options)
+    (policy,) = open_policies([f"sb3:{path}"], env=env, trust=trusted(path), **options)
     return policy
 
 
@@ -151,7 +151,7 @@ def test_a_file_acts_as_predict_does(name: str, tmp_path: Path) -> None:
     env, make = MODELS[name]
     make().save(tmp_path / "model.zip")
     text = f"sb3:{tmp_path / 'model.zip'}"
-    file = export(text, tmp_path / "policy.onnx", env=env, trust=trusted(tmp_path / "model.zip"))
+    file = export_policy(open_policy(text, env=env, trust=trusted(tmp_path / "model.zip")), tmp_path / "policy.onnx")
     assert_same(opened(tmp_path / "model.zip", env), file)
 
 
@@ -169,7 +169,7 @@ def test_statistics_and_frames_are_inside(order: str, remembers: bool, tmp_path:
         while not isinstance(made_from, VecNormalize):
             made_from = made_from.venv
         made_from.save(str(tmp_path / "vecnormalize.pkl"))
-    file = export(f"sb3:{path}", tmp_path / "policy.onnx", env=LANDER, trust=trusted(path))
+    file = export_policy(open_policy(f"sb3:{path}", env=LANDER, trust=trusted(path)), tmp_path / "policy.onnx")
     inputs = {one.name: one.shape[1:] for one in runtime.InferenceSession(str(file)).get_inputs()}
     assert inputs["observation"] == [8]  # as the environment returns it
     size = 16 * ("stacked" in order) + 24 * remembers

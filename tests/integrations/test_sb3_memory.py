@@ -15,13 +15,14 @@ import gym_dr
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import distribution
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.experiments.policies import open_all
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr
+from tests.evaluation.opened import evaluate as evaluated
 
 pytest.importorskip("sb3_contrib")
 
@@ -105,7 +106,7 @@ def options(saved: Path, name: str) -> dict[str, Any]:
 
 
 def opened(saved: Path, name: str, **others: Any) -> FrozenPolicy:
-    (policy,), _ = open_all(f"sb3:{saved / name}.zip", **{**options(saved, name), **others})
+    (policy,) = open_policies(f"sb3:{saved / name}.zip", **{**options(saved, name), **others})
     return policy
 
 
@@ -203,8 +204,7 @@ def test_returns_are_those_of_evaluate_policy(saved: Path, name: str) -> None:
 
 
 def evaluate(saved: Path, name: str, **others: Any) -> Evaluation:
-    given = {"episodes": 2, "progress": False, **options(saved, name), **others}
-    return gym_dr.evaluate(f"sb3:{saved / name}.zip", **given)
+    return evaluated(f"sb3:{saved / name}.zip", **{"episodes": 2, **options(saved, name), **others})
 
 
 @pytest.mark.parametrize(
@@ -295,10 +295,8 @@ def test_as_many_parameters_as_observations_are_no_frames(saved: Path, tmp_path:
     PPO("MlpPolicy", venv, n_steps=16, batch_size=16, policy_kwargs={"net_arch": [8]}).save(tmp_path / "pole.zip")
     given = {"env": POLE, "trust": ["pole.zip"], "progress": False, "episodes": 2}
     with pytest.raises(CheckpointError, match=r"2 times as many numbers, but without the bounds that VecFrameStack"):
-        gym_dr.evaluate("sb3:pole.zip", **given)
-    found = gym_dr.evaluate(
-        "sb3:pole.zip", **given, randomization="default", context="observation", context_params=four
-    )
+        evaluated("sb3:pole.zip", **given)
+    found = evaluated("sb3:pole.zip", **given, randomization="default", context="observation", context_params=four)
     assert "frames" not in found.document["policies"][0]
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gym_dr
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.record import record
+from tests.evaluation import opened
 
 pytest.importorskip("stable_baselines3")
 
@@ -59,8 +59,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def evaluate(path: Path, **options: Any) -> Evaluation:
     """Evaluates a file, which is trusted with all statistics beside it."""
     trust = [str(path), *map(str, path.parent.glob("*.pkl"))]
-    given = {"env": LANDER, "trust": trust, "episodes": 3, "progress": False, **options}
-    return gym_dr.evaluate(f"sb3:{path}", **given)
+    return opened.evaluate(f"sb3:{path}", **{"env": LANDER, "trust": trust, "episodes": 3, **options})
 
 
 def entry_of(found: Evaluation) -> dict[str, Any]:

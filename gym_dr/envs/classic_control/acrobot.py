@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.classic_control.reset_options import low_and_high
-from gym_dr.envs.equations.equations import single, square
+from gym_dr.envs.equations.equations import single
 from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
@@ -131,18 +131,13 @@ def begin(c: Physics, u: Any) -> State:
 
 def rates(c: Physics, s: State, torque: float) -> State:
     """Time derivatives of the state, by the equations of the book."""
-    cos2, sin2 = cos(s.theta2), sin(s.theta2)
+    sin1, cos1, sin2, cos2 = sin(s.theta1), cos(s.theta1), sin(s.theta2), cos(s.theta2)
     d1 = c.inertia_1 + c.m2 * (c.arms + c.twice_arm * cos2) + c.moi + c.moi
     d2 = c.m2 * (c.lc2_squared + c.arm * cos2) + c.moi
-    phi2 = c.weight_2 * cos(s.theta1 + s.theta2 - pi / 2.0)
-    phi1 = (
-        -c.coupling * square(s.dtheta2) * sin2
-        - 2.0 * c.coupling * s.dtheta2 * s.dtheta1 * sin2
-        + c.weight_1 * cos(s.theta1 - pi / 2.0)
-        + phi2
-    )
-    acceleration2 = (torque + d2 / d1 * phi1 - c.coupling * square(s.dtheta1) * sin2 - phi2) / (
-        c.inertia_2 + c.moi - square(d2) / d1
+    phi2 = c.weight_2 * (sin1 * cos2 + cos1 * sin2)  # of both angles together
+    phi1 = -c.coupling * s.dtheta2 * (s.dtheta2 + 2.0 * s.dtheta1) * sin2 + c.weight_1 * sin1 + phi2
+    acceleration2 = (torque + d2 / d1 * phi1 - c.coupling * s.dtheta1 * s.dtheta1 * sin2 - phi2) / (
+        c.inertia_2 + c.moi - d2 * d2 / d1
     )
     return State(s.dtheta1, s.dtheta2, -(d2 * acceleration2 + phi1) / d1, acceleration2)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import atan2, cos, fmod, nan, pi, pow, sin
+from math import atan2, cos, nan, pi, pow, sin
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box
 
 from gym_dr.envs.classic_control.reset_options import number_option
-from gym_dr.envs.equations.equations import Bounds, single, square
+from gym_dr.envs.equations.equations import Bounds, single
 from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.errors import RandomizationError
@@ -98,13 +98,12 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """One step of semi-implicit Euler; the action is a torque.
 
     Gymnasium holds the torque in float32 and squares it with the C library's powf. A compiler that knew the exponent
-    would multiply instead, which does not always give the same result.
+    would multiply instead, which in float32 does not always give the same result.
     """
     torque = np.float32(min(max(single(action), -c.max_torque), c.max_torque))
-    turn = fmod(s.theta + pi, 2.0 * pi)
-    tilt = (turn + 2.0 * pi if turn < 0.0 else turn) - pi
+    tilt = (s.theta + pi) % (2.0 * pi) - pi
     effort = np.float32(0.001) * np.float32(pow(torque, np.float32(c.two)))
-    costs = square(tilt) + 0.1 * square(s.theta_dot) + np.float64(effort)
+    costs = tilt * tilt + 0.1 * (s.theta_dot * s.theta_dot) + np.float64(effort)
     acceleration = c.fall * sin(s.theta) + np.float64(np.float32(c.inverse_inertia) * torque)
     theta_dot = min(max(s.theta_dot + acceleration * c.dt, -c.max_speed), c.max_speed)
     return State(s.theta + theta_dot * c.dt, theta_dot, np.float64(torque)), -costs, False

@@ -67,8 +67,6 @@ def names(what: str, given: Iterable[Any]) -> list[str]:
     Raises:
         EquationsError: One of them cannot.
     """
-    if isinstance(given, str):
-        raise EquationsError(f"{what}: expected names in a list or a tuple, got {given!r}.")
     found = list(given)
     try:
         namedtuple("Fields", found)
@@ -87,8 +85,6 @@ def random_numbers(what: str, given: Mapping[str, Any]) -> dict[str, Distributio
     Raises:
         EquationsError: Something else.
     """
-    if not isinstance(given, Mapping):
-        raise EquationsError(f"{what}: expected names with their distributions, got {shortened(given)}.")
     found: dict[str, Distribution] = {}
     for name in names(what, given):
         value = given[name]
@@ -114,7 +110,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
         UnknownNameError: A preset names a parameter that there is not.
         RandomizationError: One is no mapping, or a range is impossible.
     """
-    if not isinstance(given, Mapping) or "default" not in given:
+    if "default" not in given:
         example = next(iter(space))
         raise EquationsError(
             "presets: expected one called 'default', what environments draw unless told otherwise, such as "
@@ -183,8 +179,6 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
         space[name]
         if name in _TAKEN:
             raise EquationsError(f"keywords: expected names that no environment has yet, got {name!r}.")
-    if not isinstance(options, Mapping):
-        raise EquationsError(f"options: expected names with numbers, got {shortened(options)}.")
     for name, value in options.items():
         if name in _TAKEN or isinstance(value, str) or not isinstance(value, int | float):
             raise EquationsError(
@@ -214,16 +208,12 @@ def check_time_step(time_step: Any, space: ParamSpace) -> None:
         )
 
 
-def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: Any, interface: Any) -> None:
-    """Checks how an environment looks to people, and other functions that are not compiled.
+def check_appearance(equations: Equations, keys: Any, interface: Interface | None) -> None:
+    """Checks how an environment looks to people.
 
     Raises:
-        EquationsError: One is no function, ``keys`` are no arrows with actions, or ``interface`` does not describe the
-            spaces.
+        EquationsError: ``keys`` are no arrows with actions, or ``interface`` does not describe the spaces.
     """
-    for name, function in functions.items():
-        if function is not None and not callable(function):
-            raise EquationsError(f"expected a function as {name}, got {function!r}.")
     if not isinstance(keys, Mapping) or not all(isinstance(key, tuple) and _ARROWS.issuperset(key) for key in keys):
         raise EquationsError(
             f"keys: expected tuples of arrows (left, right, up, down) with their actions, got {shortened(keys)}."
@@ -235,8 +225,6 @@ def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: A
             )
     if interface is None:
         return
-    if not isinstance(interface, Interface):
-        raise EquationsError(f"expected an Interface as interface, got {shortened(interface)}.")
     actions = equations.action_space
     for what, quantities, size in (
         ("observation", interface.observation, equations.observation_space.shape[0]),

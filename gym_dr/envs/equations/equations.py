@@ -63,8 +63,3 @@ def fields_of(named_tuple: Any) -> tuple[str, ...]:
 def single(value: float) -> float:
     """Rounded to float32."""
     return np.float64(np.float32(value))
-
-
-def square(value: float) -> float:
-    """Squares as Python and numpy do: with the C library's ``pow``, which does not always round to nearest."""
-    return value**2

@@ -162,10 +162,7 @@ def equations_family(
             ),
             [*space.nominal.values(), *(options or {}).values()],
         )
-        functions = {"render": render, "reset_options": reset_options, "state_from": state_from}
-        checks.check_appearance(equations, functions, keys or {}, interface)
-        if not all(isinstance(given, Mapping) for given in (defaults or {}, *(defaults or {}).values())):
-            raise EquationsError(f"defaults: expected algorithm -> name -> value, got {defaults!r}.")
+        checks.check_appearance(equations, keys or {}, interface)
         own = checks.checked_presets(presets, space)
         threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)

@@ -13,7 +13,6 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import accumulate
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,27 +21,13 @@ from gymnasium.spaces import Discrete
 from numba import njit
 
 from gym_dr.arrays import Array
-from gym_dr.compiled import trigonometry
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.formula import compile_formula, described
 from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.compiled.pcg64 import standard_normal, uniform
 from gym_dr.compiled.rollout import Exchange
-from gym_dr.compiled.square import square as compiled_square
-from gym_dr.envs.equations.equations import Equations, fields_of, spread_of, square
+from gym_dr.envs.equations.equations import Equations, fields_of, spread_of
 from gym_dr.randomization.distributions import Distribution, Normal
-
-_MATH = ModuleType("math")  # as equations see it that import the module
-vars(_MATH).update(vars(math), sin=trigonometry.sin, cos=trigonometry.cos, fmod=trigonometry.fmod)
-
-# what equations call by name -> what is equal and compiles to SIMD
-_FAST: dict[Any, Any] = {
-    math: _MATH,
-    math.sin: trigonometry.sin,
-    math.cos: trigonometry.cos,
-    math.fmod: trigonometry.fmod,
-    square: compiled_square,
-}
 
 LANES = 32  # environments per block
 
@@ -84,8 +69,8 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
     )
     size, (fresh_at, reward_at, ended_at), seen_at, seen_count = ends[-1], flags, seen[0], len(seen)
 
-    derive, step_one = compile_formula(equations.derive, _FAST), compile_formula(equations.step, _FAST)
-    observe, begin_one = compile_formula(equations.observe, _FAST), compile_formula(equations.begin, _FAST)
+    functions = equations.derive, equations.step, equations.observe, equations.begin
+    derive, step_one, observe, begin_one = map(compile_formula, functions)
     read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
     read_physics = _reader(equations.physics, _places(physics))
     read_state = _reader(equations.state, _places(state))

@@ -16,7 +16,6 @@ from gym_dr.evaluation.report.tables import (
     difference_tables,
     failure_tables,
     findings,
-    generalization_tables,
     regret_tables,
     summary_tables,
     watch_commands,
@@ -71,7 +70,6 @@ def assemble(
         *([] if compared else difference_tables(comparison)),
         *regret_tables(comparison),
         *failure_tables(comparison),
-        *generalization_tables(comparison),
     ]
     return Report(
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",

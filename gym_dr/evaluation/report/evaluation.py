@@ -8,8 +8,9 @@ from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, correlated, sobol, varies
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
+from gym_dr.evaluation.sets import DEFAULT, sets_for, sobol_name, training_sets
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.presets import resolve
 
 EPISODES = 100  # on nominal values and on training draws
@@ -50,13 +51,14 @@ def _same_draws(one: CellSet, other: CellSet) -> bool:
 
 def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
     """Nominal values, training draws, and points that fill the training distributions (or the preset "default")."""
-    sets, space = nominal_and_training(policies, EPISODES), policies[0].space
+    trained, space = training_sets(policies), policies[0].space
+    sets = sets_for(policies, (), EPISODES)
     if space is None:
         return sets
-    varied = {end: r for end, r in training_randomizations(policies).items() if varies(space, r)}
-    for end, randomization in (varied or {": default": resolve("default", space)}).items():
+    varied = {name: rules for name, rules in trained.items() if varies(space, rules)}
+    for name, randomization in (varied or {DEFAULT: resolve(DEFAULT, space)}).items():
         points = POINTS
         if correlated(randomization):  # one cell per point instead of d + 2: more points for as many cells
             points *= 2 ** math.ceil(math.log2(len(randomization) + 2))
-        sets.append(sobol(f"sobol{end}", randomization, space, points, POINT_EPISODES))
+        sets.append(sobol(sobol_name(name), randomization, space, points, POINT_EPISODES))
     return sets

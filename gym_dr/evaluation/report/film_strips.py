@@ -16,11 +16,11 @@ import numpy.typing as npt
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.acting import with_episode_starts
 from gym_dr.evaluation.captions import Frame
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import play_batch
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import FilmStrip
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
 from gym_dr.training.api import EpisodeStarts

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from gym_dr.evaluation.captions import exact_text
-from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.reports.table import Cell, Row, Table
 from gym_dr.runs.config import RunConfig
@@ -284,23 +284,6 @@ def _as_typed(policy: FrozenPolicy) -> list[str] | None:
     else:
         return None
     return [*words, *(word for name in trusted for word in ("--trust", name))]
-
-
-def generalization_tables(comparison: Comparison) -> list[Table]:
-    """The success rates of Packer et al. (2018), if their protocol was played."""
-    found = comparison.document["generalization"]
-    if not found:
-        return []
-    keys = ("default", "interpolation", "extrapolation")
-    rows = [
-        [entry["algorithm"], *("-" if entry[key] is None else f"{entry[key]:.0%}" for key in keys)] for entry in found
-    ]
-    note = (
-        "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. Interpolation: "
-        "trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and tested on "
-        "random, nominal on extreme, and random on extreme."
-    )
-    return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
 
 
 def _caption(comparison: Comparison, set_name: str) -> str:

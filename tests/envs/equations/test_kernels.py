@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 from collections import namedtuple
-from math import sin
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +15,6 @@ from gymnasium.spaces import Box, Discrete
 
 import gym_dr
 from gym_dr import Normal
-from gym_dr.compiled import trigonometry
-from gym_dr.compiled.formula import compile_formula
-from gym_dr.envs.equations import kernels
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.kernels import LANES, kernels_of
@@ -146,19 +141,6 @@ def test_choices_count_from_where_the_space_does() -> None:
 def test_an_episode_may_begin_without_random_numbers() -> None:
     register(start={}, begin=lambda p, u: Swing(p.length, 0.0))
     assert gym.make_vec("tests/Swing-v0", 3, randomization="none").reset(seed=0)[0][:, 0].tolist() == [1.0] * 3
-
-
-def test_a_math_module_is_seen_with_the_functions_that_compile_to_simd() -> None:
-    def by_module(x: float) -> float:
-        return math.sin(x)
-
-    def by_name(x: float) -> float:
-        return sin(x)
-
-    for function in (by_module, by_name):
-        compiled = compile_formula(function, kernels._FAST)
-        named = compiled.py_func.__globals__["math" if function is by_module else "sin"]
-        assert getattr(named, "sin", named) is trigonometry.sin
 
 
 def test_fields_may_be_called_like_functions_and_a_helper_may_serve_several() -> None:

@@ -40,7 +40,7 @@ def test_a_sampler_learns_a_grid_is_played_and_a_page_is_written(tmp_path: Path)
     budget = {**BUDGET, "rollout_steps": 110}  # of whole episodes
     run: Any = gym_dr.train("a2c", env=ENV, sampler="doraemon", success=-50.0, run_dir=tmp_path / "run", **budget)
     assert run.draws["mass"].between(30.0, 80.0).all()
-    found = gym_dr.evaluate(run, grid={"mass": (30.0, 80.0, 2)}, episodes=2, progress=False)
+    found = gym_dr.evaluate(run, gym_dr.grid(mass=(30.0, 80.0, 2)), episodes=2, progress=False)
     assert set(found.episodes_of("grid")["mass"]) == {30.0, 80.0}
     page = gym_dr.report(run, output=tmp_path / "page.html", progress=False)
     assert "hours" in Path(page).read_text()

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import gym_dr.evaluation.cells as cells
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
+from gym_dr.evaluation.sets import sets_for
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
@@ -19,7 +21,7 @@ def tiny_policies(root: Path, *names: str) -> list[FrozenPolicy]:
         train_tiny_run(root / name, "--randomization", "wide" if i else "none", "--updates", "50")
         for i, name in enumerate(names)
     ]
-    return open_policies([open_run(str(run)) for run in runs])
+    return open_runs([open_run(str(run)) for run in runs])
 
 
 def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
@@ -30,7 +32,7 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     assert randomization is not None
     box = cells.training_box(space, [randomization])
     sets = [
-        *nominal_and_training(policies, 6),
+        *sets_for(policies, (), 6),
         cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
         cells.corners(box, 1),
         cells.fixed("gravity=-3", {"gravity": -3.0}, 2),

@@ -9,11 +9,13 @@ import pytest
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import TrainedRun, nominal_and_training, open_policies
 from gym_dr.evaluation.report import curves, maps, training
 from gym_dr.evaluation.report.assemble import _provenance, assemble
 from gym_dr.evaluation.report.comparison import Comparison, Group, group_policies
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.sets import sets_for
+from gym_dr.policies.frozen import TrainedRun
+from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.tiny_run import train_tiny_run
@@ -151,7 +153,7 @@ def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> 
 def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path: Path) -> None:
     short = ("--env", "gym_dr/CartPoleDR-v1", "--updates", "8")  # enough for episodes to end
     runs = [train_tiny_run(tmp_path / f"seed-{s}", "--seed", str(s), *short) for s in (1, 2)]
-    groups = group_policies(open_policies([open_run(str(run)) for run in runs]))
+    groups = group_policies(open_runs([open_run(str(run)) for run in runs]))
     one, two, mean = training.learning_curves(groups).views[0].panels[0].figure.data
     assert mean.y[-1] == pytest.approx((one.y[-1] + two.y[-1]) / 2)
     assert mean.line.width > one.line.width
@@ -159,8 +161,8 @@ def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path
 
 def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
-    policies = open_policies([open_run(str(run))])
-    evaluation = evaluate_policies(policies, nominal_and_training(policies, 4), tmp_path / "e")
+    policies = open_runs([open_run(str(run))])
+    evaluation = evaluate_policies(policies, sets_for(policies, (), 4), tmp_path / "e")
     comparison = Comparison(groups=group_policies(policies), evaluation=evaluation)
     report = assemble(comparison, "gymdr report", lambda text: None)
     assert [found.key for found in report.sections] == ["distributions", "training"]
@@ -169,7 +171,7 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
 def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path) -> None:
     run = train_tiny_run(tmp_path / "run", "--randomization", "wide")
     assert not (run / "draws.csv").exists()
-    assert training.draw_history(group_policies(open_policies([open_run(str(run))]))).views == []
+    assert training.draw_history(group_policies(open_runs([open_run(str(run))]))).views == []
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.policies import FrozenPolicy, TrainedRun
 from gym_dr.evaluation.report.comparison import Comparison, Group, group_policies
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies
 

@@ -10,7 +10,6 @@ import pytest
 from gym_dr.cli.main import main
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.report import evaluation
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.report.curves import sensitivity
@@ -18,6 +17,8 @@ from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.maps import heat_maps
 from gym_dr.evaluation.report.tables import findings, summary_tables
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
@@ -54,7 +55,7 @@ def run(evaluated: Path, tmp_path: Path) -> Path:
 
 
 def opened(*runs: Path) -> list[FrozenPolicy]:
-    return open_policies([open_run(str(run)) for run in runs])
+    return open_runs([open_run(str(run)) for run in runs])
 
 
 def test_a_run_that_was_not_evaluated_is(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from gym_dr import Randomization
-from gym_dr.evaluation.policies import FrozenPolicy, TrainedRun
 from gym_dr.evaluation.report import tables
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, Group
+from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.config import ReinforceConfig
 from tests.evaluation.report.sample import tiny_policies

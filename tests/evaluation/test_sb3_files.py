@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.foreign import Setting, is_file_text, is_policy_text, open_foreign
 from gym_dr.integrations import sb3_policy
 from gym_dr.integrations.sb3_policy import digest_of, read_saved
-from gym_dr.wording import addressing
+from gym_dr.policies.open import is_policy_text, open_policy
 from tests.pages import ROOT
 
 PPO = {
@@ -157,14 +157,14 @@ def test_without_stable_baselines_the_extra_that_has_it_is_named(
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     path = save(tmp_path / "a.zip", PPO)
     with pytest.raises(ConfigError, match=r"needs the package 'stable_baselines3'.*pip install 'gym-dr\[sb3\]'$"):
-        open_foreign(f"sb3:{path}", setting(path))
+        opened(path, path)
 
 
 # what is opened, and whose code runs
 
 
-def setting(*trust: Path | str) -> Setting:
-    return Setting(env="CartPole-v1", space=None, randomization=None, trust=[*map(str, trust)])
+def opened(path: Path, *trust: Path | str) -> object:
+    return open_policy(f"sb3:{path}", env="CartPole-v1", trust=[*map(str, trust)])
 
 
 class Explode:
@@ -180,30 +180,33 @@ class Explode:
 def test_a_file_is_not_unpickled_before_it_is_trusted(tmp_path: Path) -> None:
     path = save(tmp_path / "a.zip", PPO)
     with pytest.raises(
-        ConfigError, match=r"hold pickles, which can run any code .* source of a\.zip: trust=\['.*/a\.zip'\]$"
+        ConfigError, match=r"hold pickles, which can run any code .* source of a\.zip: `trust=\['.*/a\.zip'\]`$"
     ):
-        open_foreign(f"sb3:{path}", setting("a.zip", tmp_path))
+        opened(path, "a.zip", tmp_path)
 
 
 @pytest.mark.parametrize("data", [NORMALIZED, SAC], ids=["needed", "perhaps needed"])
 def test_trust_in_a_file_is_no_trust_in_the_statistics_beside_it(tmp_path: Path, data: dict[str, Any]) -> None:
     path, statistics = save(tmp_path / "a.zip", data), tmp_path / "vecnormalize.pkl"
     statistics.write_bytes(pickle.dumps(Explode(tmp_path / "exploded")))
-    message = rf"source of vecnormalize\.pkl: trust=\['{path}', '{statistics}'\] \(if vecnormalize\.pkl does not belong"
+    message = (
+        rf"source of vecnormalize\.pkl: `trust=\['{path}', '{statistics}'\]` \(if vecnormalize\.pkl does not belong"
+    )
     with pytest.raises(ConfigError, match=message):
-        open_foreign(f"sb3:{path}", setting(path))
-    both = rf"source of a\.zip and vecnormalize\.pkl: trust=\['{path}', '{statistics}'\]"
+        opened(path, path)
+    both = rf"source of a\.zip and vecnormalize\.pkl: `trust=\['{path}', '{statistics}'\]`"
     with pytest.raises(ConfigError, match=both):
-        open_foreign(f"sb3:{path}", setting())
-    with pytest.raises(ConfigError, match=rf"source of a\.zip: trust=\['{path}', '{statistics}'\]$"):
-        open_foreign(f"sb3:{path}", setting(statistics))
+        opened(path)
+    with pytest.raises(ConfigError, match=rf"source of a\.zip: `trust=\['{path}', '{statistics}'\]`$"):
+        opened(path, statistics)
     assert not (tmp_path / "exploded").exists()
 
 
 def test_the_option_is_written_as_a_shell_reads_it(tmp_path: Path) -> None:
     path = save(tmp_path / "my policy.zip", PPO)
-    with addressing(command_line=True), pytest.raises(ConfigError, match=rf"--trust '{path}'"):
-        open_foreign(f"sb3:{path}", setting())
+    with pytest.raises(ConfigError) as refused:
+        opened(path)
+    assert f"--trust '{path}'" in as_typed(str(refused.value))
 
 
 WATCH = """
@@ -212,15 +215,15 @@ import sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 
+from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.foreign import Setting, open_foreign
+from gym_dr.policies.open import open_policy
 
 folder = sys.argv[1]
 for trust in ([], [f"{folder}/a.zip"]):
     opened.clear()
-    given = Setting(env="CartPole-v1", space=None, randomization=None, trust=trust)
     try:
-        open_foreign(f"sb3:{folder}/a.zip", given)
+        open_policy(f"sb3:{folder}/a.zip", env="CartPole-v1", trust=trust)
     except ConfigError as error:
         print(str(error).partition(": ")[2])
     print(*sorted({path.rpartition("/")[2] for path in opened if path.startswith(folder)}))
@@ -243,6 +246,5 @@ def test_texts_that_name_policies_are_told_from_paths_of_runs(tmp_path: Path, mo
     policies = ["sb3:a.zip", "sb3:C:/b=1/a.zip", "mine=sb3:a.zip", "pkg.mod:act", "mine=pkg.mod:Net.act"]
     runs = ["runs/first", "C:\\runs\\first", "a=b", "a.zip", "pkg.mod", ":act", "pkg:"]
     assert [text for text in policies + runs if is_policy_text(text)] == policies
-    assert [text for text in policies if is_file_text(text)] == policies[:3]
     (tmp_path / "pkg.mod:act").mkdir()  # a run's folder
     assert not is_policy_text("pkg.mod:act")

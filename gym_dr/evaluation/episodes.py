@@ -1,0 +1,84 @@
+"""The table of an evaluation's episodes: a file that is read once, grows while they are played, and is sorted then."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gym_dr.arrays import Mask
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.results import COLUMNS, EPISODES, nominal_values, read_episodes, typed, write_episodes
+from gym_dr.runs.metrics import CsvLog
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEYS = ["policy", "set", "cell", "episode"]  # of a row
+
+
+class EpisodeTable:
+    """Rows of a file of episodes."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file, if there is one.
+
+        Raises:
+            RunFolderError: It cannot be read or was not written by an evaluation.
+        """
+        self.path, self.rows = path, read_episodes(path)
+
+    def keep(self, select: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+        """Replaces the rows by what a function makes of them; not yet in the file."""
+        self.rows = select(self.rows)
+
+    def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
+        """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
+        rows = self.rows[(self.rows["policy"] == policy) & (self.rows["set"] == cells.name)]
+        numbers = ((rows["cell"] - first_cell) * cells.episodes + rows["episode"]).to_numpy(np.int64)
+        finished = np.zeros(cells.num_episodes, np.bool_)
+        finished[numbers] = True
+        return finished
+
+    @contextlib.contextmanager
+    def growing(self) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+        """Yields a function that appends a row to the file; it is among ``rows`` after the block."""
+        import pandas as pd  # heavy
+
+        new: list[Mapping[str, Any]] = []
+        with contextlib.closing(CsvLog(self.path)) as log:
+
+            def add(row: Mapping[str, Any]) -> None:
+                log.write(row)
+                new.append(row)
+
+            yield add
+        if new:
+            grown = typed(pd.DataFrame(new))
+            self.rows = pd.concat([self.rows, grown]) if len(self.rows) else grown
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        """Writes the file, with the parameters, the order and the outcomes of a document; none for no worst cells."""
+        nominal = nominal_values(document)
+        rows = self.rows.assign(**{name: value for name, value in nominal.items() if name not in self.rows})
+        orders = {
+            "policy": [policy["name"] for policy in document["policies"]],
+            "set": [cells["name"] for cells in document["sets"]],
+        }
+
+        def place(column: Any) -> Any:
+            return column.map(orders[column.name].index) if column.name in orders else column
+
+        ordered = rows[[*COLUMNS, *nominal]].drop_duplicates(KEYS).sort_values(KEYS, key=place)
+        outcome = [outcome_of(value, document["success"]) for value in ordered["return"]]
+        self.rows = ordered.assign(outcome=outcome).reset_index(drop=True)
+        if len(self.rows) or self.path.name == EPISODES or self.path.exists():
+            write_episodes(self.path, self.rows)
+
+
+def outcome_of(episode_return: float, success: float | None) -> str:
+    """What an episode counts as; empty without a threshold."""
+    return "" if success is None else "success" if episode_return >= success else "failure"

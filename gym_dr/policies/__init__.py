@@ -1,0 +1,1 @@
+"""Policies of any origin, opened: the environment that each acts in, and how it acts."""

@@ -1,0 +1,128 @@
+"""A policy to play, wherever it comes from, and the environments that it acts in."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import VectorEnv
+
+from gym_dr.errors import CheckpointError, GymDrError
+from gym_dr.evaluation.acting import drive
+from gym_dr.evaluation.actions import checked, describe_spaces
+from gym_dr.evaluation.cells import CellSet, nominal
+from gym_dr.randomization.presets import NONE, preset_of
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
+from gym_dr.runs.folder import RunFolder
+from gym_dr.training.api import EpisodeStarts, Policy
+from gym_dr.training.config import CONTEXT_SPAN
+from gym_dr.wrappers.past import NO_PAST, Past
+from gym_dr.wrappers.vector_params import with_params
+
+NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
+PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
+
+UNKNOWN = "unknown"  # in place of a preset's name
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    """The run that a policy comes from."""
+
+    folder: RunFolder
+    config: RunConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenPolicy:
+    """A policy to evaluate, of a run or from elsewhere; it can be created any number of times."""
+
+    name: str  # unique among policies evaluated together
+    env: str  # id of the environment that it acts in
+    source: str  # where it comes from, for messages
+    space: ParamSpace | None  # what may vary in it; None if nothing may
+    randomization: Randomization | None  # of its training; None if unknown, or without parameters
+    context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
+    context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
+    past: Past = NO_PAST
+    digest: str  # of everything that determines its actions
+    load: Callable[[VectorEnv[Any, Any, Any]], Policy]
+    home: Path  # the folder of its evaluation, unless another one is asked for
+    record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
+    run: TrainedRun | None = None  # None for a policy from elsewhere
+    reference: bool = False  # whether it only shows what is possible, for regret
+
+    def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
+        """Creates the policy and restarts its random numbers.
+
+        Raises:
+            CheckpointError: The weights do not fit the environment's observations or actions.
+        """
+        try:
+            return self.load(envs)
+        except GymDrError as error:
+            spaces = describe_spaces(self.env, envs)
+            raise CheckpointError(f"{self.source}: the policy does not fit {spaces}: {error}") from None
+
+    def make_envs(self, cells: CellSet, render_mode: str | None = None) -> VectorEnv[Any, Any, Any]:
+        """Makes a vector environment for a set of cells, wrapped as in the policy's training.
+
+        It accepts ``options["params"]`` for the values of the cells. One that renders has a single sub-environment.
+        """
+        native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        num_envs, mode, shown = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes), "auto", {}
+        if render_mode is not None:
+            num_envs, mode, shown = 1, "sync", {"render_mode": render_mode}
+        randomization = None if self.space is None else cells.randomization or Randomization()
+        settable = (*cells.names, *cells.fixed)
+        with nominal_may_be_outside():
+            envs = make_vector_env(self.env, num_envs, mode, randomization, **shown)
+        if settable:
+            envs = with_params(envs)
+        return wrap_for_policy(envs, randomization, self.context_ranges, settable, self.context_span, self.past)
+
+    def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:
+        """Checks that the policy acts in its environment.
+
+        Args:
+            episodes: Number of episodes whose first observations it gets.
+            steps: Steps of each; the second one shows whether a policy with memory can go on.
+
+        Returns:
+            Its actions, shape ``(steps, episodes, ...)``.
+
+        Raises:
+            ConfigError: It fails on the environment's observations, or observations or actions are not arrays.
+            InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
+            CheckpointError: Its weights do not fit.
+        """
+        taken: list[npt.NDArray[Any]] = []
+        with contextlib.closing(self.make_envs(nominal(episodes))) as envs:
+            act = checked(self.make(envs), envs, self.source, self.env)
+
+            def record(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+                taken.append(act(observations, episode_starts))
+                return taken[-1]
+
+            for _ in itertools.islice(drive(record, envs, seed=0), steps + 1):
+                pass
+        return np.stack(taken)
+
+    @property
+    def trained_on(self) -> str:
+        """The preset of its training, "none" for nominal values, "own" for other randomizations, or "unknown"."""
+        if self.space is None or (self.randomization is not None and not self.randomization):
+            return NONE
+        if self.randomization is None:
+            return UNKNOWN
+        return preset_of(self.randomization, self.space)

@@ -1,0 +1,252 @@
+"""Opens a policy of each kind: a run, a callable, a function by name, a file, or random actions.
+
+Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
+loaded unless the user names it as trusted. ONNX files are data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import operator
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+from gym_dr.errors import ConfigError, shortened
+from gym_dr.evaluation.acting import takes_episode_starts, with_episode_starts
+from gym_dr.evaluation.actions import checked
+from gym_dr.evaluation.cells import nominal
+from gym_dr.evaluation.exported import read_metadata
+from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
+from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
+from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
+from gym_dr.policies.uniform import UniformActions
+from gym_dr.randomization.sampler import UNIFORM
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.environments import ContextRanges
+from gym_dr.runs.folder import EVALUATION, RunFolder
+from gym_dr.runs.plain import read_plain
+from gym_dr.training.api import Algorithm, Policy
+
+RANDOM = "random"  # in place of a policy: uniform random actions
+PROBED = 64  # episodes on whose first observations functions are compared ...
+PROBED_STEPS = 8  # ... and their next ones, if they remember
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What only runs record about themselves."""
+
+    env: str
+    space: ParamSpace | None  # what may vary in it; None if nothing may
+    randomization: Randomization | None  # of their training; None if unknown
+    context_ranges: ContextRanges | None  # of the parameters that they observe, mapped to [-1, 1]
+    stochastic: bool | None  # whether actions are sampled; None for the default of their kind
+    trust: Collection[str]  # files and modules whose code may be run
+
+
+def open_trained(
+    folder: RunFolder,
+    config: RunConfig,
+    algorithm: Algorithm,
+    *,
+    home: Path,
+    name: str | None = None,
+    stochastic: bool | None = None,
+) -> FrozenPolicy:
+    """The policy in the newest checkpoint of a run."""
+    loader = algorithm.policy_loader()
+    if loader is None:
+        raise ConfigError(
+            f"{folder.path}: algorithm {algorithm.name!r} has no load_policy: its runs cannot be evaluated or played."
+        )
+    if stochastic is False:
+        if "deterministic" not in inspect.signature(loader).parameters:
+            raise ConfigError(
+                f"{folder.path}: algorithm {algorithm.name!r} has no deterministic policy: its load_policy takes no "
+                "keyword 'deterministic'. Its actions can only be sampled."
+            )
+        loader = functools.partial(loader, deterministic=True)
+    load, checkpoint, path = loader, load_newest(folder), checkpoint_paths(folder)[-1]
+    return FrozenPolicy(
+        name=name or folder.path.name,
+        env=config.settings.env,
+        source=str(path),
+        space=config.space,
+        randomization=config.randomization,
+        context_ranges=config.context_ranges,
+        past=config.past,
+        digest=hashlib.sha256(path.read_bytes()).hexdigest(),
+        load=lambda envs: load(checkpoint["state"], envs, config.options),
+        home=home,
+        record={
+            "kind": "run",
+            "path": str(folder.path),
+            "algorithm": algorithm.name,
+            "seed": config.settings.seed,
+            **({} if config.settings.sampler == UNIFORM else {"sampler": config.settings.sampler}),
+            "updates": int(checkpoint["update"]),
+            "checkpoint": path.name,
+        },
+        run=TrainedRun(folder=folder, config=config),
+    )
+
+
+def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
+    """Uniform random actions."""
+
+    def make(envs: VectorEnv[Any, Any, Any]) -> Policy:
+        return UniformActions(envs.single_action_space, envs.num_envs, setting.env)
+
+    record = {"kind": "random", "path": None, "algorithm": None, "seed": None, "actions": "random"}
+    return _policy(RANDOM, "random actions", make, setting, RANDOM.encode(), record)
+
+
+def open_callable(given: Policy, name: str, setting: Setting) -> FrozenPolicy:
+    """Anything that can be called with observations."""
+    source = f"policy {name!r}"
+    act = with_episode_starts(given, source)
+    record = {"kind": "callable", "path": None, "algorithm": None, "seed": None, "actions": None}
+    # a callable may change without its code, so episodes of earlier calls are never reused
+    return _policy(name, source, lambda envs: act, setting, uuid.uuid4().bytes, record)
+
+
+def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
+    """A function by name, ``package.module:function``."""
+    module_name, _, path = text.partition(":")
+    if module_name not in setting.trust:
+        raise ConfigError(
+            f"policy {text}: importing {module_name} runs its code. If you trust it: `trust={[module_name]!r}`"
+        )
+    try:
+        module = importlib.import_module(module_name)
+        found = operator.attrgetter(path)(module)
+    except Exception as error:  # a module may raise anything when it is imported
+        raise ConfigError(
+            f"policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
+            "folder to PYTHONPATH."
+        ) from error
+    if not callable(found):
+        raise ConfigError(f"policy {text}: expected a function, got {shortened(found)}.")
+    file = getattr(module, "__file__", None)
+    source = Path(file).read_bytes() if file else b""
+    record = {"kind": "function", "path": None, "algorithm": None, "seed": None, "actions": None, "function": text}
+    own_name, place = name or path.rpartition(".")[2], f"policy {text}"
+    act = with_episode_starts(found, place)
+    policy = _policy(own_name, place, lambda envs: act, setting, b"", record)
+    # its actions too, since they depend on weights that the module may load; those of a memory show in later steps
+    actions = policy.check(PROBED, PROBED_STEPS if takes_episode_starts(found) else 1).tobytes()
+    return _policy(own_name, place, lambda envs: act, setting, text.encode() + source + actions, record)
+
+
+def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
+    """A file of Stable-Baselines3."""
+    saved = read_saved(Path(text))
+    source, statistics, stochastic = f"sb3:{text}", saved.statistics, bool(setting.stochastic)
+    _check_trust(source, [saved.path, *([] if statistics is None else [statistics])], setting.trust)
+    loaded, digest = load_policy(saved, stochastic=stochastic), digest_of(saved)
+    actions = "stochastic" if stochastic else "deterministic"
+    record = {
+        "kind": "sb3",
+        "path": str(saved.path),
+        "algorithm": saved.algorithm,
+        "seed": saved.seed,
+        "steps": saved.steps,
+        "actions": actions,
+        "statistics": None if statistics is None else statistics.relative_to(saved.path.parent).as_posix(),
+        "stable_baselines3": saved.version,
+    }
+    policy = _policy(name or saved.path.stem, source, loaded.make, setting, f"{actions} {digest}".encode(), record)
+    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+        policy.make(envs)  # if it does not fit, a better message
+        frames = loaded.frames(envs)
+    return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})
+
+
+def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> None:
+    """Checks that the user names every file whose code would run; a file beside a trusted one is not trusted.
+
+    Raises:
+        ConfigError: One is not named; the message has the argument that names it.
+    """
+    trusted = {Path(one).resolve() for one in trust}
+    if missing := [file for file in files if file.resolve() not in trusted]:
+        statistics = files[1:] and files[1] in missing
+        raise ConfigError(
+            f"policy {source}: files of Stable-Baselines3 and of VecNormalize hold pickles, which can run any code "
+            f"when they are read. If you trust the source of {' and '.join(file.name for file in missing)}: "
+            f"`trust={[str(file) for file in files]!r}`"
+            + (f" (if {files[1].name} does not belong to the policy, move it elsewhere)" if statistics else "")
+        )
+
+
+def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
+    """An ONNX file that has been read."""
+    told = read_metadata(found, setting.env, setting.space)
+    if setting.randomization is None:
+        setting = dataclasses.replace(setting, randomization=told.randomization)
+    if found.says_what_it_observes:
+        setting = dataclasses.replace(setting, context_ranges=None)
+    record = {"kind": "onnx", "path": str(found.path), "algorithm": told.algorithm, "seed": told.seed}
+    record["actions"] = "deterministic"
+    policy = _policy(name, f"onnx:{found.path}", found.make, setting, found.digest.encode(), record)
+    if not found.says_what_it_observes:
+        return policy
+    shown: Any = {"context_ranges": told.context_ranges, "context_span": told.context_span, "past": told.past}
+    return dataclasses.replace(policy, **shown)
+
+
+def _policy(
+    name: str,
+    source: str,
+    make: Callable[[VectorEnv[Any, Any, Any]], Policy],
+    setting: Setting,
+    content: bytes,
+    record: dict[str, Any],
+) -> FrozenPolicy:
+    """A policy that ``make`` makes for its environments; ``content`` determines its actions on an observation."""
+    if name is not None and {"/", "\\"} & {*name}:  # it would place the folder of its evaluation elsewhere
+        raise ConfigError(f"`policies`: expected a name without slashes, got {name!r}.")
+    ranges = {one: [float(low), float(high)] for one, (low, high) in (setting.context_ranges or {}).items()}
+    if ranges:
+        content, record = content + json.dumps(ranges).encode(), {**record, "context": ranges}
+    return FrozenPolicy(
+        name=name,
+        env=setting.env,
+        source=source,
+        space=setting.space,
+        randomization=setting.randomization,
+        context_ranges=setting.context_ranges,
+        context_span=1.0,  # as in environments that are made with context="observation"
+        digest=hashlib.sha256(content).hexdigest(),
+        load=lambda envs: checked(make(envs), envs, source, setting.env),
+        home=Path(f"{name}-{EVALUATION}"),
+        record=record,
+    )
+
+
+def read_onnx(path: Path) -> OnnxPolicy:
+    """Reads an ONNX file, once.
+
+    Raises:
+        ConfigError: There is no such file, a package is missing, or the file is no policy, or a dangerous one.
+    """
+    try:
+        content = read_plain(path.resolve(), MAX_FILE)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file.") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    return read_policy(path, content)

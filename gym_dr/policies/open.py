@@ -1,0 +1,388 @@
+"""Opens policies of any origin: runs, files of Stable-Baselines3, ONNX files, functions, and random actions.
+
+Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
+loaded unless the user names it as trusted. ONNX files are data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast, runtime_checkable
+
+from gym_dr.errors import ConfigError, check_known, shortened
+from gym_dr.evaluation.acting import takes_episode_starts
+from gym_dr.evaluation.actions import for_one_or_many
+from gym_dr.evaluation.cells import nominal
+from gym_dr.evaluation.exported import env_of
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.kinds import (
+    RANDOM,
+    Setting,
+    open_callable,
+    open_function,
+    open_onnx,
+    open_random,
+    open_sb3,
+    open_trained,
+    read_onnx,
+)
+from gym_dr.randomization.context import INFO, OBSERVATION, check_context, context_ranges
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.config import CONTEXTS, RunConfig
+from gym_dr.runs.configure import open_run
+from gym_dr.runs.environments import ContextRanges, check_env_id, param_space_of
+from gym_dr.runs.folder import EVALUATION, RunFolder, expand
+from gym_dr.training.api import Algorithm, MemorylessPolicy, Policy
+from gym_dr.training.config import CONTEXT_SPAN
+
+EXPECTED = f"{RANDOM}, [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:function"
+_TEXT = re.compile(
+    r"(?:(?P<name>[^=:]+)=)?"
+    rf"(?:sb3:(?P<sb3>.+)|onnx:(?P<onnx>.+)|(?P<function>[^\W\d][\w.]*:[^\W\d][\w.]*)|(?P<random>{RANDOM}))"
+)
+
+RunParts = tuple[RunFolder, RunConfig, Algorithm]
+
+
+@runtime_checkable
+class OpenedRuns(Protocol):
+    """One run, or several with different seeds: ``gym_dr.Run`` and ``gym_dr.Runs``."""
+
+    path: Any
+
+    @property
+    def opened(self) -> Sequence[RunParts]:
+        """Their folders, configurations and algorithms."""
+
+
+PolicyLike = str | Path | OpenedRuns | FrozenPolicy | Policy  # a text may also be one of EXPECTED
+PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, PolicyLike]
+ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None  # names, or name -> (low, high)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Source:
+    """A policy, or several runs, before it is known in which environment they are compared."""
+
+    kind: str
+    open: Callable[[Setting], list[FrozenPolicy]]
+    env: str | None = None  # that it records
+    tells: bool = False  # whether it says what it observes
+
+
+def open_policy(
+    policy: PolicyLike,
+    *,
+    env: str | None = None,
+    randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
+    stochastic: bool | None = None,
+    trust: Collection[str] = (),
+) -> FrozenPolicy:
+    """Opens one policy, to evaluate, play or record it.
+
+    Example:
+        >>> theirs = gym_dr.open_policy("sb3:ppo.zip", env="gym_dr/LunarLanderDR-v3", trust=["ppo.zip"])
+        >>> gym_dr.evaluate([theirs, "runs/first"], output="compared")
+
+    Args:
+        policy: A run (its path or a ``Run``), any callable that takes observations ``(N, ...)`` and returns actions
+            ``(N, ...)``, or a text "sb3:FILE.zip", "onnx:FILE.onnx" or "package.module:function", after "NAME=" if it
+            shall have another name, or "random". A callable with memory has a second positional parameter that has no
+            default or is named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode,
+            so everywhere at its first call. It keeps its state itself.
+        env: Id of its environment; required unless it is a run or a file of ``Run.export``, which name their own.
+        randomization: What it was trained on, in any form that an environment takes; None if unknown. Runs say so
+            themselves.
+        context: "observation" if it was trained on environments made with ``context="observation"``: it observes the
+            draw, mapped to [-1, 1]. Runs and files of ``Run.export`` say so themselves.
+        context_params: Which parameters it observes, as its environments had it: names, or name -> (low, high). None
+            for all of ``randomization``, with its ranges.
+        stochastic: Whether a run or a policy of Stable-Baselines3 samples its actions, or takes the most likely ones.
+            If None, runs sample them, as in training, and policies of Stable-Baselines3 do not.
+        trust: Files of Stable-Baselines3, their ``VecNormalize`` statistics and modules of functions whose code may
+            run, each named itself, and modules that a run's configuration may import.
+
+    Raises:
+        RunFolderError: There is no run at the path.
+        ConfigError: The policy does not fit the environment or is not trusted, it is several, or an argument does not
+            apply to it.
+        InvalidActionError: Its actions do not fit the environment, or are not finite.
+        UnknownNameError: There is no such environment, parameter or preset.
+        RandomizationError: There is nothing to observe.
+    """
+    found = open_policies(
+        [policy],
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
+    if len(found) > 1:
+        raise ConfigError(f"{policy}: holds several runs: expected one, such as {_place(found[0])}.")
+    return found[0]
+
+
+def open_policies(
+    policies: PoliciesLike,
+    references: PoliciesLike = (),
+    *,
+    env: str | None = None,
+    randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
+    stochastic: bool | None = None,
+    trust: Collection[str] = (),
+) -> list[FrozenPolicy]:
+    """Opens policies and checks that they can be compared; for the arguments see ``open_policy``.
+
+    Args:
+        policies: One, several, or a mapping that names them. A folder of seeds stands for all of its runs.
+        references: Others, which only show what is possible.
+        env: Id of the environment of all; None for that which one records.
+        randomization: Training randomization of those that do not record it.
+        context: Of those that do not say what they observe.
+        context_params: Likewise.
+        stochastic: See ``open_policy``.
+        trust: See ``open_policy``.
+
+    Returns:
+        The policies in the order given, then the references, which say so themselves.
+    """
+    load_plugins()
+    asked, others = ([_source(name, one, trust) for name, one in _named(given)] for given in (policies, references))
+    sources = [*asked, *others]
+    if not asked:
+        raise ConfigError("Expected a run or a policy, got none.")
+    env = env or next((source.env for source in sources if source.env), None)
+    if env is None:
+        raise ConfigError("Expected `env`: only runs and files of gymdr export record their environment.")
+    if stochastic and not any(source.kind in ("run", "sb3") for source in sources):
+        raise ConfigError("`stochastic` is for runs and policies of Stable-Baselines3: expected one, got none.")
+    if context != INFO and all(source.tells for source in sources):
+        raise ConfigError(
+            "`context` is for policies that do not say what they observe: expected one, got only runs and files of "
+            "gymdr export."
+        )
+    if randomization is not None and all(source.kind == "run" for source in sources):
+        raise ConfigError(
+            "`randomization` is for policies that are not runs: a run says itself what it was trained on."
+        )
+    check_env_id(env)
+    # runs and opened policies know it
+    space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env)
+    if space is None and randomization is not None:
+        raise ConfigError(f"`randomization`: {env} has no parameters to randomize.")
+    draws = None if space is None or randomization is None else resolve(randomization, space)
+    ranges = _context_ranges(context, context_params, draws, space)
+    setting = Setting(
+        env=env, space=space, randomization=draws, context_ranges=ranges, stochastic=stochastic, trust=trust
+    )
+    found = [policy for source in asked for policy in source.open(setting)]
+    found += [dataclasses.replace(policy, reference=True) for source in others for policy in source.open(setting)]
+    return _comparable(found, env)
+
+
+def open_runs(runs: Sequence[RunParts]) -> list[FrozenPolicy]:
+    """Opens the policies in the newest checkpoints of runs, and checks that they can be compared.
+
+    Raises:
+        ConfigError: As for ``open_policies``.
+        CheckpointError: There is no usable checkpoint.
+    """
+    env = runs[0][1].settings.env
+    return _comparable([open_trained(*run, home=run[0].evaluation) for run in runs], env)
+
+
+def run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, deterministic: bool = False) -> Policy:
+    """Loads the policy from a run's newest checkpoint; see ``Run.policy``.
+
+    Raises:
+        ConfigError: The algorithm cannot load policies, or not deterministic ones.
+        CheckpointError: There is no usable checkpoint.
+    """
+    from gym_dr.training.behavior import RememberingPolicy  # heavy
+
+    policy = open_trained(
+        folder, config, algorithm, stochastic=False if deterministic else None, home=folder.evaluation
+    )
+    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+        act, shape = policy.make(envs), envs.single_observation_space.shape
+        if isinstance(act, RememberingPolicy):
+            act.hint = _about_observations(config)
+        if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
+            return act
+        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(folder.path), _about_observations(config))
+
+
+def is_policy_text(text: str) -> bool:
+    """Whether a text names a policy (see ``EXPECTED``) rather than a run."""
+    return _TEXT.fullmatch(text) is not None and not Path(text).exists()
+
+
+# ---- what is given ---------------------------------------------------------------------------------------------------
+
+
+def _named(given: PoliciesLike) -> list[tuple[str | None, Any]]:
+    """Each policy with its name, None if it has to find one."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    several = given if isinstance(given, Sequence) and not isinstance(given, str | OpenedRuns) else [given]
+    return [(None, one) for one in several]
+
+
+def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
+    """What a policy is, before it is opened.
+
+    Raises:
+        RunFolderError: There is no run at a path.
+        ConfigError: It is none, or a file cannot be read.
+    """
+    if isinstance(given, FrozenPolicy):
+        policy = dataclasses.replace(given, name=name or given.name)
+        return _Source(kind="open", open=lambda setting: [policy], env=policy.env, tells=True)
+    if isinstance(given, str) and is_policy_text(given):
+        return _text_source(name, given, trust)
+    if isinstance(given, str | Path):
+        if Path(given).suffix == ".onnx":
+            raise ConfigError(f"{given}: expected a run, got an ONNX file. Name it so: `policies='onnx:{given}'`")
+        if name is not None and not Path(given).exists():
+            raise ConfigError(f"`policies`: expected {EXPECTED}, got {shortened(str(given))}.")
+        runs = [open_run(folder.path, trust) for folder in expand([str(given)])]
+        return _run_source(name, runs, Path(given))
+    if isinstance(given, OpenedRuns):
+        return _run_source(name, given.opened, given.path)
+    if not callable(given):
+        raise ConfigError(
+            "Expected a policy: a run, a callable that takes observations (N, ...), and episode_starts (N,) if it "
+            f"remembers, and returns actions, or a text {EXPECTED}, got {shortened(given)}."
+        )
+    own_name = name or getattr(given, "__name__", type(given).__name__).strip("<>")
+    return _Source(kind="callable", open=lambda setting: [open_callable(given, own_name, setting)])
+
+
+def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source:
+    match = _TEXT.fullmatch(text)
+    assert match is not None  # the caller has seen that
+    kind = next(kind for kind in ("sb3", "onnx", "function", "random") if match[kind])
+    given, name = match[kind], name or match["name"]
+    if kind == "onnx":  # what it holds decides how it is opened
+        found = read_onnx(Path(given))
+        return _Source(
+            kind=kind,
+            open=lambda setting: [open_onnx(found, name or found.path.stem, setting)],
+            env=env_of(found, trust),
+            tells=found.says_what_it_observes,
+        )
+    opener = {"sb3": open_sb3, "function": open_function, "random": open_random}[kind]
+    return _Source(kind=kind, open=lambda setting: [opener(given, name, setting)], tells=kind == "random")
+
+
+def _run_source(name: str | None, runs: Sequence[RunParts], path: Path) -> _Source:
+    def opened(setting: Setting) -> list[FrozenPolicy]:
+        home = path / EVALUATION
+        return [open_trained(*run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
+
+    return _Source(kind="run", open=opened, env=runs[0][1].settings.env, tells=True)
+
+
+def _context_ranges(
+    context: str, chosen: ContextParams, draws: Randomization | None, space: ParamSpace | None
+) -> ContextRanges | None:
+    """The ranges of what policies observe that were trained with ``context="observation"``; None if they were not.
+
+    Raises:
+        UnknownNameError: There is no such context or parameter.
+        ConfigError: The ranges are unknown, or the environment has no parameters.
+        RandomizationError: There is nothing to observe, or a range is impossible.
+    """
+    check_known("context", context, CONTEXTS)
+    check_context(context, chosen)
+    if context != OBSERVATION:
+        return None
+    if space is None:
+        raise ConfigError(
+            f"`context='{OBSERVATION}'`: expected an environment with parameters to observe, got one without."
+        )
+    named = isinstance(chosen, Mapping) and None not in chosen.values()
+    if draws is None and not named:
+        raise ConfigError(
+            f"`context='{OBSERVATION}'`: what a policy observes is scaled by the ranges that it was trained with. Give "
+            "its training randomization, `randomization='default'` if none was given then, or each parameter's range "
+            "with `context_params`."
+        )
+    ranges = context_ranges(space, Randomization() if draws is None else draws, chosen)
+    return {one.name: (one.low, one.high) for one in ranges}
+
+
+def _about_observations(config: RunConfig) -> str:
+    """A sentence, to follow others, on what a policy observes besides the environment's observations."""
+    sentence = ""
+    if past := config.past:
+        words = ", ".join(f"{name}={value}" for name, value in vars(past).items())
+        sentence += f" The policy observes what was before: wrap the environment in ObservePast(envs, {words})."
+    if config.context_ranges:
+        sentence += (
+            f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "
+            f"DrawContext(envs, 'observation', run.config.context_ranges, span={CONTEXT_SPAN})."
+        )
+    return sentence
+
+
+# ---- several together ------------------------------------------------------------------------------------------------
+
+
+def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy]:
+    """Names the policies apart and checks that each acts in the environment of all.
+
+    Raises:
+        ConfigError: A run is named twice, two policies have the same name or act in different environments, or a policy
+            does not act in its environment.
+        InvalidActionError: A policy's actions do not fit its environment.
+    """
+    runs = [policy.run.folder.path for policy in policies if policy.run]
+    names = iter(_unique_names(runs))
+    # a run that was opened under another name keeps it
+    unique = {id(policy): next(names) for policy in policies if policy.run}
+    found = [
+        dataclasses.replace(policy, name=unique[id(policy)])
+        if policy.run and policy.name == policy.run.folder.path.name
+        else policy
+        for policy in policies
+    ]
+    for policy in found:
+        if policy.env != env:
+            raise ConfigError(
+                f"{_place(policy)}: was trained on {policy.env}, not on {env}: policies are compared on one."
+            )
+    if twice := [name for name, count in Counter(policy.name for policy in found).items() if count > 1]:
+        raise ConfigError(f"Two policies are named {twice[0]!r}; name one of them: `policies={{'NAME': ...}}`.")
+    for policy in found:
+        policy.check()
+    return found
+
+
+def _place(policy: FrozenPolicy) -> str:
+    return policy.source if policy.run is None else str(policy.run.folder.path)
+
+
+def _unique_names(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, with as many parts before it as it takes to make all distinct."""
+    resolved = [path.resolve() for path in paths]
+    if len(set(resolved)) != len(resolved):
+        twice = next(path for path, full in zip(paths, resolved, strict=True) if resolved.count(full) > 1)
+        raise ConfigError(f"{twice}: is named twice.")
+    longer = (["/".join(path.parts[-parts:]) for path in resolved] for parts in itertools.count(1))
+    return next(names for names in longer if len(set(names)) == len(names))
