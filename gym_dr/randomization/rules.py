@@ -12,7 +12,6 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, check_known
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
-from gym_dr.wording import either
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,7 @@ def parse_rule(text: str) -> Rule:
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
-        raise RandomizationError(
-            f"a mixture cannot be written as one text; {either('put it in a file', 'use gym_dr.Mixture')}."
-        )
+        raise RandomizationError("a mixture cannot be written as one text; put it in a file, or use gym_dr.Mixture.")
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):

@@ -30,7 +30,7 @@ from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.studies.tune_file import Tuning, read_tuning
-from gym_dr.wording import counted, either, flag, spelled
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import optuna
@@ -106,17 +106,17 @@ def tune(
     settings = plan.config({}).settings
     check_device(settings.device)
     check_loggers(settings.loggers)
-    folder, again = Path(output), either("Run the same command", "Call gym_dr.tune again")
+    folder = Path(output)
     _prepare(folder, plan)
     # the module of the environment is imported already
     call = tuning, folder, [plan.env.rpartition(":")[0]], command, progress
-    with explain_interrupt(f"Stopped. {again} to continue."):
+    with explain_interrupt("Stopped. Run the same again to continue."):
         with _opened(folder, plan) as search:
             left = plan.trials - sum(trial.state.is_finished() for trial in search.trials)
         if (size := min(workers or os.cpu_count() or 1, left)) > 1:
             _, lost = call_in_processes(_work, {str(number): call for number in range(size)}, size)
             if lost:
-                raise LostRunError(f"{folder}: a worker was killed. {again} to continue.")
+                raise LostRunError(f"{folder}: a worker was killed. Run the same again to continue.")
         elif size == 1:
             stop = StopRequest()
             with stop_signals(stop):
@@ -130,7 +130,7 @@ def tune(
 
 def _prepare(folder: Path, plan: Tuning) -> None:
     """Makes the folder of a tuning, or checks that it holds this one."""
-    choose, path = f"choose another {spelled('output')}", folder / DOCUMENT
+    choose, path = "choose another `output`", folder / DOCUMENT
     with os_errors(folder):
         names = [child.name for child in folder.iterdir()] if folder.exists() else []
         if path.name not in names and any(name[0] != "." for name in names):
@@ -358,10 +358,7 @@ class _Search:
             f"{counted(done, 'trial')}, each trained with seeds {', '.join(map(str, plan.seeds))}.",
             f"A value is the mean return of {counted(plan.cells.num_episodes, 'episode')} on {plan.cells.name} a seed. "
             "Other seeds will return less: the trial was chosen on these.",
-            either(
-                f"gymdr train {name} {flag('config')} {path} {flag('seed')} {seed}",
-                f"gym_dr.train({name!r}, config={str(path)!r}, seed={seed})",
-            ),
+            f"gymdr train {name} --config {path} --seed {seed}",
         ]
         comment = "".join(f"# {line}\n" for line in texts)
         write_atomically(path, f"{comment}\n{tomli_w.dumps(content)}".encode())
