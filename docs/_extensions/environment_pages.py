@@ -90,7 +90,7 @@ def commands(family: EnvFamily) -> list[str]:
 
 
 def interface_sections(family: EnvFamily) -> list[str]:
-    """What the environments observe, take and reward; nothing if their family does not say."""
+    """What the environments observe and take; nothing if their family does not say."""
     if not family.interface:
         return []
     env = family.ids[0]  # the others differ in their actions only
@@ -98,15 +98,12 @@ def interface_sections(family: EnvFamily) -> list[str]:
     made = gym.make(env.id)
     space: Any = made.observation_space
     made.close()
-    ends = [*found.ends, "the episode limit above is reached; it is then truncated"]
-    stock = f"\n\n[Gymnasium's page]({gymnasium_page(env)}) has more about the task." if env.stock else ""
     return [
         "## Observations\n\nA unit of 10 m means that 1 stands for 10 m.\n\n"
         + table(("index", "name", "what", "unit", "lowest", "highest"), _named_rows(found.observation, space)),
         "## Actions",
         *(f"`{env.id}`:\n\n{action_table(family, env)}" for env in family.ids),
-        "## Rewards\n\nThe sum of:\n\n" + "\n".join(f"- {term}" for term in found.reward),
-        "An episode ends when\n\n" + "\n".join(f"- {end}" for end in ends) + stock,
+        f"[Gymnasium's page]({gymnasium_page(env)}) says what is rewarded, and when an episode ends.",
     ]
 
 

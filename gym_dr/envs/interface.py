@@ -1,4 +1,4 @@
-"""What the numbers of an environment mean: its observations, actions and rewards, for people and for the pages."""
+"""What the numbers of an environment mean: its observations and actions, for people and for the pages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ class Quantity:
 
 @dataclass(frozen=True, kw_only=True)
 class Interface:
-    """What an environment shows, takes and rewards."""
+    """What an environment shows and takes."""
 
     observation: tuple[Quantity, ...]  # in order; together as long as the observation
     actions: tuple[Quantity, ...]  # of a Box its numbers in order, of a Discrete one for each action
-    reward: tuple[str, ...]  # terms, which add up
-    ends: tuple[str, ...]  # conditions, any of which terminates an episode; none if only the step limit ends it

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Dict, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
@@ -155,14 +155,6 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
     Raises:
         InvalidActionError: Wrong shape or type, not finite, or not among the choices.
     """
-    if isinstance(space, Dict | Tuple):
-        spaces: Any = space.spaces
-        keys = list(spaces) if isinstance(spaces, Mapping) else range(len(spaces))
-        kind = Mapping if isinstance(spaces, Mapping) else tuple
-        if not isinstance(actions, kind) or len(actions) != len(keys) or not all(k in keys for k in _keys(actions)):
-            raise InvalidActionError(f"Expected actions from {space}, got {actions!r}.")
-        parts = {key: check_actions(cast(Any, actions)[key], spaces[key]) for key in keys}
-        return parts if isinstance(spaces, Mapping) else tuple(parts.values())
     if not isinstance(space, Box | MultiDiscrete):
         return actions
     if isinstance(space, Box) and space.dtype.kind == "f":
@@ -219,7 +211,3 @@ def _array(actions: Any, shape: tuple[int, ...], kinds: str, what: str, noun: st
             f"Expected {noun} that are {what} of shape {shape}, got shape {array.shape} and dtype {array.dtype}."
         )
     return array
-
-
-def _keys(actions: Any) -> Any:
-    return actions if isinstance(actions, Mapping) else range(len(actions))

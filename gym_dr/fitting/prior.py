@@ -89,7 +89,7 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     checked = space.check(known)
     constants = {name: rule for name, rule in own.rules if isinstance(rule.distribution, Constant)}
     for name, rule in constants.items():
-        checked.setdefault(name, float(rule.apply(space[name].nominal, rule.distribution.mean)))
+        checked.setdefault(name, rule.support(space[name].nominal)[0])
     wanted = own.without(set(checked))
     for name, rule in wanted.rules:
         if isinstance(rule.distribution, Bernoulli | Choice | Integer) or space[name].kind != "float":

@@ -22,7 +22,6 @@ from gym_dr.errors import ConfigError, RandomizationError, check_known
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import spelled
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)
@@ -152,10 +151,7 @@ def check_context(mode: Any, chosen: Any) -> None:
     """
     check_known("context", mode, MODES)
     if chosen is not None and mode != OBSERVATION:
-        raise ConfigError(
-            f"Expected {spelled('context_params')} with {spelled('context', OBSERVATION)} only, got "
-            f"{spelled('context', mode)}."
-        )
+        raise ConfigError(f"Expected `context_params` with `context={OBSERVATION!r}` only, got `context={mode!r}`.")
 
 
 def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextRange:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, check_known
-from gym_dr.randomization.normal import normal_cdf, normal_pdf, normal_ppf
+from gym_dr.randomization.normal import normal_cdf, normal_ppf
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,6 @@ class Distribution:
     @property
     def support(self) -> tuple[float, float]:
         """Smallest and largest value that can be drawn (or their limit)."""
-        raise NotImplementedError
-
-    @property
-    def mean(self) -> float:
-        """Expected value."""
         raise NotImplementedError
 
     @property
@@ -102,10 +97,6 @@ class Uniform(_Bounded):
         # clipped because rounding may carry low + span * u one ulp past high
         return np.clip(self.low + (self.high - self.low) * np.asarray(u, dtype=np.float64), self.low, self.high)
 
-    @property
-    def mean(self) -> float:
-        return self.low + 0.5 * (self.high - self.low)
-
 
 @dataclass(frozen=True, repr=False)
 class LogUniform(_Bounded):
@@ -127,13 +118,6 @@ class LogUniform(_Bounded):
         log_low, log_high = math.log(self.low), math.log(self.high)
         values = np.exp(log_low + (log_high - log_low) * np.asarray(u, dtype=np.float64))
         return np.clip(values, self.low, self.high)
-
-    @property
-    def mean(self) -> float:
-        growth = (self.high - self.low) / self.low
-        # the difference of two nearly equal logarithms would lose all its digits, or be 0
-        log_ratio = math.log1p(growth) if growth < 1.0 else math.log(self.high) - math.log(self.low)
-        return (self.high - self.low) / log_ratio
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,17 +159,6 @@ class Normal(_Bounded):
         p = normal_cdf(a) + u * self._mass()
         return np.clip(self.mu + self.sigma * normal_ppf(np.minimum(p, 1.0)), self.low, self.high)
 
-    @property
-    def mean(self) -> float:
-        # expectation of a truncated normal, or of a clipped one (the truncated part plus the two atoms)
-        a, b = self._standardized()
-        inner = self.mu * self._mass() + self.sigma * (normal_pdf(a) - normal_pdf(b))
-        if self.method == "truncate":
-            return inner / self._mass()
-        lower = self.low * float(normal_cdf(a)) if math.isfinite(self.low) else 0.0
-        upper = self.high * float(normal_cdf(-b)) if math.isfinite(self.high) else 0.0
-        return lower + inner + upper
-
     def _standardized(self) -> tuple[float, float]:
         return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma
 
@@ -219,10 +192,6 @@ class Integer(_Bounded):
         return values
 
     @property
-    def mean(self) -> float:
-        return 0.5 * (self.low + self.high)
-
-    @property
     def integral(self) -> bool:
         return True
 
@@ -237,10 +206,6 @@ class _Discrete(Distribution):
     @property
     def support(self) -> tuple[float, float]:
         return min(self._atoms())[0], max(self._atoms())[0]
-
-    @property
-    def mean(self) -> float:
-        return math.fsum(value * probability for value, probability in self._atoms())
 
     @property
     def integral(self) -> bool:
@@ -355,10 +320,6 @@ class Mixture(Distribution):
     def support(self) -> tuple[float, float]:
         ends = [part.support for part, w in zip(self.components, self._normalized(), strict=True) if w > 0]
         return min(low for low, _ in ends), max(high for _, high in ends)
-
-    @property
-    def mean(self) -> float:
-        return math.fsum(w * part.mean for w, part in zip(self._normalized(), self.components, strict=True))
 
     @property
     def integral(self) -> bool:

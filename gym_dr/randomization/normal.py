@@ -81,8 +81,3 @@ def normal_cdf(x: npt.ArrayLike) -> Array:
     x = np.asarray(x, dtype=np.float64)
     scaled = (x.ravel() * -math.sqrt(0.5)).tolist()
     return 0.5 * np.fromiter(map(math.erfc, scaled), dtype=np.float64, count=x.size).reshape(x.shape)
-
-
-def normal_pdf(x: float) -> float:
-    """Density of the standard normal distribution at ``x``; 0 at the infinities."""
-    return math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)

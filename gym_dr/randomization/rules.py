@@ -12,7 +12,6 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, check_known
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
-from gym_dr.wording import either
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,10 @@ class Rule:
 
     def support(self, nominal: float) -> tuple[float, float]:
         """Smallest and largest value that the parameter can take."""
-        ends = [self._at(nominal, end) for end in self.distribution.support]
+        if self.operation == "scale" and nominal == 0.0:
+            return 0.0, 0.0  # also of infinite draws
+        ends = [float(self.apply(nominal, end)) for end in self.distribution.support]
         return min(ends), max(ends)
-
-    def _at(self, nominal: float, drawn: float) -> float:
-        if self.operation == "scale":
-            return nominal * drawn if nominal else 0.0  # 0 x infinity is 0 here
-        return nominal + drawn if self.operation == "add" else drawn
 
     def to_dict(self) -> dict[str, Any]:
         """The form for TOML and JSON."""
@@ -124,7 +120,7 @@ def parse_rule(text: str) -> Rule:
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
         raise RandomizationError(
-            f"a mixture cannot be written as one text; {either('put it in a file', 'use gym_dr.Mixture')}."
+            "a mixture cannot be written as one text; put it in a file, or in Python use gym_dr.Mixture."
         )
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)

@@ -151,25 +151,6 @@ class Randomization(Mapping[str, Rule]):
 
         return sample(self, n, seed, space)
 
-    def plot(self, n: int = 5000, seed: int = 0, space: ParamSpace | None = None) -> Any:
-        """Plots the distribution of each parameter: a histogram of draws, or bars for a few values.
-
-        Args:
-            n: Number of draws.
-            seed: See ``sample``.
-            space: See ``sample``; if given, units and nominal values are shown too.
-
-        Returns:
-            An array of Matplotlib's ``Axes``, one for each parameter. Outside a notebook, call
-            ``matplotlib.pyplot.show()``.
-
-        Raises:
-            RandomizationError: As for ``sample``, or nothing varies.
-        """
-        from gym_dr.randomization.samples import plot
-
-        return plot(self, n, seed, space)
-
     def to_dict(self) -> dict[str, Any]:
         """The form for TOML and JSON; ``Randomization.from_dict`` restores an equal one."""
         form: dict[str, Any] = {name: rule.to_dict() for name, rule in self.rules}

@@ -58,7 +58,8 @@ def test_a_bell_becomes_a_truncated_normal_within_the_priors_bounds() -> None:
     assert isinstance(rule.distribution, Normal)
     assert rule.distribution.method == "truncate"
     assert rule.distribution.support == (0.2, 0.8)
-    np.testing.assert_allclose([rule.distribution.mean, drawn(rule.distribution).std()], [0.6, 0.05], rtol=0.01)
+    values = drawn(rule.distribution)
+    np.testing.assert_allclose([values.mean(), values.std()], [0.6, 0.05], rtol=0.01)
 
 
 @pytest.mark.parametrize(
@@ -108,20 +109,23 @@ def test_a_factor_stays_a_factor() -> None:
     rule = fitted(prior(mass=Scale((0.5, 2.0))), mass=bell(3.0, 0.1))["mass"]
     assert rule.operation == "scale"
     assert rule.distribution.support == (0.5, 2.0)
-    np.testing.assert_allclose([rule.distribution.mean, drawn(rule.distribution).std()], [1.5, 0.05], rtol=0.01)
+    values = drawn(rule.distribution)
+    np.testing.assert_allclose([values.mean(), values.std()], [1.5, 0.05], rtol=0.01)
 
 
 def test_a_factor_of_a_negative_nominal_value_keeps_its_sign() -> None:
     rule = fitted(prior(gravity=Scale((0.5, 1.5))), gravity=bell(-12.0, 0.5))["gravity"]
     assert rule.operation == "scale"
-    np.testing.assert_allclose([rule.distribution.mean, drawn(rule.distribution).std()], [1.2, 0.05], rtol=0.01)
+    values = drawn(rule.distribution)
+    np.testing.assert_allclose([values.mean(), values.std()], [1.2, 0.05], rtol=0.01)
 
 
 def test_a_summand_stays_a_summand() -> None:
     rule = fitted(prior(mass=Add((-1.0, 2.0))), mass=bell(2.5, 0.1))["mass"]
     assert rule.operation == "add"
     assert rule.distribution.support == (-1.0, 2.0)
-    np.testing.assert_allclose([rule.distribution.mean, drawn(rule.distribution).std()], [0.5, 0.1], rtol=0.01)
+    values = drawn(rule.distribution)
+    np.testing.assert_allclose([values.mean(), values.std()], [0.5, 0.1], rtol=0.01)
 
 
 # ---- what stays ----

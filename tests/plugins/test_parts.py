@@ -25,25 +25,17 @@ from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
 from gym_dr.training.registry import ALGORITHMS
 from tests.registered import forgotten_afterwards
 
-PARTS = ("point_mass", "spring", "random_search", "policy_gradient", "growing")
+PARTS = ("point_mass", "spring", "policy_gradient", "growing")
 ENV_IDS = ("parts/PointMass-v0", "parts/Spring-v0")  # with physics in Python, and as compiled equations
-ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "random-search", "growing"
-# with loops of their own, and on the pieces that those of gym_dr share
-ALGORITHM_OPTIONS: dict[str, dict[str, Any]] = {
-    ALGORITHM: {"updates": 10, "rollout_steps": 25},
-    "policy-gradient": {"updates": 30, "lr": 0.02, "discount": 0.0},
-}
+ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "policy-gradient", "growing"
+OPTIONS: dict[str, Any] = {"updates": 30, "lr": 0.02, "discount": 0.0}
 SAME = "everything_is_as_in_a_sync_environment"
 CELLS = [
-    # its siblings are those of the other modes, and those of worker processes in tests/contracts
-    pytest.param(
-        env_id,
-        name,
-        contract,
-        marks=[pytest.mark.slow] if name == "async" and contract.__name__ != SAME else [],
-    )
+    # tests/contracts has the others of equations and of worker processes
+    pytest.param(env_id, name, contract, marks=[] if is_new or contract.__name__ == SAME else [pytest.mark.slow])
     for env_id in ENV_IDS
     for name, contracts in ENVIRONMENT_CONTRACTS.items()
+    for is_new in [env_id == ENV and name != "async"]
     for contract in contracts
 ]
 
@@ -71,11 +63,8 @@ def test_the_environments(env_id: str, name: str, contract: Contract) -> None:
 
 
 @pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
-@pytest.mark.parametrize(("name", "options"), ALGORITHM_OPTIONS.items())
-def test_the_algorithms(
-    name: str, options: dict[str, Any], contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path
-) -> None:
-    contract(AlgorithmCase(algorithm=ALGORITHMS.get(name), options=options), tmp_path)
+def test_the_algorithm(contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
+    contract(AlgorithmCase(algorithm=ALGORITHMS.get(ALGORITHM), options=OPTIONS), tmp_path)
 
 
 @pytest.mark.parametrize("contract", SAMPLER_CONTRACTS)

@@ -142,7 +142,7 @@ def test_the_command_lines_form_is_read(text: str, meant: Rule) -> None:
         ("bernoulli:2", "expected a probability between 0 and 1, got 2.0"),
         ("nan", "expected a number for value, got nan"),
         ("1e999", "expected a finite value, got inf"),
-        ("mixture:1", "a mixture cannot be written as one text; use gym_dr.Mixture"),
+        ("mixture:1", "a mixture cannot be written as one text; put it in a file, or in Python use gym_dr.Mixture"),
     ],
 )
 def test_malformed_text_is_refused(text: str, message: str) -> None:

@@ -56,23 +56,6 @@ PRESETS = {
 }
 
 
-class Params(NamedTuple):
-    """Parameters of an episode."""
-
-    gravity: float
-    link_length_1: float
-    link_length_2: float
-    link_mass_1: float
-    link_mass_2: float
-    link_com_pos_1: float
-    link_com_pos_2: float
-    link_moi: float
-    torque: float
-    max_vel_1: float
-    max_vel_2: float
-    dt: float
-
-
 class Physics(NamedTuple):
     """Constants of a step; the symbols are those of Sutton and Barto's book: m1, lc1, I1, ..."""
 
@@ -102,7 +85,7 @@ class State(NamedTuple):
     dtheta2: float
 
 
-def derive(p: Params) -> Physics:
+def derive(p: Any) -> Physics:
     """The constants of the equations of motion, multiplied in Gymnasium's order."""
     l1, lc1, lc2, m1, m2 = p.link_length_1, p.link_com_pos_1, p.link_com_pos_2, p.link_mass_1, p.link_mass_2
     return Physics(
@@ -224,8 +207,6 @@ FAMILY = equations_family(
             Quantity("no torque", "N m"),
             Quantity("torque 1 at the elbow, times `torque`", "N m"),
         ),
-        reward=("-1 for each step, 0 for the one that reaches the goal",),
-        ends=("the tip is more than 1 above the axis (-cos theta1 - cos(theta1 + theta2) > 1)",),
     ),
     presets=PRESETS,
     max_episode_steps=500,

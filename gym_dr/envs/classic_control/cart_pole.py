@@ -59,20 +59,6 @@ PRESETS = {
 }
 
 
-class Params(NamedTuple):
-    """Parameters of an episode."""
-
-    gravity: float
-    masscart: float
-    masspole: float
-    length: float
-    force_mag: float
-    tau: float
-    theta_threshold_radians: float
-    x_threshold: float
-    sutton_barto_reward: float  # 1 for a reward of -1 at the end of an episode and 0 before, instead of 1 a step
-
-
 class Physics(NamedTuple):
     """Constants of a step."""
 
@@ -98,7 +84,7 @@ class State(NamedTuple):
     theta_dot: float  # rad/s
 
 
-def derive(p: Params) -> Physics:
+def derive(p: Any) -> Physics:
     """Masses add up; a longer pole has a larger moment."""
     return Physics(
         p.gravity,
@@ -159,8 +145,6 @@ FAMILY = equations_family(
             Quantity("angular velocity of the pole", "rad/s", name="theta_dot"),
         ),
         actions=(Quantity("push to the left"), Quantity("push to the right")),
-        reward=("1 for each step; with `sutton_barto_reward=True` -1 for the last step and 0 for the others",),
-        ends=("the pole tilts beyond `theta_threshold_radians`", "the cart is beyond `x_threshold`"),
     ),
     presets=PRESETS,
     max_episode_steps=500,

@@ -49,17 +49,6 @@ PRESETS = {
 MAX_POSITION = 0.6  # the right wall, at or behind every goal
 
 
-class Params(NamedTuple):
-    """Parameters of an episode and constants of a step: nothing needs to be derived."""
-
-    force: float
-    gravity: float
-    max_speed: float
-    min_position: float
-    goal_position: float
-    goal_velocity: float
-
-
 class State(NamedTuple):
     """The car."""
 
@@ -67,12 +56,12 @@ class State(NamedTuple):
     velocity: float
 
 
-def begin(c: Params, u: Any) -> State:
+def begin(c: Any, u: Any) -> State:
     """The car stands in the valley."""
     return State(u.position, 0.0)
 
 
-def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
+def step(c: Any, s: State, action: float) -> tuple[State, float, bool]:
     """One step; actions are 0 (left), 1 (nothing) and 2 (right)."""
     velocity = s.velocity + ((action - 1.0) * c.force + cos(3.0 * s.position) * -c.gravity)
     velocity = min(max(velocity, -c.max_speed), c.max_speed)
@@ -96,7 +85,6 @@ OBSERVATION_SPACE = Box(
     high=np.array([MAX_POSITION, MAX_SPEED.nominal], np.float32),
 )
 START = {"position": (-0.6, -0.4)}
-ENDS = ("the car is at `goal_position` or beyond, with a velocity of at least `goal_velocity`",)
 
 FAMILY = equations_family(
     "gym_dr/MountainCarDR-v0",
@@ -109,8 +97,6 @@ FAMILY = equations_family(
     interface=Interface(
         observation=OBSERVATION,
         actions=(Quantity("push to the left"), Quantity("no push"), Quantity("push to the right")),
-        reward=("-1 for each step",),
-        ends=ENDS,
     ),
     presets=PRESETS,
     max_episode_steps=200,

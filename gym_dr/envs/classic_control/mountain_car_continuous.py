@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from gymnasium.spaces import Box
 
 from gym_dr.envs.classic_control.mountain_car import (
-    ENDS,
     GOAL_VELOCITY,
     GRAVITY,
     MAX_POSITION,
@@ -60,17 +59,6 @@ PRESETS = {
 }
 
 
-class Params(NamedTuple):
-    """Parameters of an episode and constants of a step: nothing needs to be derived."""
-
-    power: float
-    gravity: float
-    max_speed: float
-    min_position: float
-    goal_position: float
-    goal_velocity: float
-
-
 class State(NamedTuple):
     """The car."""
 
@@ -79,12 +67,12 @@ class State(NamedTuple):
     rounded: float  # 1 once the state is float32, 0 before the first step
 
 
-def begin(c: Params, u: Any) -> State:
+def begin(c: Any, u: Any) -> State:
     """The car stands in the valley."""
     return State(u.position, 0.0, 0.0)
 
 
-def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
+def step(c: Any, s: State, action: float) -> tuple[State, float, bool]:
     """One step; the action is a throttle, clipped to [-1, 1] for the force but not for the cost."""
     action, rounded = single(action), s.rounded != 0.0
     angle = single(3.0 * s.position) if rounded else 3.0 * s.position
@@ -126,8 +114,6 @@ FAMILY = equations_family(
     interface=Interface(
         observation=OBSERVATION,
         actions=(Quantity("throttle: share of `power`, positive is to the right"),),
-        reward=("100 at the goal", "-0.1 times the square of the action"),
-        ends=ENDS,
     ),
     presets=PRESETS,
     max_episode_steps=999,

@@ -149,7 +149,7 @@ def checked(equations: Equations, nominal: Sequence[float]) -> Equations:
 
 def _tuple_of(name: str, drawn: Mapping[str, Distribution]) -> Any:
     """The middles of distributions, as equations get them."""
-    return made_of(name, drawn, (distribution.mean for distribution in drawn.values()))
+    return made_of(name, drawn, (float(one.ppf(0.5)) for one in drawn.values()))
 
 
 def made_of(name: str, fields: Iterable[str], numbers: Iterable[float]) -> Any:

@@ -1,9 +1,8 @@
-"""What the observations, actions and rewards of Gymnasium's MuJoCo environments are, from the models and weights."""
+"""What the observations and actions of Gymnasium's MuJoCo environments are, from the models."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -26,8 +25,6 @@ def interface(env_id: str) -> Interface:
         found = Interface(
             observation=tuple(_OBSERVED[name](env)),
             actions=tuple(_actuators(env.model)),
-            reward=tuple(_REWARDS[name](env)),
-            ends=tuple(_ENDS[name](env)) if name in _ENDS else (),
         )
         env.close()
     return found
@@ -159,95 +156,3 @@ def _actuators(model: Any) -> list[Quantity]:
         push, unit = ("force", "N") if joint.type[0] == _JOINT.mjJNT_SLIDE else ("torque", "N m")
         found.append(Quantity(f"{push} on joint {joint.name}", unit if gear == 1 else f"{gear:g} {unit}"))
     return found
-
-
-# --- rewards and ends ---
-
-
-def _forward(env: Any) -> str:
-    return f"{env._forward_reward_weight:g} times the forward velocity (along x, m/s)"
-
-
-def _effort(weight: float) -> str:
-    return f"-{weight:g} times the sum of the squared actions"
-
-
-def _alive(env: Any) -> str:
-    return f"{env._healthy_reward:g} for each step in which the episode does not end"
-
-
-def _runner(env: Any) -> list[str]:
-    return [_forward(env), _effort(env._ctrl_cost_weight)]
-
-
-def _healthy_runner(env: Any) -> list[str]:
-    return [_forward(env), _alive(env), _effort(env._ctrl_cost_weight)]
-
-
-def _contacts(weight: float, bounds: Sequence[float]) -> str:
-    return f"-{weight:g} times the sum of the squared contact forces, the term being in [{-bounds[1]:g}, 0]"
-
-
-_REWARDS: dict[str, Any] = {
-    "InvertedPendulum": lambda env: ["1 for each step in which the episode does not end"],
-    "InvertedDoublePendulum": lambda env: [
-        _alive(env),
-        "-0.01 times the square of the tip's x position (m), and -1 times the square of its height less 2 m",
-        "-0.001 times the square of the first pole's angular velocity, -0.005 times that of the second (rad/s)",
-    ],
-    "Hopper": _healthy_runner,
-    "Walker2d": _healthy_runner,
-    "HalfCheetah": _runner,
-    "Swimmer": _runner,
-    "Ant": lambda env: [
-        *_healthy_runner(env),
-        f"-{env._contact_cost_weight:g} times the sum of the squared contact forces as observed",
-    ],
-    "Humanoid": lambda env: [
-        f"{env._forward_reward_weight:g} times the forward velocity of the center of mass (along x, m/s)",
-        _alive(env),
-        _effort(env._ctrl_cost_weight),
-        _contacts(env._contact_cost_weight, env._contact_cost_range),
-    ],
-    "HumanoidStandup": lambda env: [
-        f"the height of the torso (m) over the time step of the simulation, {env.model.opt.timestep:g} s",
-        "1 for each step",
-        _effort(env._ctrl_cost_weight),
-        _contacts(env._impact_cost_weight, env._impact_cost_range),
-    ],
-    "Reacher": lambda env: [
-        f"-{env._reward_dist_weight:g} times the distance of the fingertip from the target (m)",
-        _effort(env._reward_control_weight),
-    ],
-    "Pusher": lambda env: [
-        f"-{env._reward_near_weight:g} times the distance of the arm's tip from the object (m)",
-        f"-{env._reward_dist_weight:g} times the distance of the object from the goal (m)",
-        _effort(env._reward_control_weight),
-    ],
-}
-
-
-def _outside(what: str, bounds: Sequence[float], unit: str) -> str:
-    low, high = bounds
-    ends = [f"below {low:g}"] * (low > -float("inf")) + [f"above {high:g}"] * (high < float("inf"))
-    return f"{what} is {' or '.join(ends)} {unit}".rstrip()
-
-
-def _falls(env: Any) -> list[str]:
-    height = _outside("the height of the torso", env._healthy_z_range, "m")
-    if not hasattr(env, "_healthy_angle_range"):
-        return [height]
-    return [height, _outside("the angle of the torso", env._healthy_angle_range, "rad")]
-
-
-_ENDS: dict[str, Any] = {
-    "InvertedPendulum": lambda env: ["the pole tilts by more than 0.2 rad", "a number of the state is not finite"],
-    "InvertedDoublePendulum": lambda env: ["the tip is at a height of 1 m or below"],
-    "Hopper": lambda env: [
-        *_falls(env),
-        _outside("another angle or a velocity", env._healthy_state_range, "(rad, m/s or rad/s)"),
-    ],
-    "Walker2d": _falls,
-    "Ant": lambda env: [*_falls(env), "a number of the state is not finite"],
-    "Humanoid": _falls,
-}

@@ -38,7 +38,7 @@ CONTEXT = Param(name="context", nominal=1.0, low=0.0, high=2.0)
 def named_interface(*names: str) -> Interface:
     """Of an environment with three actions."""
     observation = tuple(Quantity("a number", name=name) for name in names)
-    return Interface(observation=observation, actions=(Quantity("a push"),) * 3, reward=(), ends=())
+    return Interface(observation=observation, actions=(Quantity("a push"),) * 3)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def named_interface(*names: str) -> Interface:
         ({"keys": {"left": 1}}, "keys: expected tuples of arrows"),
         ({"params": ["length"]}, r"params: expected .*, got \['length'\]"),
         (
-            {"interface": Interface(observation=(Quantity("angle"),), actions=(), reward=(), ends=())},
+            {"interface": Interface(observation=(Quantity("angle"),), actions=())},
             "for 2 observation",
         ),
         *(

@@ -1,4 +1,4 @@
-"""What BipedalWalker's observations, actions and rewards are, of both variants."""
+"""What BipedalWalker's observations and actions are, of both variants."""
 
 from __future__ import annotations
 
@@ -37,11 +37,4 @@ def interface(env_id: str) -> Interface:
             ),
         ),
         actions=tuple(Quantity(f"{joint} of the {leg} leg: {motor}") for leg in _LEGS for joint in ("hip", "knee")),
-        reward=(
-            f"{const.PROGRESS_REWARD / const.SCALE:.4g} for each meter forward since the last step",
-            f"-{const.TILT_COST:g} times the growth of the hull's absolute angle (rad)",
-            f"-{const.TORQUE_COST:g} times the sum of the absolute actions",
-            f"instead of all these, {const.FALL_REWARD:g} in the step of a fall, and of leaving the start to the left",
-        ),
-        ends=("the hull touches the ground", "the walker leaves the start to the left", "the walker reaches the end"),
     )

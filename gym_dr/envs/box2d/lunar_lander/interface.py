@@ -1,4 +1,4 @@
-"""What LunarLander's observations, actions and rewards are."""
+"""What LunarLander's observations and actions are."""
 
 from __future__ import annotations
 
@@ -29,17 +29,4 @@ def interface(env_id: str) -> Interface:
     return Interface(
         observation=_OBSERVATION,
         actions=tuple(map(Quantity, _THROTTLES if "Continuous" in env_id else _CHOICES)),
-        reward=(
-            "the growth since the last step of a potential: -100 times the distance from the pad, -100 times the "
-            "speed, -100 times the absolute angle (all as observed), and 10 for each leg that touches the ground",
-            f"-{const.MAIN_ENGINE_COST:g} times the power of the main engine (0 to 1)",
-            f"-{const.SIDE_ENGINE_COST:g} times the power of a side engine",
-            f"instead of all these, {const.CRASH_REWARD:g} in the step of a crash and {const.LANDED_REWARD:g} in that "
-            "of a landing",
-        ),
-        ends=(
-            "the hull touches the ground",
-            f"the lander is {_HALF_W:.4g} m to the side of the pad",
-            "the lander has come to rest",
-        ),
     )

@@ -75,7 +75,5 @@ gym_dr.register_equations(
     interface=Interface(
         observation=(Quantity("warmth above 60 degrees", "10 degrees C"), Quantity("outside"), Quantity("a clock")),
         actions=(Quantity("off"), Quantity("1 kW"), Quantity("2 kW")),
-        reward=("minus a tenth of the distance from 60 degrees C",),
-        ends=("the water is more than 30 degrees from 60",),
     ),
 )
