@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.factor_effects import (
@@ -172,11 +173,11 @@ def main() -> None:
             shares += [{"set": name, **row} for row in shares_on(design, runs)]
         if not found:
             continue
-        effects = pd.DataFrame(found).assign(p_holm=holm([row["p"] for row in found]))
+        effects = pd.DataFrame(found).assign(p_holm=np.array(holm([row["p"] for row in found]), float))
         print(f"\n{title}\n\n{effects.to_string()}\n\n{pd.DataFrame(shares).to_string()}")
         if statistic == MEAN:
-            parts = (part[part["set"].isin(SHOWN)] for part in (effects, pd.DataFrame(shares)))
-            plot_effects(*parts, PICTURE)
+            both = (table[table["set"].isin(SHOWN)] for table in (effects, pd.DataFrame(shares)))
+            plot_effects(next(both), next(both), PICTURE)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.needs import switches_needed
-from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -234,7 +233,7 @@ def corners(box: Box, episodes: int) -> CellSet:
     return CellSet(name="corners", kind="corners", episodes=episodes, definition=definition)
 
 
-def varies(space: ParamSpace, randomization: Mapping[str, Rule]) -> bool:
+def varies(space: ParamSpace, randomization: Randomization) -> bool:
     """Whether a parameter can have more than one value."""
     return any(np.ptp(rule.support(space[name].nominal)) > 0 for name, rule in randomization.items())
 

@@ -17,7 +17,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import best_on
-from gym_dr.reports.table import Table
+from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
@@ -121,22 +121,8 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        """The main statistics of each policy on each set, for notebooks."""
-        shown = {"mean": "mean return", "cvar_10": "worst 10 %", "success_rate": "solved"}
-        results = self.document["results"]
-        known = [name for name in shown if results and name in results[0]["statistics"]]
-        rows = [
-            (
-                row["policy"],
-                row["set"],
-                f"{row['episodes']:,}",
-                *(_shown(name, row["statistics"][name]) for name in known),
-            )
-            for row in results
-        ]
-        columns = ["policy", "set", "episodes", *(shown[name] for name in known)]
-        note = f"{self.document['confidence']:.0%} intervals are over episodes."
-        return Table(rows=rows, columns=columns, caption=self.document["env"], notes=[note]).__html__()
+        """The tables that the command line prints, for notebooks."""
+        return "\n".join(table.__html__() for table in evaluation_tables(self))
 
     def cell_set(self, name: str) -> CellSet:
         """The set with a name.
@@ -209,15 +195,6 @@ class Evaluation:
         cells = self.cell_set(name)
         values: Array = self.episodes_of(name)["return"].to_numpy(np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
-
-
-def _shown(name: str, found: Mapping[str, float | None]) -> tuple[str, str]:
-    """A statistic and its interval as text."""
-    value, low, high = (
-        "" if found[end] is None else f"{found[end]:.0%}" if name == "success_rate" else f"{found[end]:.1f}"
-        for end in ("value", "low", "high")
-    )
-    return value, f"{low} to {high}" if low and high else ""
 
 
 def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:

@@ -165,7 +165,8 @@ def call_in_processes(
             while waiting and not received and len(running) < (workers or available_cores()):
                 name = waiting.pop(0)
                 running[_begin(function, calls[name])] = name
-            for answer in wait(list(running)):
+            ready: list[Any] = wait(list(running))
+            for answer in ready:
                 name = running.pop(answer)
                 try:
                     results[name] = answer.recv()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.errors import ConfigError, RunFolderError, shortened
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.reports.table import Cell, Table
+from gym_dr.reports.table import Cell, Row, Table
 from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
@@ -294,6 +294,19 @@ class Runs(Sequence[Run]):
                 f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
             ) from None
 
+    @property
+    def table(self) -> Table:
+        """``summary`` as a table; raises what it raises."""
+        rows: list[Row] = []
+        for name, row in self.summary.iterrows():
+            mean, low, high, std, iqm = (
+                "-" if math.isnan(row[key]) else f"{row[key]:.1f}"
+                for key in ("mean", "mean_low", "mean_high", "std", "iqm")
+            )
+            interval = "" if low == "-" else f"{low} to {high}"
+            rows.append([str(name), f"{row['seeds']:.0f}", Cell(mean, interval), std, iqm])
+        return Table(rows=rows, columns=("", "seeds", "mean (95 % over seeds)", "SD", "IQM"))
+
     def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
         """Resumes every run; see ``Run.resume``."""
         runs = [_ready(run, loggers) for run in self]
@@ -314,20 +327,10 @@ class Runs(Sequence[Run]):
     def _repr_html_(self) -> str:
         """Statistics over seeds, or the runs if they are not all trained, for notebooks."""
         try:
-            summary = self.summary
+            table = self.table
         except RunFolderError:
-            return Table(rows=[(run.path.name,) for run in self], caption=str(self.path)).__html__()
-        rows: list[list[str | Cell]] = []
-        for name, row in summary.iterrows():
-            mean, low, high, std, iqm = (
-                "" if math.isnan(row[key]) else f"{row[key]:.1f}"
-                for key in ("mean", "mean_low", "mean_high", "std", "iqm")
-            )
-            interval = f"{low} to {high}" if low else ""
-            rows.append([str(name), f"{row['seeds']:.0f}", Cell(mean, interval), std, iqm])
-        columns = ("", "seeds", "mean", "std", "IQM")
-        notes = ["Statistics and 95% intervals are over seeds."]
-        return Table(rows=rows, columns=columns, caption=str(self.path), notes=notes).__html__()
+            table = Table(rows=[(run.path.name,) for run in self])
+        return dataclasses.replace(table, caption=str(self.path)).__html__()
 
 
 RunLike = str | Path | Run | Runs

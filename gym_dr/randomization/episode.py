@@ -119,7 +119,6 @@ class RandomizedEnv:
     episode: EpisodeParams
     context: Context
     metadata: dict[str, Any]
-    _held_draw: tuple[int, int] | None = None
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters, if the physics reads them in place; called when all arguments are checked."""
@@ -204,13 +203,12 @@ class RandomizedEnv:
         self.episode.table.sampler = sampler
 
     @property
-    def held_draw(self) -> tuple[int, int] | None:
+    def held_draw(self) -> Any:
         """Seed word and index of the draw that all resets use from the next one on; None to count on."""
-        return self._held_draw
+        return self.episode.table.held
 
     @held_draw.setter
     def held_draw(self, key: tuple[int, int]) -> None:
-        self._held_draw = key
         self.episode.table.hold_draws(np.array(key[:1], np.uint64), np.array(key[1:], np.int64))
 
     def set_params(self, values: Mapping[str, float] | None) -> None:

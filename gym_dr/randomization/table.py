@@ -30,6 +30,7 @@ class ParamTable:
         names: The parameter of each row.
         current: Shape ``(len(names), num_envs)``, the values in the current episodes.
         index: Shape ``(num_envs,)``, the draw index of the current episodes; -1 before the first.
+        held: Seed words and indices of the draws that all episodes use, each ``(num_envs,)``; None to count on.
     """
 
     def __init__(self, space: ParamSpace, sampler: ParamSampler, num_envs: int, memory: Array | None = None) -> None:
@@ -49,7 +50,7 @@ class ParamTable:
         self.current[:] = self._base[:, None]
         self._pins: Array | None = None  # shape of current, nan where not pinned
         self.index: Indices = np.full(num_envs, -1, np.int64)
-        self._held: tuple[Words, Indices] | None = None  # keys of the draws that all episodes use; None to count on
+        self.held: tuple[Words, Indices] | None = None
         self._lay_out_info()
         self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))
         self._drawn: Indices = np.array(self._rows_of(sampler.support), np.int64)
@@ -72,7 +73,7 @@ class ParamTable:
 
     def seed(self, envs: Indices, words: Words) -> None:
         """Restarts the draws of some sub-environments, keyed by their seed words."""
-        self._draws.seed(envs, words if self._held is None else self._held[0][envs])
+        self._draws.seed(envs, words if self.held is None else self.held[0][envs])
         self.index[envs] = -1
 
     def pin(self, values: Mapping[str, Array] | None, envs: Indices) -> None:
@@ -105,7 +106,7 @@ class ParamTable:
             words: Seed words, shape ``(num_envs,)``; seeding no longer changes them.
             index: Draw indices, shape ``(num_envs,)``.
         """
-        self._held = words.copy(), index.copy()
+        self.held = words.copy(), index.copy()
         changed = np.flatnonzero(words != self._draws.words)  # others keep the draws that were made ahead
         self._draws.seed(changed, words[changed])
 
@@ -215,7 +216,7 @@ class ParamTable:
 
     def _draw(self, envs: Indices) -> Array:
         """The draws of new episodes, shape ``(drawn parameters, len(envs))``; sets their index."""
-        self.index[envs] = self.index[envs] + 1 if self._held is None else self._held[1][envs]
+        self.index[envs] = self.index[envs] + 1 if self.held is None else self.held[1][envs]
         return self._draws.get(envs, self.index)
 
     def _rows_of(self, names: Any) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -31,11 +30,13 @@ TABLES = ("settings", "randomization", "randomize", "search", "evaluation", "opt
 FIXED = ("env", "seed", "reserved_seeds", "eval_episodes", "updates")  # the same for all trials
 # of Optuna's classes: those that need no further package, are no experiments and store no pickles
 KNOWN = {
-    "sampler": ("tpe", "gp", "random"),
-    "pruner": ("median", "percentile", "successivehalving", "hyperband", "threshold", "nop"),
+    "sampler": ("TPESampler", "GPSampler", "RandomSampler"),
+    "pruner": (
+        *("MedianPruner", "PercentilePruner", "SuccessiveHalvingPruner", "HyperbandPruner", "ThresholdPruner"),
+        "NopPruner",
+    ),
 }
-PRUNER = {"name": "median", "n_warmup_steps": 4}  # before the fourth of ten reports, returns say little
-REHEARSED = 12  # trials; samplers draw the first ten at random
+PRUNER = {"name": "MedianPruner", "n_warmup_steps": 4}  # before the fourth of ten reports, returns say little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,8 @@ class Tuning:
     config: Callable[[Mapping[str, Any]], RunConfig]  # what a trial's params stand for, with the first seed
     first: Mapping[str, Any]  # params of the first trial: the values without a search, where trials may have them
     cells: CellSet  # whose mean return is maximized
-    sampler: Callable[..., optuna.samplers.BaseSampler]  # called with the number of a trial
+    sampler: Callable[[int, int], optuna.samplers.BaseSampler]  # called with the number of a trial and of a worker
     pruner: Callable[[], optuna.pruners.BasePruner]
-    storage: str | None  # an address; None for a file in the folder
     decisive: Mapping[str, Any]  # all that decides on the value of a trial, as in ``tune.json``
 
 
@@ -107,12 +107,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Tuning:
                     make({**others, name: value})
     chosen, judged = inner_table(table, "optuna"), inner_table(table, "evaluation")
     for name in (*chosen, *judged):
-        check_known("key", name, (*KNOWN, "storage") if name in chosen else ("episodes", "randomization"))
-    storage = chosen.get("storage")
-    expect(isinstance(storage, str | None), "[optuna]: storage", "an address", storage)
-    sampler = _part("sampler", chosen.get("sampler", "tpe"))
-    pruner = _part("pruner", chosen.get("pruner", PRUNER))
-    _rehearse(search, sampler, pruner)
+        check_known("key", name, KNOWN if name in chosen else ("episodes", "randomization"))
     with located("[evaluation]"):
         cells = _cells(judged, base, file)
     labels = {name: _label(value) for name, value in known.items()}
@@ -123,9 +118,8 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Tuning:
         config=lambda params: make(params)[1],
         first={name: labels[name] for name, one in search.items() if _may_be(one, labels[name])},
         cells=cells,
-        sampler=sampler,
-        pruner=pruner,
-        storage=storage,
+        sampler=functools.partial(_sampler, _part("sampler", chosen.get("sampler", "TPESampler"))),
+        pruner=_part("pruner", chosen.get("pruner", PRUNER)),
         decisive={
             "config": base.to_dict(),
             "search": {name: repr(one) for name, one in search.items()},
@@ -161,9 +155,7 @@ def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.dist
         try:
             if "choices" in form:
                 return distributions.CategoricalDistribution(**{**form, "choices": [*map(_label, form["choices"])]})
-            value, whole = known[name], isinstance(known[name], int)
-            if isinstance(value, bool | str | tuple):
-                raise ValueError(f"{value!r} is no number, so only choices are possible.")
+            whole = isinstance(known[name], int)
             if not all(isinstance(one, int if whole else int | float) for one in form.values()):
                 raise ValueError(f"only {'whole ' if whole else ''}numbers are possible.")
             return (distributions.IntDistribution if whole else distributions.FloatDistribution)(**form)
@@ -209,37 +201,26 @@ def _cells(judged: Mapping[str, Any], config: RunConfig, file: Path | None) -> C
     return distribution(TRAINING, config.randomization, episodes) if config.randomization else nominal(episodes)
 
 
-def _part(what: str, given: Any) -> Callable[..., Any]:
-    """What makes a sampler, for the number of a trial, or a pruner: a name, or a table with keywords of its class."""
+def _sampler(make: functools.partial[Any], trial: int, worker: int) -> optuna.samplers.BaseSampler:
+    """The sampler of one trial of a worker, which has random numbers of its own."""
+    numbers = np.random.SeedSequence([make.keywords.get("seed", 0), trial, worker])
+    made: optuna.samplers.BaseSampler = make(seed=int(numbers.generate_state(1)[0]))
+    return made
+
+
+def _part(what: str, given: Any) -> functools.partial[Any]:
+    """What makes a sampler or a pruner: the name of a class of Optuna, or a table with its keywords."""
     import optuna
 
     form = {"name": given} if isinstance(given, str) else given
     if not isinstance(form, Mapping) or "name" not in form:
         raise ConfigError(f'[optuna]: {what}: expected a name or {{ name = "...", ... }}, got {shortened(given)}.')
-    options = {key: value for key, value in form.items() if key != "name"}
     with located("[optuna]"):
         check_known(what, form["name"], KNOWN[what])
-        classes: Any = getattr(optuna, f"{what}s")
-        made = next(getattr(classes, one) for one in classes.__all__ if one.lower() == form["name"] + what)
-        for key in options:
-            check_known(f"option of {what} {form['name']}", key, list(inspect.signature(made).parameters))
-    if what == "pruner":
-        return functools.partial(made, **options)
-    # each trial has random numbers of its own: processes would draw the same ones, and so would one that goes on
-    seed = options.pop("seed", 0)
-    return lambda number: made(**options, seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
-
-
-def _rehearse(search: Mapping[str, Any], sampler: Callable[..., Any], pruner: Callable[[], Any]) -> None:
-    """Checks the options of sampler and pruner by a search in which nothing is trained."""
-    import optuna
-
-    try:
-        study = optuna.create_study(direction="maximize", sampler=sampler(0), pruner=pruner())
-        for number in range(REHEARSED):
-            trial = study.ask(dict(search))
-            trial.report(number, 1)
-            trial.should_prune()
-            study.tell(trial, number)
-    except Exception as error:  # whatever it raises for a value that it cannot use
-        raise ConfigError(f"[optuna]: expected possible options of sampler and pruner: {error}") from None
+        keywords = {key: value for key, value in form.items() if key != "name"}
+        make = functools.partial(getattr(getattr(optuna, f"{what}s"), form["name"]), **keywords)
+        try:
+            make()
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{what}: expected possible options of {form['name']}: {error}") from None
+    return make

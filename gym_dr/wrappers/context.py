@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError, RandomizationError
-from gym_dr.randomization.context import OBSERVATION, Context, check_context
+from gym_dr.randomization.context import OBSERVATION, Context
 from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.vector_params import spaces_of
 
@@ -56,7 +56,6 @@ class DrawContext(ViewWrapper):
                 observations are not a flat box.
             RandomizationError: There is nothing to show, or a parameter has no finite range.
         """
-        check_context(context, context_params)
         if not (isinstance(span, int | float) and 0 < span < math.inf) or (span != 1 and context != OBSERVATION):
             raise ConfigError(f"Expected a finite span above 0, and only with context='observation', got {span!r}.")
         super().__init__(env)

@@ -33,6 +33,9 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ``action_drop``, ``push_speed`` and ``push_probability``, and of each sensor, such as ``theta`` or 2 for the third
     number of an observation, ``obs_hide:theta`` and ``obs_drop:theta``; ``info["params"]`` contains the current values.
 
+    Attributes:
+        disturbances: Those that vary, and how.
+
     Example:
         >>> import gymnasium as gym
         >>> from gym_dr import Disturb, Integer
@@ -59,13 +62,9 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         push_size = int(getattr(env.unwrapped, "push_size", 0))
         spaces = env.observation_space, env.action_space
         self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
+        self.disturbances = self._state.randomization
         self.observation_space = self._state.disturbed_space(env.observation_space)
         self._begun = False
-
-    @property
-    def disturbances(self) -> Randomization:
-        """The disturbances that vary, and how."""
-        return self._state.randomization
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new values and an empty history.
@@ -118,6 +117,9 @@ class DisturbVector(ViewWrapper):
     Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``ObservePast``, ``RecordEpisodes`` and
     ``DrawContext``. It makes its own draws at each reset.
 
+    Attributes:
+        disturbances: Those that vary, and how.
+
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> envs = gym.make_vec("gym_dr/HopperDR-v5", num_envs=4)
@@ -154,15 +156,9 @@ class DisturbVector(ViewWrapper):
             int(getattr(self._push_to, "push_size", 0)),
             _id_of(env) or _id_of(self._push_to),
         )
-        space = self._state.disturbed_space(env.single_observation_space)
-        if space is not env.single_observation_space:
-            self.single_observation_space = space
-            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-
-    @property
-    def disturbances(self) -> Randomization:
-        """The disturbances that vary, and how."""
-        return self._state.randomization
+        self.disturbances = self._state.randomization
+        self.single_observation_space = self._state.disturbed_space(env.single_observation_space)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     @property
     def param_space(self) -> DisturbedSpace:

@@ -36,11 +36,8 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
     Raises:
         RandomizationError: Its sub-environments have no parameters.
     """
-    for layer in stack_of(env):
-        if hasattr(layer, "param_space"):
-            break
-    else:
-        layer = VectorParams(layer)
+    found = [layer for layer in stack_of(env) if hasattr(layer, "param_space")]
+    layer = found[0] if found else VectorParams(env.unwrapped)
     return layer.param_space, layer.randomization
 
 

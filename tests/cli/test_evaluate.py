@@ -91,10 +91,10 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
     }
     assert evaluation.document["command"] == shlex.join(["gymdr", "evaluate", *paths, *args])
     assert "grid: enable_wind is on" in result.err
-    assert "solved: a return of at least -1000" in result.out
-    assert "grid: 6 cells x 2 episodes" in result.out
+    assert "success: a return of at least -1000" in result.out
+    assert "grid: 6 cells of 2 episodes" in result.out
     assert "nominal minus" in result.out
-    assert "random: worst mean" in result.out
+    assert "worst cell, mean return" in result.out
     assert "no parameter (noise)" in result.out
     assert result.out.endswith(f"Wrote {tmp_path / 'out'}\n")
 
@@ -119,10 +119,10 @@ def test_correlated_draws_have_statistics_and_a_reason_in_place_of_indices(tmp_p
     train(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
     result = gymdr("evaluate", tmp_path / "run", "--sobol", "4", "--episodes", "2")
     assert result.code == 0, result.err
-    assert "sobol: 4 cells x 2 episodes" in result.out
-    assert "no sensitivity indices: " in result.out
+    assert "sobol: 4 cells of 2 episodes" in result.out
+    assert "There are no sensitivity indices: " in result.out
     assert "gravity and wind_power are correlated" in result.out
-    assert "variance explained by" not in result.out
+    assert "that parameters explain" not in result.out
     (row,) = (r for r in Evaluation.load(tmp_path / "run/evaluation").document["results"] if r["set"] == "sobol")
     assert row["sensitivity"]["reason"].endswith("correlated")
     assert row["statistics"]["mean"]["low"] is not None

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import gym_dr
-from tests.studies.tune_sample import outcome, tiny
+from tests.studies.tune_sample import tiny
 from tests.toml_text import toml_text
 
 optuna = pytest.importorskip("optuna")
@@ -35,35 +35,20 @@ def wait_for(path: Path, pattern: str, process: subprocess.Popen[Any]) -> None:
         time.sleep(0.02)
 
 
-def test_processes_share_the_trials_and_one_that_is_killed_loses_none(tmp_path: Path) -> None:
-    line = command(tmp_path, LONG, "--workers", "1")
-    processes = [subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
-    wait_for(tmp_path / "out", "runs/trial-2/*/metrics.csv", processes[0])
-    processes[0].kill()
-    processes[0].wait()
-    assert processes[1].wait() == 0
-    subprocess.run(line, check=True, capture_output=True)  # goes on with what the killed one had
-    trials = pd.read_csv(tmp_path / "out" / "trials.csv")
-    assert trials.trial.to_list() == list(range(5))
-    assert set(trials.state) <= {"complete", "pruned"}
-    assert trials.lr.nunique() == 5  # they draw numbers of their own
-    for path in (tmp_path / "out").glob("runs/*/*/metrics.csv"):
-        assert pd.read_csv(path)["update"].is_unique
-
-
-@pytest.mark.parametrize("sampler", ["tpe", "gp"])
-def test_a_tuning_killed_at_any_time_ends_with_the_same_files(sampler: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sampler", ["TPESampler", "GPSampler"])
+def test_a_tuning_killed_at_any_time_ends_with_the_same_trials(sampler: str, tmp_path: Path) -> None:
     form = LONG | {"trials": 3, "optuna": {"sampler": sampler}}
     line = command(tmp_path, form, "--workers", "1")
     subprocess.run(line, check=True, capture_output=True)
-    expected = outcome(tmp_path / "out")
     (tmp_path / "out").rename(tmp_path / "undisturbed")
     for pattern in ("runs/trial-0/*/checkpoints/*", "runs/trial-1/*-1002/metrics.csv"):
         with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             wait_for(tmp_path / "out", pattern, process)
             process.send_signal(signal.SIGKILL)
     subprocess.run(line, check=True, capture_output=True)
-    assert outcome(tmp_path / "out") == expected
+    found, expected = (pd.read_csv(tmp_path / name / "trials.csv") for name in ("out", "undisturbed"))
+    found = found[found.state != "FAIL"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found.drop(columns="number"), expected.drop(columns="number"))
 
 
 def test_ctrl_c_stops_all_workers_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -73,10 +58,11 @@ def test_ctrl_c_stops_all_workers_and_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Stopped. Run the same command to continue." in err
+    assert "Stopped. Run the same command, or make the same call, to go on." in err
     assert "Traceback" not in err
     subprocess.run(line, check=True, capture_output=True)
-    assert len(pd.read_csv(tmp_path / "out" / "trials.csv")) == 5
+    trials = pd.read_csv(tmp_path / "out" / "trials.csv")
+    assert trials.state.isin(["COMPLETE", "PRUNED"]).sum() == 5
 
 
 def test_what_is_found_trains(tmp_path: Path) -> None:

@@ -115,14 +115,7 @@ def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
 def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "builtin", sys)
     load([], frozenset())
-    assert [list(r) for r in (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, LOGGERS)] == [
-        [],
-        [],
-        [],
-        [],
-        [],
-        [],
-    ]
+    assert not any(map(list, (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, LOGGERS)))
 
 
 def test_a_plugin_adds_an_algorithm(site: Site) -> None:
@@ -173,22 +166,12 @@ def test_a_plugin_adds_a_logger(site: Site) -> None:
 
 
 BROKEN = {
-    "registers no logger": (
-        "@hookimpl\ndef gym_dr_register_loggers(register): register('mine')",
-        "expected register(Logger(...)), got 'mine'",
-    ),
     "raises when imported": ("raise RuntimeError('boom')", "RuntimeError: boom"),
-    "needs what is missing": ("import no_such_module_here", "No module named 'no_such_module_here'"),
-    "is no Python": ("def", "SyntaxError"),
     "misspells a hook": ("@hookimpl\ndef gym_dr_register_algorithm(register): pass", "gym_dr_register_algorithm"),
     "takes other arguments": ("@hookimpl\ndef gym_dr_register_algorithms(add): pass", "add"),
     "registers something else": (
         "@hookimpl\ndef gym_dr_register_algorithms(register): register('ppo')",
         "expected register(Algorithm(...)), got 'ppo'",
-    ),
-    "registers no environment": (
-        "@hookimpl\ndef gym_dr_register_environments(register): register('Foo-v0')",
-        "expected register(EnvFamily(...)), got 'Foo-v0'",
     ),
     "registers no preset": (
         "@hookimpl\ndef gym_dr_register_presets(register): register('LunarLander', 'x', {})",

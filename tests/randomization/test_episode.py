@@ -1,4 +1,4 @@
-"""The values in force in one environment: draws, pins and exact values, reset after reset."""
+"""The values in force in one environment, beyond what the contracts of environments say of draws, pins and values."""
 
 from __future__ import annotations
 
@@ -47,32 +47,6 @@ def expected(seed: int, index: int) -> dict[str, float]:
 # draws
 
 
-def test_before_the_first_reset_everything_is_nominal() -> None:
-    host = Host()
-    assert (host.params, host.draw_index) == (SPACE.nominal, -1)
-
-
-def test_each_reset_makes_the_next_draw_of_the_seed() -> None:
-    host = Host()
-    got = [host.reset(seed=42), host.reset(), host.reset()]
-    assert got == [expected(42, 0), expected(42, 1), expected(42, 2)]
-
-
-def test_the_draw_index_counts_the_resets_since_seeding() -> None:
-    host = Host()
-    indices = []
-    for seed in (42, None, None, 7, None):
-        host.reset(seed=seed)
-        indices.append(host.draw_index)
-    assert indices == [0, 1, 2, 0, 1]
-
-
-def test_the_same_seed_again_starts_the_same_draws_again() -> None:
-    host = Host()
-    first = [host.reset(seed=42), host.reset()]
-    assert [host.reset(seed=42), host.reset()] == first
-
-
 def test_a_seed_of_128_bits_is_accepted() -> None:
     seed = 2**127 + 3
     assert Host().reset(seed=seed) == expected(seed, 0)
@@ -102,25 +76,11 @@ def test_a_generator_put_in_after_seeding_goes_on_with_the_draws_of_the_seed() -
     assert episode.current == expected(42, 1)
 
 
-def test_parameters_that_do_not_vary_stay_nominal() -> None:
-    assert Host(Randomization()).reset(seed=1) == SPACE.nominal
-
-
 def test_values_in_force_are_plain_floats() -> None:
     assert {type(value) for value in Host().reset(seed=1).values()} == {float}
 
 
 # exact values
-
-
-def test_exact_values_of_the_options_hold_for_that_episode() -> None:
-    assert Host().reset(seed=42, options={"params": {"gravity": -3.7}}) == {**expected(42, 0), "gravity": -3.7}
-
-
-def test_the_episode_after_exact_values_has_the_draw_that_it_would_have_had() -> None:
-    host = Host()
-    host.reset(seed=42, options={"params": {"gravity": -3.7}})
-    assert host.reset() == expected(42, 1)
 
 
 def test_exact_values_that_were_set_are_used_up_by_one_reset() -> None:
@@ -171,29 +131,6 @@ def test_bad_options_are_refused_before_anything_changes(params: Any, error: typ
 # pinned values
 
 
-def test_pinned_values_wait_for_the_next_reset() -> None:
-    host = Host()
-    before = host.reset(seed=42)
-    host.set_params({"gravity": -3.7})
-    assert host.params == before
-    assert host.reset() == {**expected(42, 1), "gravity": -3.7}
-
-
-def test_pinned_values_stay_until_they_are_handed_back() -> None:
-    host = Host()
-    host.set_params({"gravity": -3.7})
-    assert [host.reset(seed=42)["gravity"], host.reset()["gravity"]] == [-3.7, -3.7]
-    host.set_params(None)
-    assert host.reset() == expected(42, 2)
-
-
-def test_values_are_pinned_beside_those_pinned_before() -> None:
-    host = Host()
-    host.set_params({"gravity": -3.7})
-    host.set_params({"mass": 2.0})
-    assert host.pinned_params == {"gravity": -3.7, "mass": 2.0}
-
-
 def test_assigning_the_pinned_values_replaces_those_pinned_before() -> None:
     host = Host()
     host.set_params({"gravity": -3.7})
@@ -201,26 +138,11 @@ def test_assigning_the_pinned_values_replaces_those_pinned_before() -> None:
     assert host.pinned_params == {"mass": 2.0}
 
 
-def test_exact_values_go_before_pinned_ones() -> None:
-    host = Host()
-    host.set_params({"gravity": -3.7, "mass": 2.0})
-    assert host.reset(seed=42, options={"params": {"gravity": -1.0}}) == {"gravity": -1.0, "mass": 2.0, "wind": 0.0}
-
-
 def test_exact_values_that_were_set_go_before_pinned_ones_for_one_episode() -> None:
     host = Host()
     host.set_params({"gravity": -3.7})
     host.exact_params = {"gravity": -1.0}
     assert [host.reset(seed=42)["gravity"], host.reset()["gravity"]] == [-1.0, -3.7]
-
-
-def test_resets_count_as_draws_while_everything_is_pinned() -> None:
-    host = Host()
-    host.set_params({"gravity": -3.7, "mass": 2.0})
-    host.reset(seed=42)
-    host.reset()
-    host.set_params(None)
-    assert (host.reset(), host.draw_index) == (expected(42, 2), 2)
 
 
 @pytest.mark.parametrize("values", [{"mass": 3.0, "gravity": 5.0}, {"mass": 3.0, "gravty": -5.0}, 5])
@@ -233,12 +155,6 @@ def test_bad_values_are_refused_and_the_pinned_ones_kept(values: Any) -> None:
 
 
 # what is told
-
-
-def test_info_tells_the_values_in_force_and_the_draw() -> None:
-    host = Host()
-    host.reset(seed=42)
-    assert host.episode.info() == {"params": expected(42, 0), "draw_index": 0}
 
 
 @pytest.mark.parametrize("name", ["params", "pinned_params", "exact_params"])
@@ -254,11 +170,6 @@ def test_a_changed_info_changes_nothing() -> None:
     host.reset(seed=42)
     host.episode.info()["params"]["gravity"] = 99.0
     assert host.params == expected(42, 0)
-
-
-def test_an_environment_tells_its_space_and_randomization() -> None:
-    host = Host()
-    assert (host.param_space, host.randomization) == (SPACE, VARIED)
 
 
 @pytest.mark.parametrize("name", ["param", "parms", "reset_masks"])

@@ -35,5 +35,5 @@ def tiny_tuning(form: dict[str, Any]) -> dict[str, Any]:
 
 def outcome(folder: Path) -> dict[str, str]:
     """What a tuning has written, but for wall times and for the page, which shows the same."""
-    texts = {name: (folder / name).read_text().replace(str(folder), "FOLDER") for name in ("trials.csv", "best.toml")}
+    texts = {name: (folder / name).read_text() for name in ("trials.csv", "best.json")}
     return texts | {"names": str(sorted(str(path.relative_to(folder)) for path in folder.rglob("*")))}

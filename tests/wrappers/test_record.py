@@ -66,15 +66,6 @@ def test_each_record_names_the_draw_that_was_in_force(mode: AutoresetMode) -> No
         assert {name: item.params[name] for name in values} == {name: v[0] for name, v in values.items()}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_modes_record_the_same_first_episodes(mode: AutoresetMode) -> None:
-    # the first episode of each sub-environment does not depend on how later ones begin
-    firsts = {r.env_index: r for r in reversed(record(mode))}
-    expected = {r.env_index: r for r in reversed(record(AutoresetMode.NEXT_STEP))}
-    assert firsts[0].draw_index == expected[0].draw_index == 0
-    assert firsts[0].params == expected[0].params
-
-
 def test_resampled_draws_are_recorded_with_their_index() -> None:
     def wrap(envs: Any) -> Any:
         return ResampleParams(envs, rollout_steps=50)

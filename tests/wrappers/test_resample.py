@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from gym_dr import AdaptParams, EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
-from gym_dr.errors import EnvStateError, RandomizationError, UnknownNameError
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
@@ -123,30 +123,6 @@ def test_shared_draws_are_recorded_with_the_seed_that_they_follow_from() -> None
         seeds = np.array([record.seed], dtype=np.uint64)
         values = draw(envs.env.randomization, envs.env.param_space, seeds, record.draw_index)
         assert record.params["gravity"] == values["gravity"][0]
-
-
-@pytest.mark.parametrize("kind", ["sync", "native"])
-def test_values_fixed_before_or_after_stay_until_they_are_handed_back(kind: str) -> None:
-    mode = None if kind == "native" else kind
-    envs: Any = gym.make_vec(ENV_ID, 2, vectorization_mode=mode)
-    envs = envs if kind == "native" else VectorParams(envs)
-    envs.set_params({"gravity": -2.0})
-    envs = ResampleParams(envs, rollout_steps=4)
-    envs.set_params({"lander_density": 8.0})
-    envs.reset(seed=1)
-    envs.resample()
-    for _ in range(2):
-        envs.reset()
-        assert envs.params["gravity"].tolist() == [-2.0] * 2
-        assert envs.params["lander_density"].tolist() == [8.0] * 2
-        assert all((envs.params[name] == values).all() for name, values in envs.pending.items() if name != "gravity")
-        envs.resample()
-    envs.set_params(None)
-    envs.reset()
-    seeds = np.array([1, 2], dtype=np.uint64)
-    assert (envs.params["gravity"] == draw(envs.randomization, envs.param_space, seeds, 3)["gravity"]).all()
-    assert envs.params["lander_density"].tolist() == [5.0] * 2
-    envs.close()
 
 
 def test_two_around_one_environment_are_refused() -> None:
@@ -292,21 +268,6 @@ def test_resample_before_reset_is_refused() -> None:
 def test_impossible_schedules_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(RandomizationError, match="whole number above 0"):
         ResampleParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"), **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"params": {"gravity": 3.0}}, {"params": {"gravty": -3.0}}, {"reset_mask": np.array([1, 0, 1])}],
-)
-@pytest.mark.parametrize("kind", ["sync", "native"])
-def test_a_refused_reset_changes_nothing(options: dict[str, Any], kind: str) -> None:
-    envs = make(kind)
-    envs.reset(seed=1)
-    before, pending = envs.params, envs.pending
-    with pytest.raises((RandomizationError, UnknownNameError)):
-        envs.reset(seed=2, options=options)
-    assert all((envs.params[name] == values).all() for name, values in before.items())
-    assert all((envs.pending[name] == values).all() for name, values in pending.items())
 
 
 def test_an_environment_without_parameters_is_refused() -> None:

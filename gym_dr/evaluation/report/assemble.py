@@ -16,7 +16,7 @@ from gym_dr.evaluation.report.tables import (
     difference_tables,
     failure_tables,
     findings,
-    regret_tables,
+    regret_table,
     summary_tables,
     watch_commands,
 )
@@ -68,7 +68,7 @@ def assemble(
         *config_diff(comparison.groups),
         *summary_tables(comparison),
         *([] if compared else difference_tables(comparison)),
-        *regret_tables(comparison),
+        *regret_table(comparison),
         *failure_tables(comparison),
     ]
     return Report(

@@ -11,6 +11,7 @@ from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sets import DEFAULT, sets_for, sobol_name, training_sets
 from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.presets import resolve
 
 EPISODES = 100  # on nominal values and on training draws
@@ -42,7 +43,7 @@ def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
     for name, randomization in (varied or {DEFAULT: resolve(DEFAULT, space)}).items():
         points = POINTS
         if correlated(randomization):  # one cell per point instead of d + 2: more points for as many cells
-            d = sum(varies(space, {name: rule}) for name, rule in randomization.items())
-            points *= 2 ** math.ceil(math.log2(d + 2))
+            drawn = sum(not isinstance(rule.distribution, Constant) for rule in randomization.values())
+            points *= 2 ** math.ceil(math.log2(drawn + 2))
         sets.append(sobol(sobol_name(name), randomization, space, points, POINT_EPISODES))
     return sets

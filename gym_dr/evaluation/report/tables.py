@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
-import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gym_dr.evaluation.captions import exact_text
-from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
-from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.randomization.context import OBSERVATION
-from gym_dr.reports.table import Cell, Row, Table
+from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
+from gym_dr.reports.table import Row, Table
 from gym_dr.runs.config import RunConfig
-from gym_dr.wording import counted
 
-STATISTICS = {  # name in evaluation.json -> heading
-    "mean": "Mean return",
-    "median": "Median",
-    "iqm": "IQM",
-    "std": "SD",
-    "cvar_25": "Worst 25%",
-    "cvar_10": "Worst 10%",
-    "success_rate": "Success",
-}
 NOTE = (
     "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
-    "of the episodes. SD: standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes "
-    "(CVaR). Worst cell: the setting of the parameters with the lowest mean return; the number is over fresh episodes "
-    "of it, since the lowest of many noisy means is too low. Cells of a distribution follow a Sobol sequence, which "
+    "of the episodes. SD: standard deviation. Worst 25 % and 10 %: mean return of the worst 25 % and 10 % of the "
+    "episodes (CVaR). Cells of a distribution follow a Sobol sequence, which "
     "covers it more evenly than random draws. "
 ) + ONE_TRAINING
+
+
+def results_on(comparison: Comparison, set_name: str) -> SetResults:
+    """The results of the runs of all groups on a set."""
+    groups = range(len(comparison.groups))
+    return SetResults(
+        cells=comparison.cells(set_name),
+        label=comparison.label(set_name),
+        place=comparison.place(set_name),
+        results=[result for group in groups for result in comparison.results(group, set_name)],
+    )
 
 
 def summary_tables(comparison: Comparison) -> list[Table]:
     """A table for each set, with a row for each run."""
     tables = []
     for name in comparison.sets:
-        results = _results(comparison, name)
-        columns = [key for key in STATISTICS if key in results[0]["statistics"]]
-        cells = comparison.cells(name).num_cells > 1
-        heads = ["Policy", *(STATISTICS[key] for key in columns), *(["Worst cell"] if cells else []), "Worst episode"]
-        rows = []
-        for result in results:
-            row = [_cell(result["statistics"][key], percent=key == "success_rate") for key in columns]
-            if cells:
-                row.append(_cell(result["worst_cell"]["mean"]))
-            rows.append([result["policy"], *row, _number(result["min"])])
-        reason = results[0]["sensitivity"] and results[0]["sensitivity"]["reason"]
-        notes = [f"There are no sensitivity indices: {reason}."] if reason else []
-        notes += [NOTE, *sampler_notes(comparison.document)] if name == comparison.sets[-1] else []
-        tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows, notes=notes))
+        one = results_on(comparison, name)
+        table = statistics_table(one, f"{one.place}: {one.size}", brief=False)
+        notes = [NOTE, *sampler_notes(comparison.document)] if name == comparison.sets[-1] else []
+        tables.append(dataclasses.replace(table, notes=[*table.notes, *notes]))
     return tables
 
 
@@ -94,11 +81,6 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
 
     interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE)
     return {"value": value, "low": float(interval.low), "high": float(interval.high)}
-
-
-def _results(comparison: Comparison, set_name: str) -> list[dict[str, Any]]:
-    """The results of the runs of all groups on a set."""
-    return [result for g in range(len(comparison.groups)) for result in comparison.results(g, set_name)]
 
 
 def _over(comparison: Comparison, first: int, second: int) -> str:
@@ -164,7 +146,7 @@ def difference_tables(comparison: Comparison) -> list[Table]:
         return []
     rows: list[Row] = []
     for first, second in comparison.group_pairs:
-        cells = [_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
+        cells = [interval_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
         rows.append([f"{comparison.groups[first].name} minus {comparison.groups[second].name}", *cells])
     note = "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better."
     over = {_over(comparison, *pair) for pair in comparison.group_pairs}
@@ -181,133 +163,42 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
 
-def regret_tables(comparison: Comparison) -> list[Table]:
+def regret_table(comparison: Comparison) -> list[Table]:
     """A table with the regret of each policy on each set; none without references."""
-    entries = {name: best_entry(comparison.document, name) for name in comparison.sets}
-    known = {name: entry for name, entry in entries.items() if entry is not None}
-    if not comparison.document.get("references"):
-        return []
-    columns, best = ["Policy"], []
-    rows: dict[str, list[str | Cell]] = {
-        result["policy"]: [result["policy"]] for result in _results(comparison, comparison.sets[0])
-    }
-    for name, entry in known.items():
-        results = _results(comparison, name)
-        for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
-            if statistic in results[0]["statistics"]:
-                columns.append(f"{comparison.label(name)}{words}")
-                best.append(_cell(entry["mean"]) if statistic == REGRET else Cell(""))
-                for result in results:
-                    rows[result["policy"]].append(_cell(result["statistics"][statistic]))
     note = (
         "Regret: how much more the best known policy returns on the same draws and episode seeds. The best of all "
         f"policies, the references ({', '.join(comparison.document['references'])}) included, is chosen on one half of "
         "the episodes and takes its return from the other half, for each cell, or for all draws where each has one "
         "episode. With few episodes the choice is not always the best, and regret is too low rather than too high."
     )
-    table: list[Row] = [["Return of the best known", *best], *rows.values()]
-    told = {name: impossible(entry) for name, entry in known.items()}
-    hard = [f"{comparison.place(name)}: {' '.join(sentences)}" for name, sentences in told.items() if sentences]
-    why = {name: why_no_regret(comparison.cells(name)) for name in comparison.sets if name not in known}
-    none = [f"{comparison.place(name)}, there is no regret: {reason}." for name, reason in why.items()]
-    return [Table(caption="Regret", columns=columns, rows=table if known else [], notes=[note, *hard, *none])]
+    found = regret_tables(comparison.document, [results_on(comparison, name) for name in comparison.sets])
+    return [dataclasses.replace(table, notes=[note, *table.notes]) for table in found]
 
 
 def failure_tables(comparison: Comparison) -> list[Table]:
-    """A table of worst cells and least failing perturbations for each main set with cells."""
-    return [_failures_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
-
-
-def _failures_on(comparison: Comparison, set_name: str) -> Table:
-    rows = []
-    for result in _results(comparison, set_name):
-        worst, least = result["worst_cell"], result["least_perturbation"]
-        near = Cell(
-            f"{least['distance']:.0%} of the range" if least["found"] else "none found",
-            _values(least["params"]) if least["params"] else least["reason"],
-        )
-        first = f"\n{_number(worst['first_mean'])} when it was chosen"
-        bad = Cell(_number(worst["mean"]["value"]), _values(worst["params"]) + first)
-        rows.append([result["policy"], bad, near])
+    """A table of worst cells and nearest failures for each main set with cells."""
     note = (
-        "The worst cell is chosen by its mean return and then played again with fresh seeds. Least perturbation: the "
+        "The worst cell is chosen by its mean return and then played again with fresh seeds. Nearest failure: the "
         "cell nearest to nominal where the policy fails. Its distance is that of the parameter that changes most, as a "
         "share of the parameter's range."
     )
-    columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
-    place = comparison.place(set_name)
-    return Table(
-        caption=f"What breaks it, {place[0].lower()}{place[1:]}",
-        columns=columns,
-        rows=rows,
-        notes=[note],
-    )
+    shown = [results_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
+    tables = [failure_table(one, f"What breaks it, {one.place[0].lower()}{one.place[1:]}") for one in shown]
+    return [dataclasses.replace(table, notes=[note]) for table in tables]
 
 
 def watch_commands(comparison: Comparison) -> list[tuple[str, str]]:
-    """Commands that play each policy in its worst cells; none for a callable, which has no name there."""
-    named = {
-        entry["name"]: policy
-        for index, group in enumerate(comparison.groups)
-        for entry, policy in zip(comparison.entries(index), group.policies, strict=True)
-    }
+    """Commands that play each run in its worst cells."""
     found = []
-    for set_name in comparison.main_sets:
-        for result in _results(comparison, set_name) if comparison.cells(set_name).num_cells > 1 else ():
-            if (words := _as_typed(named[result["policy"]])) is not None:
-                values = [f"{name}={exact_text(value)}" for name, value in result["worst_cell"]["params"].items()]
+    for name in comparison.main_sets:
+        place = comparison.place(name)
+        for index, group in enumerate(comparison.groups if comparison.cells(name).num_cells > 1 else ()):
+            for run, result in zip(group.runs, comparison.results(index, name), strict=False):
+                values = [f"{param}={exact_text(value)}" for param, value in result["worst_cell"]["params"].items()]
                 sets = [word for value in values for word in ("--set", value)]
-                place = comparison.place(set_name)
                 what = f"Watch {result['policy']} in its worst cell {place[0].lower()}{place[1:]}"
-                found.append((what, shlex.join(["gymdr", "play", *words, *sets])))
+                found.append((what, shlex.join(["gymdr", "play", str(run.folder.path), *sets])))
     return found
-
-
-def _as_typed(policy: FrozenPolicy) -> list[str] | None:
-    """How a policy is named on the command line; None if it cannot be."""
-    module = policy.env.rpartition(":")[0]
-    trusted = [module] if module else []
-    record, kind = policy.record, policy.record["kind"]
-    if policy.run is not None:
-        words = [str(policy.run.folder.path)]
-    elif kind in ("sb3", "onnx", "function"):
-        text = record["function"] if kind == "function" else f"{kind}:{record['path']}"
-        words = ["--policy", text, "--env", policy.env]
-        words += ["--stochastic"] if record["actions"] == "stochastic" else []
-        words += ["--context", OBSERVATION] if record.get("context") else []
-        for param, (low, high) in (record.get("context") or {}).items():
-            words += ["--context-params", f"{param}={exact_text(low)}:{exact_text(high)}"]
-        if kind != "onnx":
-            trusted.append(record["path"] if kind == "sb3" else text.partition(":")[0])
-        if record.get("statistics"):
-            trusted.append(str(Path(record["path"]).parent / record["statistics"]))
-    else:
-        return None
-    return [*words, *(word for name in trusted for word in ("--trust", name))]
-
-
-def _caption(comparison: Comparison, set_name: str) -> str:
-    cells = comparison.cells(set_name)
-    count = f"{cells.num_cells:,} cells of " if cells.num_cells > 1 else ""
-    return f"{comparison.place(set_name)}: {count}{counted(cells.episodes, 'episode')}"
-
-
-def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:
-    def text(value: float) -> str:
-        return f"{value:.0%}" if percent else _number(value, signed=signed)
-
-    low, high = found["low"], found["high"]
-    interval = "" if low is None or high is None else f"{text(low)} to {text(high)}"
-    return Cell(text(found["value"]), interval)
-
-
-def _values(params: Mapping[str, float]) -> str:
-    return textwrap.fill(", ".join(f"{name} {value:.3g}" for name, value in params.items()), 48)
-
-
-def _number(value: float, *, signed: bool = False) -> str:
-    """One decimal below 100, none above."""
-    return f"{value:{'+' if signed else ''}.{1 if abs(value) < 99.95 else 0}f}"
 
 
 def config_diff(groups: Sequence[Group]) -> list[Table]:

@@ -63,7 +63,7 @@ def test_only_the_scripts_of_the_page_may_run() -> None:
 
 def test_numbers_that_are_not_finite_become_gaps() -> None:
     figures = json.loads(scripts(page.render(report(y=[float("nan"), 2.123456789])))[0])
-    assert figures["s-0-0"]["data"][0]["y"] == [None, 2.1235]
+    assert figures["s-0-0"]["data"][0]["y"] == [None, 2.123457]
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
