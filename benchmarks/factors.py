@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from benchmarks.factor_effects import (
@@ -173,7 +172,7 @@ def main() -> None:
             shares += [{"set": name, **row} for row in shares_on(design, runs)]
         if not found:
             continue
-        effects = pd.DataFrame(found).assign(p_holm=np.array(holm([row["p"] for row in found]), float))
+        effects = pd.DataFrame(found).assign(p_holm=holm([row["p"] for row in found]))
         print(f"\n{title}\n\n{effects.to_string()}\n\n{pd.DataFrame(shares).to_string()}")
         if statistic == MEAN:
             both = (table[table["set"].isin(SHOWN)] for table in (effects, pd.DataFrame(shares)))

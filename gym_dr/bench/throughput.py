@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -89,12 +89,13 @@ def measure_throughput(
 
 
 @contextlib.contextmanager
-def _opened(mode: str, env_id: str, num_envs: int) -> Any:
+def _opened(mode: str, env_id: str, num_envs: int) -> Iterator[Stepper]:
     """A vector environment, ready to step.
 
     Raises:
         GymDrError: It cannot take part.
     """
+    envs: Any
     if mode == "EnvPool":
         envs, action_space = _envpool(env_id, num_envs)
     else:
@@ -104,8 +105,10 @@ def _opened(mode: str, env_id: str, num_envs: int) -> Any:
         space = param_space_of(env_id)
         envs = make_vector_env(env_id, num_envs, mode, None if space is None else resolve("none", space))
         action_space = envs.single_action_space
-    with contextlib.closing(envs):
+    try:
         yield Stepper(envs, action_space, num_envs)
+    finally:  # a process that Ctrl-C has interrupted in a step would never answer a request to close
+        envs.close(**({"terminate": True} if mode == "async" else {}))
 
 
 def _envpool(env_id: str, num_envs: int) -> tuple[Any, gym.Space[Any]]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
+from gym_dr.cli.typed import option
 from gym_dr.envs.family import ENVIRONMENTS, EnvId
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.reports.table import Table
 from gym_dr.runs.loggers import LOGGERS
 from gym_dr.training.registry import ALGORITHMS
-from gym_dr.wording import flag
 
 
 def _options_of(sampler: Sampler) -> str:
     """A sampler's command-line options with their defaults."""
-    typed = [(flag(field.name), field.default) for field in sampler.option_fields()]
+    typed = [(option(field.name), field.default) for field in sampler.option_fields()]
     options = ", ".join(name if value is None else f"{name} {value}" for name, value in typed)
     return f"[{options}]" if options else ""
 

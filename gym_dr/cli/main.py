@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import click
 
-from gym_dr.cli.typed import as_typed
+from gym_dr.cli.typed import as_typed, short_warnings
 from gym_dr.errors import GymDrError, Interrupted, unknown_name
-from gym_dr.wording import addressing, short_warnings
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -69,7 +68,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line; user errors end with a message and exit code 2, not with a traceback."""
     typed = list(sys.argv[1:] if args is None else args)
     try:
-        with addressing(command_line=True), short_warnings():
+        with short_warnings():
             # the root context has the command line, which run folders record
             cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
     except click.exceptions.Exit as stop:

@@ -32,8 +32,8 @@ def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
     """One decorator that adds several options."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
+        for each in reversed(options):
+            command = each(command)
         return command
 
     return add

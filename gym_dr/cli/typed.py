@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import shlex
+import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
+
+from gym_dr.errors import RandomizationWarning
 
 # what is typed otherwise than the argument is called
 OPTIONS = {"loggers": "log", "references": "reference", "policies": "policy", "params": "set"}
@@ -43,3 +49,20 @@ def _typed(argument: str, text: str | None) -> str:
         return f"{option(argument)} {','.join(map(str, value)) or shlex.quote('')}"
     items = value if isinstance(value, list) else [value]
     return " ".join(f"{option(argument)} {shlex.quote(str(item))}" for item in items)
+
+
+@contextlib.contextmanager
+def short_warnings() -> Iterator[None]:
+    """Shows warnings in the block as a line each, and none twice; environments are made more than once."""
+    shown = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if (text := as_typed(str(message))) not in shown:
+            shown.add(text)
+            print(f"Warning: {text}", file=sys.stderr, flush=True)
+
+    with warnings.catch_warnings():
+        # not "once": Python forgets what it has shown whenever a filter changes, as it does below this
+        warnings.simplefilter("always", RandomizationWarning)
+        warnings.showwarning = show
+        yield

@@ -37,22 +37,20 @@ def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
     return {**found, "low": float(interval.low), "high": float(interval.high)}, float(test.pvalue)
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
+def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction (1979, "A simple sequentially rejective multiple test procedure").
 
     If comparisons with a corrected p-value below 5 % are called significant, the probability of any false positive is
     below 5 %, even if the comparisons depend on each other.
 
     Args:
-        p_values: P-values of a family of comparisons; None where there was no test.
+        p_values: P-values of a family of comparisons.
 
     Returns:
         The corrected p-values, in the same order.
     """
-    corrected: list[float | None] = [None] * len(p_values)
-    tested = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
-    lowest = 0.0
-    for rank, (p, index) in enumerate(tested):
-        lowest = max(lowest, min(1.0, p * (len(tested) - rank)))
+    corrected, lowest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        lowest = max(lowest, min(1.0, p_values[index] * (len(p_values) - rank)))
         corrected[index] = lowest
     return corrected

@@ -11,6 +11,7 @@ import importlib.util
 import logging
 import multiprocessing
 import os
+import re
 import sys
 import threading
 import traceback
@@ -20,13 +21,19 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, check_known
+from gym_dr.errors import (
+    ConfigError,
+    GymDrError,
+    Interrupted,
+    LostRunError,
+    TrainingError,
+    check_known,
+)
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
-from gym_dr.wording import short_warnings
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -118,10 +125,12 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
 
     try:
         load_plugins()
-        with warnings.catch_warnings(record=True) as found:  # the launching process has shown them
+        with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             opened = open_run(path, trust)
-        with short_warnings("/".join(Path(path).parts[-2:]), known=[str(warning.message) for warning in found]):
+        with warnings.catch_warnings():
+            for warning in found:  # the launching process has shown it
+                warnings.filterwarnings("ignore", re.escape(str(warning.message)))
             train_run(*opened, resume=True, display=display)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)

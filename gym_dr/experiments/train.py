@@ -20,7 +20,6 @@ from gym_dr.runs.folder import RunFolder, check_seeds, seed_name
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.other_runs import named_runs
 from gym_dr.training.registry import find_algorithm
-from gym_dr.wording import spelled
 
 if TYPE_CHECKING:
     from gym_dr.runs.session import TrainingCallback
@@ -99,10 +98,10 @@ def train(
     drawing: dict[str, Any] = {"randomization": randomization, "randomize": randomize}
     configs = [build_config(found, given, config=config, trust=trust, **drawing) for given in each]
     for one in configs:
-        check_not_reserved(spelled("seed"), [one.settings.seed], one.settings.reserved_seeds)
+        check_not_reserved("`seed`", [one.settings.seed], one.settings.reserved_seeds)
     if total_steps is not None:
         if "updates" in options:
-            raise ConfigError(f"Expected {spelled('updates')} or {spelled('total_steps')}, got both.")
+            raise ConfigError("Expected `updates` or `total_steps`, got both.")
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_loggers(configs[0].settings.loggers)
@@ -143,12 +142,12 @@ def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launch
     if seeds is None:
         for name, value in launching.items():
             if value not in (None, "local"):
-                raise ConfigError(f"{spelled(name)}: expected with {spelled('seeds')}, got none.")
+                raise ConfigError(f"`{name}`: expected with `seeds`, got none.")
         return
     if "seed" in options:
-        raise ConfigError(f"Expected {spelled('seed')} or {spelled('seeds')}, got both.")
+        raise ConfigError("Expected `seed` or `seeds`, got both.")
     if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"{spelled('seeds')}: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
+        raise ConfigError(f"`seeds`: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
 
 
 def _check_callback(callback: TrainingCallback | None, seeds: Sequence[int] | None) -> None:
@@ -163,21 +162,17 @@ def _make_folders(
     """Makes the folders of new runs with their configurations, or none if one cannot be made."""
     paths = [root / seed_name(config.settings.seed) for config in configs] if several else [root]
     if several and (root / "config.json").is_file():
-        raise ConfigError(
-            f"{root}: is the run folder of a single seed; choose another {spelled('run_dir')} for several seeds."
-        )
+        raise ConfigError(f"{root}: is the run folder of a single seed; choose another `run_dir` for several seeds.")
     others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if several else []
     if others:
-        raise ConfigError(
-            f"{root}: holds the runs {', '.join(others)} of another training; choose another {spelled('run_dir')}."
-        )
+        raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another training; choose another `run_dir`.")
     if several:
         check_seeds(root, paths)
     for path, config in zip(paths, configs, strict=True):  # check all before creating the first
         RunFolder(path).check_free(overwrite=overwrite)
         for name, other in named_runs(config).items():
             if other == path.resolve():
-                raise ConfigError(f"{spelled(name)}: {path} would be replaced; choose another {spelled('run_dir')}.")
+                raise ConfigError(f"`{name}`: {path} would be replaced; choose another `run_dir`.")
     return [
         RunFolder.create(path, config.to_json(), overwrite=overwrite, command=command)
         for path, config in zip(paths, configs, strict=True)

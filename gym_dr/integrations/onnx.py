@@ -23,7 +23,6 @@ OPSET = 17  # of 2022, which runtimes on small machines know
 IR_VERSION = 8  # of the same time
 FARTHEST = 1e6  # that a number may be from its mean, in standard deviations: beyond, sums would overflow
 # between layers
-ACTIVATIONS = ("tanh", "relu", "elu", "leaky_relu", "sigmoid", "silu", "gelu")
 CHOICE, SCALED, DIRECT = "choice", "scaled", "direct"  # how a network's outputs become an action; see NetworkWeights
 OBSERVATION, STARTS, STATE, ACTION, OUTPUTS = "observation", "episode_start", "state", "action", "outputs"
 NEXT_STATE = "next_state"
@@ -64,7 +63,7 @@ class NetworkWeights:
     frames: int = 1  # observations that the network sees at once, the oldest first; missing ones are 0
     stacked_first: bool = False  # whether they are shifted when they are stacked; mean and std are of all frames then
     layers: Sequence[tuple[Floats, Floats]]  # weight (outputs, inputs) and bias (outputs,) of each
-    activation: str  # between layers; see ``ACTIVATIONS``
+    activation: str  # between layers: "tanh", "relu", "elu", "leaky_relu", "sigmoid", "silu" or "gelu"
     output_limit: float = math.inf  # that outputs are clipped to
     squashed: bool = False  # whether they then go through the hyperbolic tangent
     # "choice": the action is start plus the index of the largest output. "scaled": outputs in [-1, 1] are mapped to the
@@ -180,7 +179,7 @@ class _Graph:
         return self.op("Gemm", value, self.constant(weight), self.constant(bias), transB=1)
 
     def activate(self, value: str, kind: str) -> str:
-        """One of ``ACTIVATIONS``, of which ``OPSET`` lacks the last two (Hendrycks and Gimpel 2016)."""
+        """An activation; ``OPSET`` lacks silu and gelu (Hendrycks and Gimpel 2016)."""
         if kind == "silu":
             return self.op("Mul", value, self.op("Sigmoid", value))
         if kind == "gelu":

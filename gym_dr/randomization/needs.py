@@ -93,8 +93,7 @@ def switch_notes(randomization: Randomization, space: ParamSpace) -> list[str]:
         for other in space[name].needs:
             if space[other].kind == "bool" and ranges.get(other) == (1.0, 1.0):
                 needing.setdefault(other, []).append(name)
-    verbs = ("need", "needs")
-    return [f"{on} is on, which {' and '.join(names)} {verbs[len(names) == 1]}." for on, names in needing.items()]
+    return [f"{on} is on: without it, {' and '.join(names)} would have no effect." for on, names in needing.items()]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

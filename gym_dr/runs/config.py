@@ -17,7 +17,6 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges
 from gym_dr.version import WRITTEN_BY, __version__
-from gym_dr.wording import spelled
 from gym_dr.wrappers.past import MAX_STACKED, Past
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
@@ -116,13 +115,11 @@ def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
         ConfigError: It is no whole number above 0, or the steps of an update are not known in advance.
     """
     if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
-        raise ConfigError(
-            f"{spelled('total_steps')}: expected a whole number of at least 1, got {shortened(total_steps)}."
-        )
+        raise ConfigError(f"`total_steps`: expected a whole number of at least 1, got {shortened(total_steps)}.")
     if (each := config.steps_per_update) is None:
         raise ConfigError(
-            f"{spelled('total_steps')}: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, "
-            f"whose updates take complete episodes. Use {spelled('updates')}."
+            f"`total_steps`: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, "
+            f"whose updates take complete episodes. Use `updates`."
         )
     options = dataclasses.replace(config.options, updates=-(-total_steps // each))
     return dataclasses.replace(config, options=options)

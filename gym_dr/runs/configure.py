@@ -39,7 +39,6 @@ from gym_dr.runs.other_runs import check_imitable, check_weights_fit
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import check_minibatches
 from gym_dr.training.registry import find_algorithm
-from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
 
 
@@ -200,7 +199,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
             continue
         words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
         if not value:  # which would be the current folder
-            raise ConfigError(f"{name}: expected {words}, got none. Name one: {spelled(name, 'runs/...')}")
+            raise ConfigError(f"{name}: expected {words}, got none. Name one: `{name}='runs/...'`")
         try:
             folder, other, _ = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
@@ -210,8 +209,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         source = str(folder.path)
         if kind == "weights" and "initial_std" in given:
             raise ConfigError(
-                f"initial_std: has no effect with {spelled(name, value)}, whose standard deviation goes on. Leave it "
-                "out."
+                f"initial_std: has no effect with `{name}={value!r}`, whose standard deviation goes on. Leave it out."
             )
         (check_weights_fit if kind == "weights" else check_imitable)(config, other, name, source)
         if not updates_saved(folder):
@@ -257,11 +255,10 @@ def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
     drawn = settings.resample_every or settings.sampler != UNIFORM
     none = randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
     if drawn or settings.context != INFO or not none:
-        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
         raise ConfigError(
             f"env: {settings.env} has no parameters, so nothing would be randomized. Use "
-            f"{randomized_id(settings.env) or f'a gym_dr/... id ({listing})'}, or train it as it is, with "
-            f"{spelled('randomization', 'none')}."
+            f"{randomized_id(settings.env) or 'a gym_dr/... id (gymdr list envs)'}, or train it as it is, with "
+            f"`randomization='none'`."
         )
 
 

@@ -26,7 +26,6 @@ from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
 from gym_dr.training.config import CONTEXT_SPAN
-from gym_dr.wording import either, spelled
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, supported, undisturbed
@@ -66,8 +65,7 @@ def check_env_id(env_id: str) -> None:
     if name not in gym.registry:
         # a missing "gym_dr/" is likelier than a misspelled name
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
-        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
-        unknown = unknown_name("environment", name, in_namespaces or gym.registry, listing=listing)
+        unknown = unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
         namespace, slash, _ = name.partition("/")
         if slash and not colon and not any(known.startswith(f"{namespace}/") for known in gym.registry):
             raise UnknownNameError(f"{unknown} If a module of yours registers it, put that first: MODULE:ID.")
@@ -91,7 +89,7 @@ def check_module(env_id: str, trusted: Collection[str]) -> None:
     if colon and module not in trusted and module not in sys.modules:
         raise ConfigError(
             f"env: expected the id of an environment, got {shortened(env_id)}, which would import a module, and so run "
-            f"code that a file names. If you trust the module: {spelled('trust', [shortened(module)[1:-1]])}"
+            f"code that a file names. If you trust the module: `trust={[shortened(module)[1:-1]]!r}`"
         )
 
 
@@ -104,7 +102,7 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
     """
     check_known("vectorization", vectorization, VECTORIZATIONS)
     if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
-        raise ConfigError(f"{env_id} has no native vector environment; use {spelled('vectorization')} sync or async.")
+        raise ConfigError(f"{env_id} has no native vector environment; use `vectorization` sync or async.")
 
 
 def param_space_of(env_id: str) -> ParamSpace | None:

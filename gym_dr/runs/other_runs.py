@@ -12,7 +12,6 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_env
 from gym_dr.runs.folder import seed_name
 from gym_dr.training.config import check_same_networks, check_teacher
-from gym_dr.wording import spelled
 from gym_dr.wrappers.past import Past
 
 
@@ -84,7 +83,7 @@ def _check_same_past(mine: Past, theirs: Past, name: str, source: str) -> None:
         if (own := getattr(mine, option_name)) != value:
             raise ConfigError(
                 f"{name}: {source} has {option_name} {value!r}, and this run {own!r}, so its weights do not fit. Give "
-                f"both the same: {spelled(option_name, value)}"
+                f"both the same: `{option_name}={value!r}`"
             )
 
 

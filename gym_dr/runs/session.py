@@ -30,7 +30,6 @@ from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import TrainedNetworks, seed_for
-from gym_dr.wording import spelled
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
@@ -231,7 +230,7 @@ class RunSession:
         elif last_update(self.folder.metrics) >= self.config.settings.checkpoint_every:
             raise CheckpointError(
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} shows that the run "
-                f"saved one. Put it back, or train again with {spelled('overwrite', True)}."
+                f"saved one. Put it back, or train again with `overwrite=True`."
             )
         # drop rows of updates that will be repeated
         for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):

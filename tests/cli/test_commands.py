@@ -14,13 +14,13 @@ from types import SimpleNamespace
 import pytest
 
 from gym_dr.cli.options import read_grid, read_randomize
+from gym_dr.cli.typed import option
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
-from gym_dr.wording import flag
 from tests.cli.command import gymdr, train
 from tests.envs.equations.swing import register
 from tests.registered import forgotten_afterwards
@@ -44,7 +44,7 @@ def test_every_field_of_the_configuration_is_an_option_with_its_help() -> None:
     out = " ".join(gymdr("train", "a2c", "--help").out.split())
     config = find_algorithm("a2c").config_class()
     for field in (*dataclasses.fields(RunSettings), *dataclasses.fields(config)):
-        assert flag(field.name) in out
+        assert option(field.name) in out
         assert field.metadata["help"].split(" ")[0] in out
 
 

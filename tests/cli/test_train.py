@@ -90,7 +90,7 @@ def test_randomize_alone_varies_nothing_else(tmp_path: Path) -> None:
 
 def test_a_parameter_turns_its_switch_on_and_the_run_says_so(tmp_path: Path) -> None:
     result = train(tmp_path / "run", "--updates", "1", "--randomize", "wind_power=uniform:0:20")
-    assert "enable_wind is on, which wind_power needs." in result.err
+    assert "enable_wind is on: without it, wind_power would have no effect." in result.err
     assert config_of(tmp_path / "run")["randomization"]["enable_wind"] == {"distribution": "constant", "value": 1.0}
 
 

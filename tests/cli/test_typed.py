@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
-from gym_dr.cli.typed import as_typed
+from gym_dr.cli.typed import as_typed, short_warnings
+from gym_dr.errors import RandomizationWarning
 
 
 @pytest.mark.parametrize(
@@ -26,3 +29,12 @@ from gym_dr.cli.typed import as_typed
 )
 def test_an_argument_in_backticks_is_shown_as_its_option(message: str, typed: str) -> None:
     assert as_typed(message) == typed
+
+
+def test_a_warning_takes_a_line_and_is_shown_once_whatever_filters_change(capsys: pytest.CaptureFixture[str]) -> None:
+    with short_warnings():
+        for text in ("new", "new", "leave out `run_dir`"):
+            with warnings.catch_warnings():
+                pass
+            warnings.warn(text, RandomizationWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: new\nWarning: leave out --run-dir\n"

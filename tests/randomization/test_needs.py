@@ -48,7 +48,7 @@ def test_a_switch_that_nobody_mentions_is_on_with_a_drawn_parameter_as_if_it_had
     resolved = resolve(rules, POND)
     assert resolved == Randomization({**rules, **({"windy": 1} if on else {})})
     assert resolve(resolved, POND) == resolved
-    assert switch_notes(resolved, POND) == ["windy is on, which wind needs."] * on
+    assert switch_notes(resolved, POND) == ["windy is on: without it, wind would have no effect."] * on
 
 
 @pytest.mark.parametrize(

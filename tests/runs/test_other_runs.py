@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import gym_dr
+from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError, GymDrError, RunFolderError
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.configure import build_config, open_run
@@ -24,7 +25,6 @@ from gym_dr.training import ppo
 from gym_dr.training.actor_critic import restore
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
-from gym_dr.wording import addressing, spelled
 from tests.cli.command import gymdr, refused
 from tests.runs.kill_points import result
 
@@ -188,12 +188,11 @@ def test_what_does_not_fit_is_refused_at_the_command_line_and_leaves_nothing(
     name: str, others: Path, tmp_path: Path
 ) -> None:
     mistake, options = MISTAKES[name], []
-    with addressing(command_line=True):
-        for option, value in given_by(mistake, others).items():
-            if option == "randomize":
-                options += [f"--randomize={param}={low}:{high}" for param, (low, high) in value.items()]
-            else:
-                options += shlex.split(spelled(option, value))
+    for key, value in given_by(mistake, others).items():
+        if key == "randomize":
+            options += [f"--randomize={param}={low}:{high}" for param, (low, high) in value.items()]
+        else:
+            options += shlex.split(as_typed(f"`{key}={value!r}`"))
     message = refused(gymdr("train", mistake.algorithm, "--run-dir", tmp_path / "new", *options))
     assert mistake.message in message
     assert not any(tmp_path.iterdir())
@@ -227,7 +226,7 @@ def test_sensors_that_are_ignored_may_be_named_in_any_order(tmp_path: Path) -> N
 def test_a_run_that_would_replace_what_it_goes_on_from_leaves_it(others: Path, tmp_path: Path) -> None:
     shutil.copytree(others / "plain", tmp_path / "run")
     before = result(tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"init: .*run would be replaced; choose another run_dir"):
+    with pytest.raises(ConfigError, match=r"`init`: .*run would be replaced; choose another `run_dir`"):
         gym_dr.train(
             "ppo",
             **SETTINGS,

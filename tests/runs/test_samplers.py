@@ -18,7 +18,6 @@ from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.given import read_config_file
 from gym_dr.runs.session import RunSession
 from gym_dr.testing.algorithms import CutError, rows
 from gym_dr.training.registry import ALGORITHMS
@@ -130,7 +129,7 @@ def test_a_file_with_impossible_options_of_a_sampler_is_refused(
 ) -> None:
     (tmp_path / "a.toml").write_text(text)
     with pytest.raises(error, match=message):
-        read_config_file(str(tmp_path / "a.toml"), ALGORITHMS.get("a2c"))
+        build_config(ALGORITHMS.get("a2c"), {}, config=tmp_path / "a.toml")
 
 
 def test_a_keyword_may_choose_another_sampler_than_the_file_whose_options_are_left_out_then(tmp_path: Path) -> None:
