@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from gym_dr.evaluation.results import (
     REGRET_TABLE,
     Evaluation,
     check_folder,
+    finite,
     nominal_values,
     read_document,
     write_document,
@@ -68,8 +69,8 @@ def evaluate_policies(
         folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the folder's, or else the environment's threshold.
         only: Whether the folder is to hold these policies, sets and threshold alone. Otherwise what an evaluation in it
-            has completed stays: other sets, more episodes of the same draws, and its threshold.
-        command: The command line, recorded for readers; empty if there was none.
+            has completed stays: other sets, more of the same draws, and its threshold.
+        command: The command line, recorded for readers after those before it; empty if there was none.
         progress: Called as episodes end.
 
     Raises:
@@ -87,6 +88,7 @@ def evaluate_policies(
         elif before is not None:
             success = before["success"] if success is None else success
             sets = _with_larger(sets, policies, before)
+            command = " && ".join(filter(None, dict.fromkeys([*str(before.get("command", "")).split(" && "), command])))
         tables = {name: EpisodeTable(folder / name) for name in (EPISODES, WORST_CELLS)}
         return _evaluate(policies, sets, folder, before, tables, success, command, progress)
 
@@ -124,6 +126,10 @@ def _evaluate(
     document = initial_document(policies, all_sets, folder, success_threshold(policies[0].env, success), command)
     if before is None:  # a folder that has only rows would be nobody's evaluation
         write_document(folder, document)
+    elif before["complete"] and _same(before, document):
+        evaluation = Evaluation(folder, dict(before), tables[EPISODES].rows)
+        if _all_played(evaluation, tables[WORST_CELLS], policies):
+            return evaluation
     # rows first: they must fit the digests in the document
     definitions = {cells.name: cells.to_dict() for cells in all_sets}
     same = [cells.name for cells in old if definitions.get(cells.name) == cells.to_dict()]
@@ -161,16 +167,34 @@ def _without_others(
 
 
 def _with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], before: Mapping[str, Any]) -> list[CellSet]:
-    """Sets, in place of which a complete evaluation may have the same single cell with more episodes."""
-    known = {form["name"]: CellSet.from_dict(form) for form in before["sets"]}
+    """Sets, in place of which a complete evaluation may have the same draws with more episodes or points."""
     if not before["complete"] or not {p.digest for p in policies} <= {p["digest"] for p in before["policies"]}:
         return list(sets)
-    found = []
-    for cells in sets:
-        other = known.get(cells.name, cells)
-        same = other.num_cells == 1 and replace(other, episodes=cells.episodes).to_dict() == cells.to_dict()
-        found.append(other if same and other.episodes > cells.episodes else cells)
-    return found
+    known = {form["name"]: CellSet.from_dict(form) for form in before["sets"]}
+    return [known[cells.name] if cells.name in known and _covers(known[cells.name], cells) else cells for cells in sets]
+
+
+def _covers(known: CellSet, cells: CellSet) -> bool:
+    """Whether a known set has the draws of another one, and at least as many."""
+    alike = known.kind == cells.kind and (cells.num_cells == 1 or cells.kind == "sobol")
+    same = all(known.definition.get(key) == cells.definition.get(key) for key in ("randomization", "fixed"))
+    return alike and same and known.episodes >= cells.episodes and (known.points or 0) >= (cells.points or 0)
+
+
+def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether documents are of the same policies, sets and threshold."""
+    keys = ("env", "policies", "references", "sets", "success", "parameters")
+    now = finite({key: document[key] for key in keys})
+    return all(before.get(key) == now[key] for key in keys)
+
+
+def _all_played(evaluation: Evaluation, worst: EpisodeTable, policies: Sequence[FrozenPolicy]) -> bool:
+    """Whether no episode is missing, of the sets and of their worst cells."""
+    if len(evaluation.episodes) != len(policies) * sum(cells.num_episodes for cells in evaluation.sets):
+        return False
+    parts = _worst_parts(policies, evaluation)
+    there = _among(worst.rows, parts)
+    return bool(there.all()) and len(there) == sum(part.cells.episodes for part in parts)
 
 
 def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy]) -> dict[str, str]:
@@ -245,9 +269,7 @@ def _play(
     _play_missing(parts, episodes, document, lambda title, done: progress(title, before + done, total))
     evaluation = Evaluation(folder, document, episodes.rows)
     parts = _worst_parts(policies, evaluation)
-    # with other episodes than before, other cells may be the worst
-    asked = {(part.policy.name, part.cells.name, part.first_cell): part.cells.episodes for part in parts}
-    worst.keep(lambda rows: rows[_among(rows, asked)])
+    worst.keep(lambda rows: rows[_among(rows, parts)])  # with other episodes than before, other cells may be the worst
     worst.write(document)
     _play_missing(parts, worst, document, lambda title, done: progress(title, first + done, total))
     progress("", total, total)
@@ -327,8 +349,9 @@ def _row(part: _Part, k: int, record: EpisodeRecord, document: Mapping[str, Any]
     return {**row, **nominal_values(document), **drawn, **cells.cell(cell)}
 
 
-def _among(rows: pd.DataFrame, asked: Mapping[tuple[str, str, int], int]) -> Mask:
-    """Whether each row is one of the first episodes of a cell (policy, set, number), as many as are asked for."""
+def _among(rows: pd.DataFrame, parts: Sequence[_Part]) -> Mask:
+    """Whether each row is an episode of a part."""
+    asked = {(part.policy.name, part.cells.name, part.first_cell): part.cells.episodes for part in parts}
     cells = zip(rows["policy"], rows["set"], rows["cell"], strict=True)
     found = [episode < asked.get(cell, 0) for cell, episode in zip(cells, rows["episode"], strict=True)]
     return np.array(found, np.bool_)

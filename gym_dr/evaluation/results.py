@@ -257,8 +257,13 @@ def read_document(folder: Path) -> dict[str, Any] | None:
 
 def write_document(folder: Path, document: dict[str, Any]) -> None:
     """Writes ``evaluation.json`` whole or not at all; NaN and infinities become null."""
-    finite = json.loads(json.dumps(document), parse_constant=lambda name: None)
-    write_atomically(folder / DOCUMENT, (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode())
+    write_atomically(folder / DOCUMENT, (json.dumps(finite(document), indent=2, allow_nan=False) + "\n").encode())
+
+
+def finite(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document as it is read from a file again: NaN and infinities are null there."""
+    found: dict[str, Any] = json.loads(json.dumps(document), parse_constant=lambda name: None)
+    return found
 
 
 def read_episodes(path: Path) -> pd.DataFrame:

@@ -256,7 +256,7 @@ def total_played(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: 
     """How many episodes an evaluation plays, beside those that are there."""
     counted: list[int] = []
     play(runs, folder, *sets, progress=lambda title, done, total: counted.append(done), **options)
-    return counted[-1] - counted[0]
+    return counted[-1] - counted[0] if counted else 0
 
 
 def test_evaluating_again_plays_nothing_and_another_set_is_added(runs: Path, tmp_path: Path) -> None:

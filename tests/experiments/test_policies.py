@@ -120,7 +120,7 @@ def episodes_played(policies: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     with monkeypatch.context() as patch:
         patch.setattr("gym_dr.experiments.progress.Progress.__call__", count)
         evaluate(policies, trust=[MODULE], output="out")
-    return counted[-1] - counted[0]
+    return counted[-1] - counted[0] if counted else 0
 
 
 def test_a_function_by_name_is_not_played_again_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:

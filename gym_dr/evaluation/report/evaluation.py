@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, correlated, sobol, varies
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.results import Evaluation, read_document
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sets import DEFAULT, sets_for, sobol_name, training_sets
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.distributions import Constant
@@ -29,25 +29,8 @@ def complete_evaluation(
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be read or written.
     """
-    document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
     shown = [policy for policy in policies if not policy.reference]
-    required = {cells.name: cells for cells in _required_sets(shown)}
-    known = [CellSet.from_dict(form) for form in document["sets"]]
-    known = [cells for cells in known if cells.name not in required or _same_draws(cells, required[cells.name])]
-    missing = [cells for name, cells in required.items() if name not in {cells.name for cells in known}]
-    digests = {policy["digest"] for policy in document["policies"]}
-    same_references = set(document.get("references", ())) == {policy.name for policy in policies if policy.reference}
-    same = same_references and all(policy.digest in digests for policy in policies)
-    if document["complete"] and not missing and same:
-        return Evaluation.load(folder)
-    commands = " && ".join(filter(None, dict.fromkeys([document["command"], command])))
-    success = document["success"]
-    return evaluate_policies(policies, [*known, *missing], folder, success=success, command=commands, progress=progress)
-
-
-def _same_draws(one: CellSet, other: CellSet) -> bool:
-    """Whether sets are over the same draws, of which one may have more."""
-    return one.kind == other.kind and one.definition.get("randomization") == other.definition.get("randomization")
+    return evaluate_policies(policies, _required_sets(shown), folder, command=command, progress=progress)
 
 
 def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
