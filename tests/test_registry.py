@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from gym_dr.errors import NameClashError, UnknownNameError
-from gym_dr.registry import Registry, all_or_nothing
+from gym_dr.errors import ConfigError, NameClashError, UnknownNameError
+from gym_dr.registry import Registry, all_or_nothing, needs
 
 
 @pytest.fixture
@@ -42,3 +44,11 @@ def test_a_block_that_fails_adds_nothing(tools: Registry[int]) -> None:
         tools.add("saw", 2, "pkg-b 2.0")
         tools.add("hammer", 2, "pkg-b 2.0")
     assert list(tools) == ["hammer"]
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("A test", "dev", "json")
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    expected = r"A report needs the package 'plotly', which is not installed: pip install 'gym-dr\[report\]'"
+    with pytest.raises(ConfigError, match=expected):
+        needs("A report", "report", "json", "plotly")

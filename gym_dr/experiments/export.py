@@ -16,7 +16,7 @@ from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
-from gym_dr.registry import load_object
+from gym_dr.registry import load_object, needs
 from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     path = Path(output)
     if path.suffix != SUFFIX:
         raise ConfigError(f"`output`: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
-    onnx.check_installed("onnx")
+    needs("An ONNX file", "onnx", "onnx")
     with contextlib.closing(policy.make_envs(_nominal())) as envs:
         weights, about = _weights_of_any(policy, envs), _about(policy, envs)
     write_atomically(path, onnx.policy_file(weights, about))

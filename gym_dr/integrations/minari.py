@@ -23,6 +23,7 @@ import numpy.typing as npt
 from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
 from gym_dr.fitting.archives import check_new, check_size, new_folder
 from gym_dr.fitting.logs import LoggedEpisode, check_spaces, read_log
+from gym_dr.registry import needs
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # names that Minari gives
 MAX_METADATA = 2**24  # bytes that are read
@@ -40,14 +41,7 @@ def check_installed() -> None:
     Raises:
         ConfigError: A package is missing.
     """
-    try:
-        importlib.import_module("minari")
-        importlib.import_module("h5py")
-    except ImportError as error:
-        raise ConfigError(
-            f"A data set of Minari needs the package {error.name!r}, which is not installed: "
-            "pip install 'gym-dr[minari]'"
-        ) from None
+    needs("A data set of Minari", "minari", "minari", "h5py")
 
 
 def root() -> Path:

@@ -7,7 +7,6 @@ so any runtime can execute it.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Floats
-from gym_dr.errors import ConfigError
+from gym_dr.registry import needs
 
 OPSET = 17  # of 2022, which runtimes on small machines know
 IR_VERSION = 8  # of the same time
@@ -94,21 +93,6 @@ class NetworkWeights:
         return self.inputs * (self.frames - 1)
 
 
-def check_installed(*packages: str) -> None:
-    """Checks that packages of the extra ``gym-dr[onnx]`` are installed.
-
-    Raises:
-        ConfigError: One is missing.
-    """
-    for package in packages:
-        try:
-            importlib.import_module(package)
-        except ImportError:
-            raise ConfigError(
-                f"An ONNX file needs the package {package!r}, which is not installed: pip install 'gym-dr[onnx]'"
-            ) from None
-
-
 def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     """The content of a policy's ONNX file.
 
@@ -119,7 +103,7 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     Raises:
         ConfigError: The package is missing.
     """
-    check_installed("onnx")
+    needs("An ONNX file", "onnx", "onnx")
     import onnx  # heavy, and an extra
 
     graph = _Graph()

@@ -18,7 +18,8 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, located, shortened
-from gym_dr.integrations.onnx import ACTION, NEXT_STATE, STARTS, STATE, check_installed
+from gym_dr.integrations.onnx import ACTION, NEXT_STATE, STARTS, STATE
+from gym_dr.registry import needs
 
 MAX_FILE = 2**25  # bytes; 8 million weights
 _OURS = "observes_draw"  # metadata that files of our own export always have
@@ -99,7 +100,7 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
     Raises:
         ConfigError: A package is missing, or the content is damaged, no policy, or refers to other files.
     """
-    check_installed("onnx", "onnxruntime")
+    needs("An ONNX file", "onnx", "onnx", "onnxruntime")
     import onnx  # heavy, and an extra
     import onnxruntime
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
 MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
-CURVES, GRID, PAGE = "learning_curves.png", "grid.png", "report.html"
+GRID, PAGE = "grid.png", "report.html"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -289,7 +289,6 @@ def _evaluate(
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.plots import plot_learning_curves
     from gym_dr.evaluation.report.comparison import Comparison, Group
     from gym_dr.evaluation.report.page import write_report
     from gym_dr.experiments.evaluate import playing
@@ -314,7 +313,6 @@ def _evaluate(
         for name, table in written.items():
             write_atomically(folder / name, table.to_csv(index=False).encode())
         write_atomically(folder / TABLES, tables.markdown().encode())
-        plot_learning_curves({name: [run.folder for run in found] for name, found in done.items()}, folder / CURVES)
         _draw_grid(tables, folder / GRID)
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]

@@ -16,6 +16,7 @@ from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.sets import TRAINING, draws, sets_of
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.registry import needs
 from gym_dr.runs.config import RunConfig, RunSettings, with_total_steps
 from gym_dr.studies.plan import check_distinct, inner_table, make_variant, randomization_beside, read_plan
 from gym_dr.training.api import Algorithm
@@ -75,10 +76,9 @@ def read_tuning(given: str | Path | Mapping[str, Any], trust: Collection[str] = 
         ConfigError: Optuna is missing, the file cannot be read, a value cannot be used, or budgets would differ.
         RandomizationError: A range is impossible.
     """
-    try:
-        import optuna
-    except ImportError as error:
-        raise ConfigError(f"Tuning needs the package {error.name!r}: pip install 'gym-dr[tune]'") from None
+    needs("Tuning", "tune", "optuna")
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # progress is ours
     return read_plan(given, trust, _read)
 

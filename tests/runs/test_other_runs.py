@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ import pytest
 import torch
 
 import gym_dr
-from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError, GymDrError, RunFolderError
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.configure import build_config, open_run
@@ -25,7 +23,6 @@ from gym_dr.training import ppo
 from gym_dr.training.actor_critic import restore
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
-from tests.cli.command import gymdr, refused
 from tests.runs.kill_points import result
 
 POLE, PENDULUM = "gym_dr/CartPoleDR-v1", "gym_dr/InvertedPendulumDR-v5"  # both with 4 numbers in an observation
@@ -183,21 +180,6 @@ def test_what_does_not_fit_is_refused_in_python_and_leaves_nothing(name: str, ot
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_what_does_not_fit_is_refused_at_the_command_line_and_leaves_nothing(
-    name: str, others: Path, tmp_path: Path
-) -> None:
-    mistake, options = MISTAKES[name], []
-    for key, value in given_by(mistake, others).items():
-        if key == "randomize":
-            options += [f"--randomize={param}={low}:{high}" for param, (low, high) in value.items()]
-        else:
-            options += shlex.split(as_typed(f"`{key}={value!r}`"))
-    message = refused(gymdr("train", mistake.algorithm, "--run-dir", tmp_path / "new", *options))
-    assert mistake.message in message
-    assert not any(tmp_path.iterdir())
-
-
 def test_no_name_is_not_the_current_folder(others: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(others / "plain")
     with pytest.raises(ConfigError, match="got none"):
@@ -272,11 +254,6 @@ def test_moments_of_observations_and_rewards_go_on(others: Path, tmp_path: Path)
         states.append(checkpoint["state"])
     for count in (lambda state: state["actor"]["network.0.count"], lambda state: state["reward_moments"]["count"]):
         assert [count(state).item() for state in states] == [steps[0], sum(steps)]
-
-
-def test_two_runs_from_the_same_one_are_equal(others: Path, tmp_path: Path) -> None:
-    runs = [train(tmp_path / str(i), "ppo", **SMALL, init=str(others / "plain")) for i in range(2)]
-    assert result(runs[0].path) == result(runs[1].path)
 
 
 GOING_ON: dict[str, tuple[str, str, dict[str, Any]]] = {

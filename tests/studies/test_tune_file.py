@@ -159,5 +159,7 @@ def test_a_file_has_no_module_imported_and_no_draws_elsewhere(tmp_path: Path) ->
 
 def test_without_optuna_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ConfigError, match=r"Tuning needs the package 'optuna': pip install 'gym-dr\[tune\]'"):
+    with pytest.raises(
+        ConfigError, match=r"Tuning needs the package 'optuna', which is not installed: pip install 'gym-dr\[tune\]'"
+    ):
         read_tuning(TINY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +18,7 @@ from gym_dr.envs.capabilities import supports
 from gym_dr.training import a2c, ppo
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.actor_critic import ActorCritic
-from gym_dr.training.batch import Batch, Sequences
+from gym_dr.training.batch import Sequences
 from gym_dr.training.behavior import SMALL, CompiledBehavior, TorchBehavior
 from gym_dr.training.config import A2CConfig, PPOConfig
 from gym_dr.training.memory import LONGEST, GRUMemory
@@ -86,38 +85,6 @@ def collected(agent: ActorCritic, envs: Any, config: PPOConfig) -> Rollout:
 # ---- The module
 
 
-def memory_and_inputs(seed: int = 0, length: int = 7, sequences: int = 3) -> tuple[GRUMemory, Any, Any]:
-    torch.manual_seed(seed)
-    return GRUMemory(4, 5, "torch"), torch.randn(length, sequences, 4), torch.rand(sequences, 5)
-
-
-def test_a_sequence_is_its_steps_one_by_one() -> None:
-    memory, inputs, state = memory_and_inputs()
-    starts = torch.rand(7, 3) < 0.3
-    states = memory(inputs, state, starts)
-    for now, begins, expected in zip(inputs, starts, states, strict=True):
-        before, state = memory.step(now, state, begins)
-        assert not before[begins].any()
-        torch.testing.assert_close(state, expected, rtol=0.0, atol=0.0)
-
-
-def test_at_a_start_the_state_is_that_of_an_episode_that_begins() -> None:
-    memory, inputs, first = memory_and_inputs()
-    starts = torch.zeros(7, 3, dtype=torch.bool)
-    starts[4] = True
-    anew = memory(inputs[4:], torch.zeros(3, 5), torch.zeros(3, 3, dtype=torch.bool))
-    torch.testing.assert_close(memory(inputs, first, starts)[4:], anew, rtol=0.0, atol=0.0)
-
-
-def test_a_state_that_is_not_finite_ends_with_its_episode() -> None:
-    memory, inputs, _ = memory_and_inputs(sequences=1)
-    starts = torch.zeros(7, 1, dtype=torch.bool)
-    starts[2] = True
-    states = memory(inputs, torch.full((1, 5), torch.nan), starts)
-    assert torch.isnan(states[:2]).all()
-    assert torch.isfinite(states[2:]).all()
-
-
 def test_orthogonal_units_have_orthogonal_gates_and_begin_with_memories_of_all_lengths() -> None:
     unit = GRUMemory(400, 400, "orthogonal").unit
     for gate in (*unit.weight_ih.chunk(3), *unit.weight_hh.chunk(3)):
@@ -148,12 +115,12 @@ def assert_learned_is_done(agent: ActorCritic, sequences: Any) -> None:
 
 
 HOW = ["played in one call", "stepped", "by torch", "too large to be compiled"]
-LEARNED = [
-    # every pair of an actor, a way and a variant is among a third of the cases
-    pytest.param(name, how, variant, marks=[] if (i + j - k) % 3 == 0 else [pytest.mark.slow])
+LEARNED = [  # every pair of an actor, a way and a variant
+    (name, how, variant)
     for i, name in enumerate(ACTORS)
     for j, how in enumerate(HOW)
     for k, variant in enumerate(VARIANTS)
+    if (i + j - k) % 3 == 0
 ]
 
 
@@ -184,16 +151,6 @@ def test_before_an_update_the_learner_finds_the_probabilities_and_values_of_acti
         ends |= [rollout.terminated.any(), rollout.truncated.any(), not rollout.valid.all(), bool(begins[:, 1:].any())]
     assert ends.all()  # the rollouts have ends of both kinds, reset steps, and starts within sequences
     envs.close()
-
-
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
-def test_it_does_in_any_vector_environment(name: str) -> None:
-    envs = gym.make_vec(name, 3, vectorization_mode="sync", max_episode_steps=11)
-    agent = shaken(ppo.make_agent(envs, CONFIG, 1, "cpu"))
-    collector = RolloutCollector(envs, 30, "cpu")
-    collector.reset(seed=1)
-    for _ in range(3):
-        assert_learned_is_done(agent, learned_from(agent, collector.collect(agent.behavior), CONFIG))
 
 
 def test_a_memory_is_carried_from_rollout_to_rollout() -> None:
@@ -333,52 +290,22 @@ def test_reset_steps_change_no_loss_and_no_weight(epochs: Any, monkeypatch: pyte
 # ---- Learning
 
 
-def masked(rollout: Rollout) -> Rollout:
-    """Half of the sub-environments, and some steps of the others, count in no loss."""
-    learned = np.random.default_rng(0).random(rollout.valid.shape) < 0.7
-    learned[:, ::2] = False
-    return replace(rollout, valid=rollout.valid & learned)
-
-
 LEARNING: dict[str, tuple[str, str, dict[str, Any]]] = {
     "discrete": ("discrete", "critic remembers", {}),
-    "relu": ("discrete", "critic remembers", {"activation": "relu"}),
-    "continuous": ("continuous", "critic remembers", {}),
-    "deviation by observation": ("deviation by observation", "critic remembers", {}),
     "draw": ("continuous", "critic observes the draw", {}),
     "normalized": ("deviation by observation", "normalized", {}),
     "values clipped": ("discrete", "critic remembers", {"value_clip": 0.05}),
-    "advantages as they are": ("discrete", "critic remembers", {"normalize_advantages": False}),
     # 48 sequences: more than go through at a time, and fewer than a minibatch each
     "one minibatch": ("discrete", "critic remembers", {"minibatches": 1}),
     "a sequence each": ("discrete", "critic remembers", {"minibatches": 100, "epochs": 1, "lr": 0.001}),
-    "long sequences": ("continuous", "critic remembers", {"sequence_length": 30, "minibatches": 2}),
 }
 
 
-MASKED = ("discrete", "continuous", "normalized")  # the others are slow: a mask goes through the same code
-
-
-@pytest.mark.parametrize(
-    ("name", "mask"),
-    [
-        pytest.param(
-            name,
-            mask,
-            id=f"{name}-{'masked' if mask else 'all steps'}",
-            marks=[pytest.mark.slow] if mask and name not in MASKED else [],
-        )
-        for name in LEARNING
-        for mask in (False, True)
-    ],
-)
-def test_compiled_gradients_through_time_are_those_of_torch(
-    name: str, mask: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", LEARNING)
+def test_compiled_gradients_through_time_are_those_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     actor, variant, changes = LEARNING[name]
     reference, envs, config = made(actor, variant, **changes)
     rollout = collected(reference, envs, config)
-    rollout = masked(rollout) if mask else rollout
     found = []
     for epochs in (ppo.compiled_epochs, ppo.torch_epochs):
         monkeypatch.setattr(ppo, "compiled_epochs", epochs)
@@ -415,66 +342,6 @@ def test_gradients_go_back_to_earlier_steps_of_an_episode_and_no_further() -> No
     part.observations[:, observations.shape[-1] :].sum().backward()  # what is remembered at the last step
     assert observations.grad is not None
     assert [bool(step.any()) for step in observations.grad] == [False, False, True, True, True]
-
-
-def test_a_rollout_without_a_step_to_learn_from_has_no_sequences() -> None:
-    agent, envs, config = made("discrete")
-    rollout = collected(agent, envs, config)
-    nothing = replace(rollout, valid=np.zeros_like(rollout.valid))
-    assert len(learned_from(agent, nothing, config)) == 0
-
-
-def test_a2c_learns_from_what_is_remembered_at_each_step() -> None:
-    config = A2CConfig(
-        rollout_steps=30,
-        sequence_length=5,
-        hidden_sizes=(8,),
-        memory="gru",
-        memory_size=6,
-        entropy_coef=0.0,
-        normalize_advantages=False,
-    )
-    envs = make_envs("gym_dr/CartPoleDR-v1")
-    agent = shaken(a2c.make_agent(envs, config, 1, "cpu"))
-    collector = RolloutCollector(envs, 30, "cpu")
-    collector.reset(seed=5)
-    sequences = learned_from(agent, collector.collect(agent.behavior), config)
-    assert isinstance(sequences, Sequences)
-    kept = sequences.kept
-    # the weights are those that acted, so the log-probabilities are those of acting; values are targets - advantages
-    expected_actor = -(sequences.advantages[kept] * sequences.log_probs[kept]).mean().item()
-    expected_critic = (sequences.advantages[kept] ** 2).mean().item()
-    losses = a2c.learn(agent, sequences, config)
-    assert losses["actor_loss"] == pytest.approx(expected_actor, rel=1e-4, abs=1e-6)
-    assert losses["critic_loss"] == pytest.approx(expected_critic, rel=1e-4)
-    envs.close()
-
-
-def test_memories_of_actor_and_critic_both_learn() -> None:
-    agent, envs, config = made("discrete")
-    before = copy.deepcopy(agent.state())
-    ppo.learn(agent, learned_from(agent, collected(agent, envs, config), config), config)
-    after = agent.state()
-    for part, prefix in (("actor", "memory."), ("critic_memory", "")):
-        names = [name for name in before[part] if name.startswith(prefix)]
-        assert len(names) == 4
-        assert not any(torch.equal(before[part][name], after[part][name]) for name in names)
-
-
-def test_a_critic_that_observes_the_draw_has_no_memory() -> None:
-    agent, envs, config = made("discrete", "critic observes the draw")
-    assert agent.critic_memory is None
-    assert "critic_memory" not in agent.state()
-    rollout = agent.recall(collected(agent, envs, config))
-    assert rollout.memory is not None
-    assert rollout.memory.critic_states is None
-
-
-def test_a_policy_without_memory_learns_from_steps() -> None:
-    agent, envs, config = made("discrete", memory="none", memory_size=64, sequence_length=32)
-    rollout = collected(agent, envs, config)
-    assert rollout.memory is None
-    assert isinstance(learned_from(agent, rollout, config), Batch)
 
 
 class Cue(gym.Env[Any, Any]):

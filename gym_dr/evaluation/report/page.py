@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError
+from gym_dr.registry import needs
 from gym_dr.reports.table import Table
 from gym_dr.runs.durable import write_atomically
 
@@ -101,13 +101,7 @@ def check_installed() -> None:
     Raises:
         ConfigError: One is missing.
     """
-    try:
-        import jinja2  # noqa: F401  used by ``render``
-        import plotly  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(
-            f"A report needs the package {error.name!r}, which is not installed: pip install 'gym-dr[report]'"
-        ) from None
+    needs("A report", "report", "jinja2", "plotly")
 
 
 def write_report(report: Report, path: Path) -> None:

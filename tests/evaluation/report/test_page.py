@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import builtins
 import json
 import re
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -67,14 +66,7 @@ def test_numbers_that_are_not_finite_become_gaps() -> None:
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_plotly(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "plotly":
-            raise ImportError("No module named 'plotly'", name="plotly")
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_plotly)
+    monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(ConfigError, match=r"plotly.*pip install 'gym-dr\[report\]'"):
         page.check_installed()
 
