@@ -368,7 +368,7 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
                 f"{_place(policy)}: was trained on {policy.env}, not on {env}: policies are compared on one."
             )
     if twice := [name for name, count in Counter(policy.name for policy in found).items() if count > 1]:
-        raise ConfigError(f"Two policies are named {twice[0]!r}; name one of them: `policies={{'NAME': ...}}`.")
+        raise ConfigError(f"Two policies are named {twice[0]!r}; name one of them: `policies={{'NAME': 'POLICY'}}`.")
     for policy in found:
         policy.check()
     return found
