@@ -1,4 +1,4 @@
-"""Plots of training, of one run or of several as mean and spread; reads logs and writes pictures."""
+"""Plots of training; reads logs and writes pictures."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gym_dr.arrays import Array
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import whole_rows
-from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 
 
 MOVING_AVERAGE = 20  # updates
-CURVE_POINTS = 300  # of a mean over runs
-NUM_COLORS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colors repeat, with another dash
 STEPS = "Environment steps"  # label of an axis
 TITLE_WIDTH = 60  # characters above each column of panels
 
@@ -73,8 +68,7 @@ def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     """Plots return, entropy and both losses against environment steps, with a moving average over 20 updates.
 
-    A single run's raw values are faint behind the average; several runs are plotted as the mean of their averages with
-    a band of one standard deviation. If they share no steps, there is no mean, and their averages are plotted.
+    A single run's raw values are faint behind the average; of several runs, there is the average of each.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -85,24 +79,19 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
     rows, columns = -(-len(panels) // 2), min(len(panels), 2)
     figure, axes = new_figure(rows, columns, (6 * columns, 4 * rows))
-    names = ", ".join(folder.path.name for folder in folders)
-    shared = _share_steps(tables)
-    what = "mean and standard deviation of their" if shared else "which share no steps and so have no mean:"
-    several = f"{len(folders)} runs, {what} moving averages ({MOVING_AVERAGE} updates)"
-    heading = names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several
+    names = [folder.path.name for folder in folders]
+    heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * columns), parse_math=False)
+    average = f"moving average ({MOVING_AVERAGE} updates)"
     for ax, (column, title, label) in zip(axes, panels, strict=False):
-        smooth = [
-            table.assign(value=table[column].rolling(MOVING_AVERAGE, min_periods=1).mean())
-            for table in tables
-            if column in table
-        ]
-        if len(smooth) == 1:
-            steps = smooth[0]["steps"]
-            ax.plot(steps, smooth[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
-            ax.plot(steps, smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE} updates)")
-        else:
-            _draw_runs(ax, smooth, label="mean" if shared else "each run", band="standard deviation over runs")
+        for index, (name, table) in enumerate(zip(names, tables, strict=True)):
+            if column not in table:
+                continue
+            if len(tables) == 1:
+                ax.plot(table["steps"], table[column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
+            smooth = table[column].rolling(MOVING_AVERAGE, min_periods=1).mean()
+            what = average if len(tables) == 1 else f"{name}, {average}"
+            ax.plot(table["steps"], smooth, color=f"C{index}", label=what)
         ax.set(title=title, xlabel=STEPS, ylabel=label)
         ax.xaxis.set_major_formatter(EngFormatter(usetex=False))  # 2 M
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
@@ -110,62 +99,6 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     for ax in axes[len(panels) :]:  # an odd number leaves one over
         ax.set_visible(False)
     save_figure(figure, path, dpi=110)
-
-
-def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) -> None:
-    """Plots training returns against environment steps: each group's mean, with a band of one standard deviation.
-
-    Raises:
-        RunFolderError: A run has no metrics, or the picture cannot be written.
-    """
-    figure, (ax,) = new_figure(1, 1, (9, 5.5))
-    for index, (name, folders) in enumerate(groups.items()):
-        tables = [read_metrics(folder) for folder in folders]
-        smooth = [
-            table.assign(value=table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()) for table in tables
-        ]
-        label = f"{name} ({counted(len(smooth), 'seed')}{'' if _share_steps(smooth) else ', which share no steps'})"
-        dash = DASHES[index // NUM_COLORS % len(DASHES)]
-        _draw_runs(ax, smooth, label=label, linestyle=dash)
-    ax.set(
-        title="Training return, each variant on its own draws: mean and standard deviation over seeds",
-        xlabel=STEPS,
-        ylabel=f"Mean of the last 100 episodes, over {MOVING_AVERAGE} updates",
-    )
-    ax.legend(fontsize="small", loc="lower right")
-    save_figure(figure, path, dpi=110)
-
-
-def _share_steps(tables: Sequence[pd.DataFrame]) -> bool:
-    """Whether there is a number of environment steps that all runs have made."""
-    return bool(max(table["steps"].iloc[0] for table in tables) <= min(table["steps"].iloc[-1] for table in tables))
-
-
-def _mean_and_spread(tables: Sequence[pd.DataFrame]) -> tuple[Array, Array, Array]:
-    """Environment steps that all runs have made; mean and standard deviation over runs of the column ``value``.
-
-    Values are interpolated, since the same update of two runs may end after different numbers of steps.
-    """
-    curves = [(table["steps"].to_numpy(np.float64), table["value"].to_numpy(np.float64)) for table in tables]
-    steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
-    values = np.stack([np.interp(steps, x, y) for x, y in curves])
-    return steps, values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(CURVE_POINTS)
-
-
-def _draw_runs(ax: Any, tables: Sequence[pd.DataFrame], *, label: str, band: str = "", **options: Any) -> None:
-    """The mean over runs with a band around it, which ``band`` names; each run, in one color, if they share no steps.
-
-    ``options`` are those of ``Axes.plot``.
-    """
-    if not _share_steps(tables):
-        for k, table in enumerate(tables):
-            (line,) = ax.plot(table["steps"], table["value"], label=None if k else label, **options)
-            options["color"] = line.get_color()
-        return
-    x, mean, spread = _mean_and_spread(tables)
-    (line,) = ax.plot(x, mean, label=label, **options)
-    shared: Any = {"color": line.get_color(), "alpha": 0.18, "linewidth": 0}
-    ax.fill_between(x, mean - spread, mean + spread, label=band or None, **shared)
 
 
 def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:

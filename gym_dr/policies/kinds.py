@@ -111,7 +111,7 @@ def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
         return UniformActions(envs.single_action_space, envs.num_envs, setting.env)
 
     record = {"kind": "random", "path": None, "algorithm": None, "seed": None, "actions": "random"}
-    return _policy(RANDOM, "random actions", make, setting, RANDOM.encode(), record)
+    return _policy(name or RANDOM, "random actions", make, setting, RANDOM.encode(), record)
 
 
 def open_callable(given: Policy, name: str, setting: Setting) -> FrozenPolicy:

@@ -13,7 +13,7 @@ import numpy as np
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.loggers import Loggers
-from gym_dr.runs.metrics import first_and_last
+from gym_dr.runs.metrics import last_row
 
 Written = Mapping[str, Any]  # a row of a file, as it is written
 
@@ -42,8 +42,7 @@ class LoggerFeed:
             RunFolderError: The metrics so far are damaged.
         """
         if names := self._config.settings.loggers:
-            if ends := first_and_last(self._folder.metrics):
-                self._step = int(ends[1]["steps"])
+            self._step = int(last_row(self._folder.metrics).get("steps", 0))
             self._loggers = Loggers(names, self._folder.loggers, self._config.to_dict(), required=self._required)
 
     def episode(self, row: Written) -> None:

@@ -111,26 +111,15 @@ def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None
     write_atomically(path, out.getvalue().encode())
 
 
-def last_update(path: Path) -> int:
-    """The largest ``update`` in a CSV file; -1 if there is none.
-
-    Raises:
-        RunFolderError: The file cannot be read, or has something other than whole numbers in that column.
-    """
-    with reading(path) as reader:
-        return max((int(row["update"]) for row in reader), default=-1)
-
-
-def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | None:
-    """The first and the last row of a CSV file of numbers; None if it has none.
+def last_row(path: Path) -> dict[str, float]:
+    """The last row of a CSV file of numbers; empty if it has none.
 
     Raises:
         RunFolderError: The file cannot be read, or holds something other than numbers.
     """
     with reading(path) as reader:
         rows = list(reader)
-        ends = [{name: float(value) for name, value in row.items()} for row in rows[:1] + rows[-1:]]
-    return (ends[0], ends[1]) if ends else None
+        return {name: float(value) for name, value in rows[-1].items()} if rows else {}
 
 
 @contextlib.contextmanager

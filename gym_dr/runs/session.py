@@ -28,7 +28,7 @@ from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import end_workers, make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
+from gym_dr.runs.metrics import CsvLog, filter_rows, last_row
 from gym_dr.training.api import TrainedNetworks, seed_for
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
@@ -227,10 +227,10 @@ class RunSession:
         paths = checkpoint_paths(self.folder)
         if paths:
             self._read(paths[-1])
-        elif last_update(self.folder.metrics) >= self.config.settings.checkpoint_every:
+        elif last_row(self.folder.metrics).get("update", -1) >= self.config.settings.checkpoint_every:
             raise CheckpointError(
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} shows that the run "
-                f"saved one. Put it back, or train again with `overwrite=True`."
+                "saved one. Put it back, or train again with `overwrite=True`."
             )
         # drop rows of updates that will be repeated
         for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):

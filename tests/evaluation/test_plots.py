@@ -9,7 +9,7 @@ from matplotlib import rc_context
 from matplotlib.image import imread
 
 from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.plots import plot_learning_curves, plot_training, read_metrics
+from gym_dr.evaluation.plots import plot_training, read_metrics
 from gym_dr.runs.folder import RunFolder
 
 looked_at = pytest.mark.usefixtures("full_pictures")
@@ -55,40 +55,12 @@ def test_training_is_drawn_over_environment_steps(tmp_path: Path, monkeypatch: p
     for panel in panels:
         assert panel.get_xlabel() == "Environment steps"
         assert panel.lines[-1].get_xdata().max() == 590  # ten steps an update, the last of which is 59
-
-
-def test_the_mean_over_runs_is_taken_at_equal_numbers_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow, fast = write_metrics(tmp_path / "slow"), write_metrics(tmp_path / "fast")
-    lines = [line.split(",") for line in fast.metrics.read_text().splitlines()]
-    rows = [[u, str(2 * int(steps)), *rest] for u, steps, *rest in lines[1:]]
-    fast.metrics.write_text("\n".join(",".join(row) for row in [lines[0], *rows]) + "\n")
-    entropy = drawn([slow, fast], monkeypatch)[1].lines[0]
-    # at 590 steps, the end of the shorter run: moving averages of updates 40 to 59 and of 10 to 29.5, which are 49.5
-    # and 20; so the entropies are 1.3 - 0.495 and 1.3 - 0.2
-    assert entropy.get_xdata()[-1] == 590
-    assert entropy.get_ydata()[-1] == pytest.approx(1.3 - (0.495 + 0.2) / 2)
-
-
-def test_runs_that_share_no_steps_have_no_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    early, late = write_metrics(tmp_path / "early"), write_metrics(tmp_path / "late")
-    lines = [line.split(",") for line in late.metrics.read_text().splitlines()]
-    rows = [[u, str(1000 + int(steps)), *rest] for u, steps, *rest in lines[1:]]
-    late.metrics.write_text("\n".join(",".join(row) for row in [lines[0], *rows]) + "\n")
-    figures: list[Any] = []
-    monkeypatch.setattr("gym_dr.evaluation.plots.save_figure", lambda figure, path, dpi: figures.append(figure))
-    plot_training([early, late], Path("out.png"))
-    plot_learning_curves({"wide": [early, late]}, Path("out.png"))
-    assert "which share no steps" in figures[0].get_suptitle()
-    for figure in figures:
-        one, other = figure.axes[0].lines
-        assert (one.get_xdata().max(), other.get_xdata().min()) == (590, 1000)
-        assert one.get_color() == other.get_color()
-    assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["each run"]
-    assert "share no steps" in figures[1].axes[0].get_legend().get_texts()[0].get_text()
+    average = panels[1].lines[-1]  # of the entropy, over updates 40 to 59
+    assert average.get_ydata()[-1] == pytest.approx(1.3 - 0.495)
 
 
 @looked_at
-def test_several_runs_are_drawn_as_mean_and_spread(tmp_path: Path) -> None:
+def test_several_runs_are_drawn(tmp_path: Path) -> None:
     folders = [write_metrics(tmp_path / name, offset=offset) for name, offset in (("a", 0), ("b", 40), ("c", 80))]
     plot_training(folders, tmp_path / "out.png")
     assert colors(tmp_path / "out.png") > 20
@@ -141,5 +113,4 @@ def test_runs_with_other_columns_are_drawn_in_any_order(
     column = lines[0].index("critic_loss")
     without.metrics.write_text("\n".join(",".join(c for i, c in enumerate(x) if i != column) for x in lines) + "\n")
     panels = drawn([whole, without] if first == "whole" else [without, whole], monkeypatch)
-    # the mean of both; of the only critic each update and the moving average
-    assert [len(panel.lines) for panel in panels] == [1, 1, 2, 1]
+    assert [len(panel.lines) for panel in panels] == [2, 2, 1, 2]

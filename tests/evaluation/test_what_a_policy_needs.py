@@ -132,7 +132,7 @@ def test_a_run_with_context_and_disturbances_resumes_to_the_same_result(tmp_path
         (("--context", "observation", "--randomization", "none"), "expected a randomization"),
         (("--context", "observation", "--env", "CartPole-v1"), "no parameters"),
         (("--randomize", "obs_nose=0.1"), "Did you mean 'obs_noise'"),
-        (("--randomize", "push_speed=1"), "together with push_probability"),
+        (("--randomize", "push_speed=1"), "it needs push_probability other than 0"),
         (("--randomize", "action_noise=0.1"), "action_noise"),  # its actions are choices
         (("--randomize", "obs_noise=uniform:0:0.1", "--randomize", "obs_delay=0.5"), "whole"),
     ],
@@ -146,7 +146,7 @@ def test_impossible_context_and_disturbances_are_refused(
 
 def test_half_a_push_on_a_grid_is_refused_before_anything_is_played(root: Path, tmp_path: Path) -> None:
     result = gymdr("evaluate", root / "plain", "--grid", "push_speed=0:1:3", "--output", tmp_path / "out")
-    assert "together with push_probability" in refused(result)
+    assert "it needs push_probability other than 0" in refused(result)
     assert not (tmp_path / "out").exists()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
+from gym_dr.runs.metrics import CsvLog, filter_rows, last_row
 
 
 def below_two(row: dict[str, str]) -> bool:
@@ -73,7 +73,7 @@ def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: 
     assert (tmp_path / "m.csv").read_bytes() == content
 
 
-def test_the_last_update_is_found(tmp_path: Path) -> None:
-    assert last_update(tmp_path / "m.csv") == -1
+def test_the_last_row_is_found(tmp_path: Path) -> None:
+    assert last_row(tmp_path / "m.csv") == {}
     (tmp_path / "m.csv").write_text("update,loss\n0,0.5\n1,0.25\n")
-    assert last_update(tmp_path / "m.csv") == 1
+    assert last_row(tmp_path / "m.csv") == {"update": 1.0, "loss": 0.25}

@@ -23,7 +23,6 @@ MAX_CURVE_POINTS = 250  # of a learning curve
 MAX_DRAWS = 1200  # episodes in a plot of draws
 MEDIANS = 10  # points of the line through them
 FINAL_SHARE = 0.25  # share of training that the line covers
-MAX_BOXES = 4  # a parameter with at most this many values has a box for each
 
 
 def learning_curves(groups: Sequence[Group]) -> Section:
@@ -94,8 +93,7 @@ def draw_history(groups: Sequence[Group]) -> Section:
         lead="Episode return against the parameter values drawn in training.",
         how_to_read=f"Each dot is an episode (at most {MAX_DRAWS:,} are shown); lighter dots are later in training. "
         f"The line is the median return in the last {FINAL_SHARE:.0%} of training: where it falls, draws are still "
-        "hard for the policy. Parameters with few values have box plots of that part instead."
-        + without_runs(groups, "recorded draws"),
+        "hard for the policy." + without_runs(groups, "recorded draws"),
         views=views,
         choice="Policy",
     )
@@ -172,52 +170,38 @@ def _draws_of(table: pd.DataFrame, name: str, unit: str) -> Panel:
     import plotly.graph_objects as go
 
     late = table[table["progress"] >= 1 - FINAL_SHARE]
-    layout: dict[str, Any] = {}
-    if table[name].nunique() <= MAX_BOXES:
-        traces: list[Any] = [
-            go.Box(
-                x=late[name].map("{:g}".format).tolist(),
-                y=late["return"].tolist(),
-                marker={"color": series(0)[0], "size": 3},
-                line={"width": 1.5},
-                hoverinfo="y",
-            )
-        ]
-        layout["xaxis_type"] = "category"
-    else:
-        episodes = table.iloc[evenly_spaced(len(table), MAX_DRAWS)]
-        # medians of equally large groups of episodes, ordered by the value
-        parts = np.array_split(late.sort_values(name)[[name, "return"]].to_numpy(np.float64), MEDIANS)
-        x, y = np.transpose([np.median(part, axis=0) for part in parts if len(part)]).tolist()
-        traces = [
-            go.Scatter(
-                x=episodes[name].tolist(),
-                y=episodes["return"].tolist(),
-                mode="markers",
-                marker={
-                    "size": 4,
-                    "opacity": 0.75,
-                    "color": (100 * episodes["progress"]).tolist(),
-                    "colorscale": "Cividis",
-                    "cmin": 0,
-                    "cmax": 100,
-                    "colorbar": {"title": {"text": "training, %", "side": "right"}, "thickness": 10},
-                },
-                customdata=episodes["update"].tolist() if "update" in episodes else None,
-                hovertemplate="%{x:.3g} returned %{y:.1f}, update %{customdata}<extra></extra>",
-                showlegend=False,
-            ),
-            go.Scatter(
-                x=x,
-                y=y,
-                mode="lines+markers",
-                line={"color": series(1)[0], "width": 3},
-                hovertemplate="near %{x:.3g}: median %{y:.1f}<extra></extra>",
-                showlegend=False,
-            ),
-        ]
-    x_title = with_unit(name, unit)
-    figure = new_figure(traces, x=x_title, y="Episode return", showlegend=False, margin_t=36, **layout)
+    episodes = table.iloc[evenly_spaced(len(table), MAX_DRAWS)]
+    # medians of equally large groups of episodes, ordered by the value
+    parts = np.array_split(late.sort_values(name)[[name, "return"]].to_numpy(np.float64), MEDIANS)
+    x, y = np.transpose([np.median(part, axis=0) for part in parts if len(part)]).tolist()
+    traces = [
+        go.Scatter(
+            x=episodes[name].tolist(),
+            y=episodes["return"].tolist(),
+            mode="markers",
+            marker={
+                "size": 4,
+                "opacity": 0.75,
+                "color": (100 * episodes["progress"]).tolist(),
+                "colorscale": "Cividis",
+                "cmin": 0,
+                "cmax": 100,
+                "colorbar": {"title": {"text": "training, %", "side": "right"}, "thickness": 10},
+            },
+            customdata=episodes["update"].tolist() if "update" in episodes else None,
+            hovertemplate="%{x:.3g} returned %{y:.1f}, update %{customdata}<extra></extra>",
+            showlegend=False,
+        ),
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="lines+markers",
+            line={"color": series(1)[0], "width": 3},
+            hovertemplate="near %{x:.3g}: median %{y:.1f}<extra></extra>",
+            showlegend=False,
+        ),
+    ]
+    figure = new_figure(traces, x=with_unit(name, unit), y="Episode return", showlegend=False, margin_t=36)
     return Panel(title=name, figure=figure, description=f"Episode return against sampled {name}.")
 
 
