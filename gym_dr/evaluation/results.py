@@ -56,13 +56,13 @@ class Evaluation:
     episodes: pd.DataFrame  # the rows of ``episodes.csv``, sorted by policy, set, cell and episode
 
     @classmethod
-    def load(cls, folder: Path) -> Evaluation:
-        """Reads a finished evaluation.
+    def load(cls, folder: Path, document: dict[str, Any] | None = None) -> Evaluation:
+        """Reads a finished evaluation; ``document`` is its ``evaluation.json``, if that has been read.
 
         Raises:
             RunFolderError: There is none, it was interrupted, or it is damaged.
         """
-        document = read_document(folder)
+        document = document or read_document(folder)
         if document is None:
             raise RunFolderError(f"{folder}: holds no evaluation. Make one with gymdr evaluate.")
         if not document.get("complete"):

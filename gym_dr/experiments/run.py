@@ -120,7 +120,7 @@ class Run:
         from gym_dr.evaluation.results import Evaluation, read_document
 
         document = read_document(self.folder.evaluation)
-        return Evaluation.load(self.folder.evaluation) if document and document["complete"] else None
+        return Evaluation.load(self.folder.evaluation, document) if document and document["complete"] else None
 
     def policy(self, *, deterministic: bool = False) -> Callable[..., npt.NDArray[Any]]:
         """The policy in its newest checkpoint, as a function.

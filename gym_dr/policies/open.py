@@ -352,16 +352,12 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
             does not act in its environment.
         InvalidActionError: A policy's actions do not fit its environment.
     """
-    runs = [policy.run.folder.path for policy in policies if policy.run]
-    names = iter(_unique_names(runs))
-    # a run that was opened under another name keeps it
-    unique = {id(policy): next(names) for policy in policies if policy.run}
-    found = [
-        dataclasses.replace(policy, name=unique[id(policy)])
-        if policy.run and policy.name == policy.run.folder.path.name
-        else policy
-        for policy in policies
-    ]
+    names = iter(_unique_names([policy.run.folder.path for policy in policies if policy.run]))
+    found = []
+    for policy in policies:
+        unique = next(names) if policy.run else policy.name
+        renamed = policy.run and policy.name != policy.run.folder.path.name  # by the user
+        found.append(policy if renamed else dataclasses.replace(policy, name=unique))
     for policy in found:
         if policy.env != env:
             raise ConfigError(

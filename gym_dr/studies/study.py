@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ import numpy as np
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Display, Progress
-from gym_dr.reports.table import Table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
@@ -24,15 +23,13 @@ from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain, refuse_links
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, describe_budget, read_study
+from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, read_study
 from gym_dr.version import check_written_by
 from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gym_dr.evaluation.report.comparison import Comparison
-    from gym_dr.evaluation.report.page import Report
     from gym_dr.evaluation.results import Evaluation
     from gym_dr.studies.tables import StudyTables
 
@@ -289,6 +286,7 @@ def _evaluate(
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.report.assemble import assemble
     from gym_dr.evaluation.report.comparison import Comparison, Group
     from gym_dr.evaluation.report.page import write_report
     from gym_dr.experiments.evaluate import playing
@@ -308,8 +306,7 @@ def _evaluate(
         )
         seeds = {name: [run.seed for run in found] for name, found in done.items()}
         tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)
-        times = _times(trained)
-        written = {RESULTS: tables.results, COMPARISONS: tables.comparisons, TIMES: times}
+        written = {RESULTS: tables.results, COMPARISONS: tables.comparisons, TIMES: _times(trained)}
         for name, table in written.items():
             write_atomically(folder / name, table.to_csv(index=False).encode())
         write_atomically(folder / TABLES, tables.markdown().encode())
@@ -317,7 +314,9 @@ def _evaluate(
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
-        write_report(study_page(tables, times, comparison, command, display.note), folder / PAGE)
+        page = assemble(comparison, command, display.note, compared=(tables.findings, tables.tables))
+        names = " and ".join(done) if len(done) < 3 else f"{len(done)} variants"
+        write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / PAGE)
         for run in trained:
             show_results(run.folder, run.config, evaluation.statistics(run.name))
     return StudyResult(folder, tables)
@@ -352,23 +351,3 @@ def _draw_grid(tables: StudyTables, path: Path) -> None:
     means = iter(tables.evaluation.returns(grid.name).mean(axis=2).reshape(-1, *shape))
     maps = {name: np.mean([next(means) for _ in seeds], axis=0) for name, seeds in tables.runs.items()}
     plot_grids(maps, axes, path)
-
-
-def study_page(
-    tables: StudyTables, times: pd.DataFrame, comparison: Comparison, command: str, note: Callable[[str], None]
-) -> Report:
-    """Assembles the report of all variants, the study's findings and tables first."""
-    from gym_dr.evaluation.report.assemble import assemble  # heavy
-
-    rows = []
-    for name, group in times.groupby("variant", sort=False):
-        budget = describe_budget(tables.study.budgets[str(name)])
-        numbers = [f"{len(group)} of {len(tables.study.seeds_of[str(name)])}", budget, f"{group['steps'].mean():,.0f}"]
-        seconds = [f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
-        rows.append([str(name), *numbers, *seconds])
-    columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
-    text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
-    budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
-    report = assemble(comparison, command, note, compared=(tables.findings, [*tables.tables, budgets]))
-    names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"
-    return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}")

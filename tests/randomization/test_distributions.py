@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import pickle
+import re
 import tomllib
 from collections.abc import Callable
 from typing import Any
@@ -75,55 +76,40 @@ def test_a_clipped_normal_is_np_clip_of_a_normal() -> None:
     np.testing.assert_allclose(Normal(-10, 1, low=-11.99, high=-9).ppf(U), expected, rtol=1e-13)
 
 
-def test_a_clipped_normal_has_the_probability_outside_on_its_bounds() -> None:
+def test_a_clipped_normal_has_the_probability_outside_on_its_bounds_and_a_truncated_one_none() -> None:
     # P(Z < -1) = 0.158655..., so 158 of the 1000 middles and the 12 of the lower tail are below; P(Z > 2) = 0.02275
-    values = Normal(0, 1, low=-1, high=2).ppf((np.arange(1000) + 0.5) / 1000)
-    assert (int((values == -1).sum()), int((values == 2).sum())) == (159, 23)
+    for method, expected in (("clip", (159, 23)), ("truncate", (0, 0))):
+        values = Normal(0, 1, low=-1, high=2, method=method).ppf((np.arange(1000) + 0.5) / 1000)
+        assert (int((values == -1).sum()), int((values == 2).sum())) == expected
 
 
-def test_a_truncated_normal_has_no_value_on_its_bounds() -> None:
-    values = Normal(0, 1, low=-1, high=2, method="truncate").ppf((np.arange(1000) + 0.5) / 1000)
-    assert values.min() > -1
-    assert values.max() < 2
+EDGES = [LEAST, 0.5, MOST]
 
 
-def test_bernoulli_is_1_for_the_largest_uniforms() -> None:
-    np.testing.assert_array_equal(Bernoulli(0.25).ppf([0.1, 0.74, 0.76, 0.9]), [0, 0, 1, 1])
-
-
-@pytest.mark.parametrize("p", [0, 1])
-def test_a_sure_bernoulli_never_gives_the_other_value(p: int) -> None:
-    np.testing.assert_array_equal(Bernoulli(p).ppf([LEAST, 0.5, MOST]), [p, p, p])
-
-
-def test_constant_ignores_the_uniform() -> None:
-    np.testing.assert_array_equal(Constant(-9.8).ppf([LEAST, 0.5, MOST]), [-9.8, -9.8, -9.8])
-
-
-def test_choice_takes_its_values_in_the_order_given() -> None:
-    np.testing.assert_array_equal(Choice((3, 1, 2), (0.5, 0.25, 0.25)).ppf([0.1, 0.4, 0.6, 0.9]), [3, 3, 1, 2])
-
-
-@pytest.mark.parametrize("probabilities", [(0, 1, 0), (0, 0, 1), (1, 0, 0)])
-def test_a_choice_of_probability_0_is_never_made(probabilities: tuple[float, ...]) -> None:
-    expected = probabilities.index(1)
-    np.testing.assert_array_equal(Choice((0, 1, 2), probabilities).ppf([LEAST, 0.5, MOST]), [expected] * 3)
-
-
-def test_a_mixture_spends_the_rest_of_the_uniform_in_the_component() -> None:
-    # weights 1 and 3: u < 1/4 gives 4u of Uniform(0, 1), the rest (u - 1/4) / (3/4) of Uniform(3, 5)
-    mixture = Mixture((Uniform(0, 1), Uniform(3, 5)), (1, 3))
-    np.testing.assert_allclose(mixture.ppf([0.125, 0.25 + 0.375, 0.25 + 0.1875]), [0.5, 4.0, 3.5], rtol=1e-15)
+@pytest.mark.parametrize(
+    ("distribution", "u", "expected"),
+    [
+        (Bernoulli(0.25), [0.1, 0.74, 0.76, 0.9], [0, 0, 1, 1]),  # 1 for the largest uniforms
+        (Bernoulli(0), EDGES, [0, 0, 0]),
+        (Bernoulli(1), EDGES, [1, 1, 1]),
+        (Constant(-9.8), EDGES, [-9.8, -9.8, -9.8]),
+        (Choice((3, 1, 2), (0.5, 0.25, 0.25)), [0.1, 0.4, 0.6, 0.9], [3, 3, 1, 2]),  # in the order given
+        (Choice((0, 1, 2), (0, 1, 0)), EDGES, [1, 1, 1]),  # what has probability 0 is never chosen
+        (Choice((0, 1, 2), (0, 0, 1)), EDGES, [2, 2, 2]),
+        (Choice((0, 1, 2), (1, 0, 0)), EDGES, [0, 0, 0]),
+        # weights 1 and 3: u < 1/4 gives 4u of Uniform(0, 1), the rest (u - 1/4) / (3/4) of Uniform(3, 5)
+        (Mixture((Uniform(0, 1), Uniform(3, 5)), (1, 3)), [0.125, 0.25 + 0.375, 0.25 + 0.1875], [0.5, 4.0, 3.5]),
+        (Mixture((Constant(1), Constant(2), Constant(3)), (0, 1, 0)), EDGES, [2, 2, 2]),
+    ],
+    ids=repr,
+)
+def test_known_values(distribution: Distribution, u: list[float], expected: list[float]) -> None:
+    np.testing.assert_array_equal(distribution.ppf(u), expected)
 
 
 def test_a_mixture_without_weights_has_equal_ones() -> None:
     parts = (Uniform(0, 1), Constant(7), Normal(0, 1))
     np.testing.assert_array_equal(Mixture(parts).ppf(U), Mixture(parts, (2, 2, 2)).ppf(U))
-
-
-def test_a_mixture_never_picks_a_component_of_weight_0() -> None:
-    mixture = Mixture((Constant(1), Constant(2), Constant(3)), (0, 1, 0))
-    np.testing.assert_array_equal(mixture.ppf([LEAST, 0.5, MOST]), [2, 2, 2])
 
 
 def test_a_mixture_of_unbounded_normals_stays_finite() -> None:
@@ -155,15 +141,10 @@ def test_ppf_is_monotone_for_choices_and_mixtures_in_ascending_order(distributio
 
 
 @by_repr
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3), (0, 2)])
+@pytest.mark.parametrize("shape", [(), (2, 3), (0, 2)])
 def test_ppf_gives_float64_of_the_shape_of_its_argument(distribution: Distribution, shape: tuple[int, ...]) -> None:
     values = distribution.ppf(np.full(shape, 0.4))
     assert (values.shape, values.dtype) == (shape, np.float64)
-
-
-@by_repr
-def test_ppf_reads_lists(distribution: Distribution) -> None:
-    np.testing.assert_array_equal(distribution.ppf([0.2, 0.9]), distribution.ppf(np.array([0.2, 0.9])))
 
 
 @few
@@ -258,32 +239,15 @@ def test_distributions_with_fractions_are_not_integral(distribution: Distributio
 
 @few
 @given(distributions())
-def test_json_gives_an_equal_distribution_back(distribution: Distribution) -> None:
-    assert distribution_from_dict(json.loads(json.dumps(distribution.to_dict(), allow_nan=False))) == distribution
-
-
-@few
-@given(distributions())
-def test_toml_gives_an_equal_distribution_back(distribution: Distribution) -> None:
-    assert distribution_from_dict(tomllib.loads(toml_text(distribution.to_dict()))) == distribution
-
-
-@few
-@given(distributions())
-def test_repr_is_the_expression_that_makes_it(distribution: Distribution) -> None:
-    assert eval(repr(distribution), vars(gym_dr).copy()) == distribution
-
-
-@few
-@given(distributions())
-def test_pickle_gives_an_equal_distribution_back(distribution: Distribution) -> None:
-    assert pickle.loads(pickle.dumps(distribution)) == distribution
-
-
-@few
-@given(distributions())
-def test_equal_distributions_have_equal_hashes(distribution: Distribution) -> None:
-    assert hash(distribution_from_dict(distribution.to_dict())) == hash(distribution)
+def test_files_text_and_pickles_give_an_equal_distribution_back(distribution: Distribution) -> None:
+    form = distribution.to_dict()
+    for again in (
+        distribution_from_dict(json.loads(json.dumps(form, allow_nan=False))),
+        distribution_from_dict(tomllib.loads(toml_text(form))),
+        eval(repr(distribution), vars(gym_dr).copy()),
+        pickle.loads(pickle.dumps(distribution)),
+    ):
+        assert (again, hash(again)) == (distribution, hash(distribution))
 
 
 def test_every_distribution_has_an_example_here() -> None:
@@ -292,9 +256,6 @@ def test_every_distribution_has_an_example_here() -> None:
 
 def test_fields_left_at_their_default_are_not_written() -> None:
     assert Normal(0, 1, high=2).to_dict() == {"distribution": "normal", "mu": 0.0, "sigma": 1.0, "high": 2.0}
-
-
-def test_repr_leaves_out_defaults() -> None:
     assert repr(Normal(0, 1, high=2)) == "Normal(0.0, 1.0, high=2.0)"
 
 
@@ -342,76 +303,51 @@ NAN, INF = math.nan, math.inf
 
 
 @pytest.mark.parametrize(
-    ("make", "expected", "got"),
+    ("make", "message"),
     [
-        (lambda: Uniform(2, 1), "expected low < high", "low=2.0 and high=1.0"),
-        (lambda: Uniform(1, 1), "Use Constant", "low=1.0 and high=1.0"),
-        (lambda: Uniform(NAN, 1), "expected a number for low", "nan"),
-        (lambda: Uniform(0, INF), "expected a finite high", "inf"),
-        (lambda: Uniform(0, 10**400), "expected a finite high", "inf"),
-        (lambda: Uniform("0", 1), "expected a number for low", "'0'"),
-        (lambda: Uniform(None, 1), "expected a number for low", "None"),
-        (lambda: Uniform(0, [1]), "expected a number for high", "[1]"),
-        (lambda: Uniform(0, 1j), "expected a number for high", "1j"),
-        (lambda: Uniform(-1e308, 1e308), "expected a range that float64 can hold", "1e+308 - -1e+308"),
-        (lambda: LogUniform(0, 1), "expected low > 0", "0.0"),
-        (lambda: LogUniform(-2, -1), "expected low > 0", "-2.0"),
-        (lambda: LogUniform(2, 1), "expected low < high", "low=2.0 and high=1.0"),
-        (lambda: LogUniform(1, INF), "expected a finite high", "inf"),
-        (lambda: Normal(0, 0), "expected sigma > 0", "0.0"),
-        (lambda: Normal(0, -1), "expected sigma > 0", "-1.0"),
-        (lambda: Normal(NAN, 1), "expected a number for mu", "nan"),
-        (lambda: Normal(INF, 1), "expected a finite mu", "inf"),
-        (lambda: Normal(0, INF), "expected a finite sigma", "inf"),
-        (lambda: Normal(0, 1, low=NAN), "expected a number for low", "nan"),
-        (lambda: Normal(0, 1, low=2, high=1), "expected low < high", "low=2.0 and high=1.0"),
-        (lambda: Normal(0, 1, low=INF), "expected low < high", "low=inf"),
-        (lambda: Normal(0, 1, method="cut"), "expected method 'clip' or 'truncate'", "'cut'"),
-        (lambda: Normal(0, 1, method=None), "expected method 'clip' or 'truncate'", "None"),
-        (lambda: Normal(0, 1, low=50, high=60, method="truncate"), "bounds that hold some probability", "low=50.0"),
-        (lambda: Integer(0.5, 2), "expected a whole number between -2**53 and 2**53 for low", "0.5"),
-        (lambda: Integer(0, 2**60), "expected a whole number between -2**53 and 2**53 for high", "1.15"),
-        (lambda: Integer(0, INF), "expected a whole number between -2**53 and 2**53 for high", "inf"),
-        (lambda: Integer(3, 2), "expected low < high", "low=3 and high=2"),
-        (lambda: Integer("a", 2), "expected a number for low", "'a'"),
-        (lambda: Choice(()), "expected a list of numbers for values", "()"),
-        (lambda: Choice("12"), "expected a list of numbers for values", "'12'"),
-        (lambda: Choice(5), "expected a list of numbers for values", "5"),
-        (lambda: Choice(np.array(5)), "expected a list of numbers for values", "5"),
-        (lambda: Choice((1, "a")), "expected a number for values", "'a'"),
-        (lambda: Choice((1, INF)), "expected finite numbers for values", "inf"),
-        (lambda: Choice((1, 2), (1,)), "expected 2 probabilities", "1"),
-        (lambda: Choice((1, 2), (0.5, 0.6)), "expected probabilities that sum to 1", "1.1"),
-        (lambda: Choice((1, 2), (-0.5, 1.5)), "expected probabilities >= 0", "(-0.5, 1.5)"),
-        (lambda: Choice((1, 2), (0, 0)), "expected probabilities >= 0", "(0.0, 0.0)"),
-        (lambda: Choice((1, 2), ()), "expected a list of numbers for probabilities", "()"),
-        (lambda: Bernoulli(1.1), "expected a probability between 0 and 1", "1.1"),
-        (lambda: Bernoulli(-0.1), "expected a probability between 0 and 1", "-0.1"),
-        (lambda: Bernoulli(NAN), "expected a number for p", "nan"),
-        (lambda: Constant(NAN), "expected a number for value", "nan"),
-        (lambda: Constant(-INF), "expected a finite value", "-inf"),
-        (lambda: Constant("9.8"), "expected a number for value", "'9.8'"),
-        (lambda: Mixture(()), "expected a list of distributions", "()"),
-        (lambda: Mixture("ab"), "expected a list of distributions", "'ab'"),
-        (lambda: Mixture(5), "expected a list of distributions", "5"),
-        (lambda: Mixture((Uniform(0, 1), 3)), "expected distributions", "3"),
-        (lambda: Mixture((Uniform(0, 1),), (1, 2)), "expected 1 weights", "2"),
-        (lambda: Mixture((Uniform(0, 1), Constant(2)), (0, 0)), "expected weights >= 0", "(0.0, 0.0)"),
-        (lambda: Mixture((Uniform(0, 1), Constant(2)), (-1, 2)), "expected weights >= 0", "(-1.0, 2.0)"),
-        (lambda: Mixture((Uniform(0, 1), Constant(2)), (1e308, 1e308)), "expected weights >= 0", "1e+308"),
-        (lambda: Mixture((Uniform(0, 1),), ("a",)), "expected a number for weights", "'a'"),
+        (lambda: Uniform(2, 1), "Uniform(2.0, 1.0): expected low < high, got low=2.0 and high=1.0"),
+        (lambda: Uniform(1, 1), "Use Constant"),
+        (lambda: Uniform(NAN, 1), "expected a number for low, got nan"),
+        (lambda: Uniform(0, 10**400), "expected a finite high, got inf"),
+        (lambda: Uniform("0", 1), "expected a number for low, got '0'"),
+        (lambda: Uniform(0, 1j), "expected a number for high, got 1j"),
+        (lambda: Uniform(-1e308, 1e308), "expected a range that float64 can hold"),
+        (lambda: LogUniform(0, 1), "expected low > 0"),
+        (lambda: LogUniform(2, 1), "expected low < high"),
+        (lambda: LogUniform(1, INF), "expected a finite high"),
+        (lambda: Normal(0, 0), "expected sigma > 0"),
+        (lambda: Normal(INF, 1), "expected a finite mu"),
+        (lambda: Normal(0, INF), "expected a finite sigma"),
+        (lambda: Normal(0, 1, low=NAN), "expected a number for low"),
+        (lambda: Normal(0, 1, low=2, high=1), "expected low < high"),
+        (lambda: Normal(0, 1, method="cut"), "expected method 'clip' or 'truncate'"),
+        (lambda: Normal(0, 1, low=50, high=60, method="truncate"), "bounds that hold some probability"),
+        (lambda: Integer(0.5, 2), "expected a whole number between -2**53 and 2**53 for low"),
+        (lambda: Integer(0, 2**60), "expected a whole number between -2**53 and 2**53 for high"),
+        (lambda: Integer(3, 2), "expected low < high"),
+        (lambda: Choice(()), "expected a list of numbers for values"),
+        (lambda: Choice("12"), "expected a list of numbers for values"),
+        (lambda: Choice((1, INF)), "expected finite numbers for values"),
+        (lambda: Choice((1, 2), (1,)), "expected 2 probabilities"),
+        (lambda: Choice((1, 2), (0.5, 0.6)), "expected probabilities that sum to 1"),
+        (lambda: Choice((1, 2), (-0.5, 1.5)), "expected probabilities >= 0"),
+        (lambda: Bernoulli(1.1), "expected a probability between 0 and 1"),
+        (lambda: Constant(-INF), "expected a finite value"),
+        (lambda: Mixture(()), "expected a list of distributions"),
+        (lambda: Mixture((Uniform(0, 1), 3)), "expected distributions"),
+        (lambda: Mixture((Uniform(0, 1),), (1, 2)), "expected 1 weights"),
+        (lambda: Mixture((Uniform(0, 1), Constant(2)), (0, 0)), "expected weights >= 0"),
+        (lambda: Mixture((Uniform(0, 1), Constant(2)), (1e308, 1e308)), "expected weights >= 0"),
+        # in a file
+        (lambda: distribution_from_dict({"low": 0, "high": 1}), "Expected a 'distribution' field"),
+        (lambda: distribution_from_dict({"distribution": 3}), "Expected a 'distribution' field"),
+        (lambda: distribution_from_dict({"distribution": "normal"}), "Distribution 'normal': expected mu, sigma"),
+        (lambda: distribution_from_dict({"distribution": "uniform", "low": 2, "high": 1}), "expected low < high"),
     ],
 )
-def test_impossible_distributions_are_refused(make: Callable[[], Distribution], expected: str, got: str) -> None:
-    with pytest.raises(RandomizationError) as refused:
+def test_impossible_distributions_are_refused(make: Callable[[], Distribution], message: str) -> None:
+    with pytest.raises(RandomizationError, match=re.escape(message)):
         make()
-    assert expected in str(refused.value)
-    assert got in str(refused.value)
-
-
-def test_an_error_names_the_distribution() -> None:
-    with pytest.raises(RandomizationError, match=r"^Uniform\(2\.0, 1\.0\): expected low < high"):
-        Uniform(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -423,26 +359,8 @@ def test_an_error_names_the_distribution() -> None:
     ],
 )
 def test_unknown_names_in_a_file_are_refused_with_the_nearest_known(form: dict[str, Any], message: str) -> None:
-    with pytest.raises(UnknownNameError) as refused:
+    with pytest.raises(UnknownNameError, match=re.escape(message)):
         distribution_from_dict(form)
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        ({"low": 0, "high": 1}, "Expected a 'distribution' field"),
-        ({"distribution": 3}, "Expected a 'distribution' field"),
-        ({"distribution": "uniform", "low": 0}, "Distribution 'uniform': expected high, got"),
-        ({"distribution": "normal"}, "expected mu, sigma"),
-        ({"distribution": "uniform", "low": "0", "high": 1}, "expected a number for low, got '0'"),
-        ({"distribution": "uniform", "low": 2, "high": 1}, "expected low < high"),
-    ],
-)
-def test_impossible_forms_in_a_file_are_refused(form: dict[str, Any], message: str) -> None:
-    with pytest.raises(RandomizationError) as refused:
-        distribution_from_dict(form)
-    assert message in str(refused.value)
 
 
 def test_reading_a_form_leaves_it_as_it_was() -> None:

@@ -93,14 +93,10 @@ def test_a_seed_of_64_bits_stands_for_itself(seed: int) -> None:
     assert seed_word(seed) == seed
 
 
-@few
-@given(st.integers(2**64, 2**130))
-def test_a_longer_seed_becomes_a_word_of_64_bits(seed: int) -> None:
-    assert 0 <= seed_word(seed) < 2**64
-
-
-def test_longer_seeds_that_share_their_low_bits_differ() -> None:
-    assert len({seed_word(5 + (k << 64)) for k in range(1, 1000)}) == 999
+def test_longer_seeds_become_words_of_64_bits_that_differ_also_where_their_low_bits_do_not() -> None:
+    words = {seed_word(5 + (k << 64)) for k in range(1, 1000)}
+    assert len(words) == 999
+    assert all(0 <= word < 2**64 for word in words)
 
 
 def test_a_negative_seed_is_refused() -> None:
@@ -117,12 +113,6 @@ def test_uniforms_are_strictly_between_0_and_1(words: list[int], index: int, amo
     u = uniforms(np.array(words, dtype=np.uint64), index, among)
     assert u.shape == (len(among), len(words))
     assert ((u >= LEAST) & (u <= MOST)).all()
-
-
-def test_uniforms_are_odd_multiples_of_the_smallest_step() -> None:
-    # the middles of 2**52 equal intervals
-    steps = uniforms(MANY, 0, ["a"]) * 2.0**53
-    assert (steps % 2 == 1).all()
 
 
 @few
@@ -194,14 +184,6 @@ def test_the_number_of_sub_environments_changes_no_value(randomization: Randomiz
         np.testing.assert_array_equal(fewer[name], together[name][:count])
 
 
-@pytest.mark.parametrize("randomization", [Randomization(INDEPENDENT), CORRELATED], ids=["independent", "correlated"])
-def test_one_sub_environment_alone_has_the_value_that_it_has_among_1000(randomization: Randomization) -> None:
-    together = draw(randomization, SPACE, MANY, 4)
-    for k in range(0, 1000, 7):
-        alone = draw(randomization, SPACE, MANY[k : k + 1], 4)
-        assert {name: alone[name][0] for name in alone} == {name: together[name][k] for name in together}
-
-
 @few
 @given(randomizations(LUNAR_LANDER, min_size=1), st.lists(seeds, min_size=2, max_size=12), st.data())
 def test_drawing_for_some_sub_environments_changes_no_value(
@@ -231,13 +213,6 @@ def test_leaving_out_parameters_outside_of_the_correlation_changes_no_value() ->
     together, part = draw(CORRELATED, SPACE, MANY, 0), draw(fewer, SPACE, MANY, 0)
     for name in fewer:
         np.testing.assert_array_equal(part[name], together[name])
-
-
-def test_the_order_in_which_rules_are_written_changes_no_value() -> None:
-    backwards = Randomization(dict(reversed(INDEPENDENT.items())))
-    one, other = draw(Randomization(INDEPENDENT), SPACE, MANY, 0), draw(backwards, SPACE, MANY, 0)
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name])
 
 
 def test_a_value_is_the_quantile_of_the_keyed_uniform() -> None:
@@ -281,11 +256,8 @@ def test_rounding_cannot_carry_a_value_past_a_bound() -> None:
     assert draw(Randomization({"drag": Scale(Constant(3))}), space, [1], 0)["drag"].tolist() == [0.3]
 
 
-def test_nothing_is_drawn_where_nothing_varies() -> None:
+def test_nothing_is_drawn_where_nothing_varies_or_nobody_draws() -> None:
     assert draw(Randomization(), SPACE, MANY, 0) == {}
-
-
-def test_no_sub_environments_give_empty_arrays() -> None:
     assert draw(CORRELATED, SPACE, np.array([], dtype=np.uint64), 0)["a"].shape == (0,)
 
 
@@ -343,18 +315,13 @@ def test_a_correlation_links_factors_and_the_order_of_choices_as_the_guide_says(
     assert found[1, 2] < -0.3  # 60 comes before 20
 
 
-def test_the_first_name_keeps_its_draws_bit_for_bit() -> None:
+def test_the_first_name_and_parameters_outside_of_the_correlation_keep_their_draws_bit_for_bit() -> None:
+    without = draw(Randomization(INDEPENDENT), SPACE, MANY, 0)
     for first in "acd":
         rest = [name for name in "acd" if name != first]
-        correlated = Randomization(INDEPENDENT, correlation=Correlation((first, *rest), THREE))
-        with_it, without = draw(correlated, SPACE, MANY, 0), draw(Randomization(INDEPENDENT), SPACE, MANY, 0)
-        np.testing.assert_array_equal(with_it[first], without[first])
-
-
-def test_parameters_outside_of_the_correlation_keep_their_draws_bit_for_bit() -> None:
-    with_it, without = draw(CORRELATED, SPACE, MANY, 0), draw(Randomization(INDEPENDENT), SPACE, MANY, 0)
-    for name in "be":
-        np.testing.assert_array_equal(with_it[name], without[name])
+        with_it = draw(Randomization(INDEPENDENT, correlation=Correlation((first, *rest), THREE)), SPACE, MANY, 0)
+        for name in (first, "b", "e"):
+            np.testing.assert_array_equal(with_it[name], without[name])
 
 
 def test_the_followers_of_an_identity_matrix_move_by_rounding_only() -> None:

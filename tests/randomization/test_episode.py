@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -52,21 +51,14 @@ def test_a_seed_of_128_bits_is_accepted() -> None:
     assert Host().reset(seed=seed) == expected(seed, 0)
 
 
-def test_a_generator_put_in_by_hand_gets_a_random_sequence_of_draws() -> None:
-    # Gymnasium's np_random_seed is -1 then
-    episode = EpisodeParams(SPACE, VARIED)
-    episode.begin(seed=None, np_random_seed=-1, exact={})
-    first = dict(episode.current)
-    episode.begin(seed=None, np_random_seed=-1, exact={})
-    assert episode.draw_index == 1
-    assert episode.current != first
-
-
-def test_two_generators_put_in_by_hand_get_different_draws() -> None:
-    one, other = EpisodeParams(SPACE, VARIED), EpisodeParams(SPACE, VARIED)
-    for episode in (one, other):
-        episode.begin(seed=None, np_random_seed=-1, exact={})
-    assert one.current != other.current
+def test_generators_put_in_by_hand_get_random_sequences_of_draws() -> None:
+    found = []
+    for episode in (EpisodeParams(SPACE, VARIED), EpisodeParams(SPACE, VARIED)):
+        for index in range(2):
+            episode.begin(seed=None, np_random_seed=-1, exact={})  # Gymnasium's np_random_seed then
+            assert episode.draw_index == index
+            found.append(tuple(episode.current.values()))
+    assert len(set(found)) == 4
 
 
 def test_a_generator_put_in_after_seeding_goes_on_with_the_draws_of_the_seed() -> None:
@@ -74,10 +66,6 @@ def test_a_generator_put_in_after_seeding_goes_on_with_the_draws_of_the_seed() -
     episode.begin(seed=42, np_random_seed=42, exact={})
     episode.begin(seed=None, np_random_seed=-1, exact={})
     assert episode.current == expected(42, 1)
-
-
-def test_values_in_force_are_plain_floats() -> None:
-    assert {type(value) for value in Host().reset(seed=1).values()} == {float}
 
 
 # exact values
@@ -98,32 +86,12 @@ def test_exact_values_of_the_options_go_before_those_that_were_set() -> None:
     assert got == {"gravity": -1.0, "mass": 2.0, "wind": 0.0}
 
 
-def test_exact_values_may_be_of_parameters_that_do_not_vary() -> None:
-    assert Host().reset(seed=42, options={"params": {"wind": True}}) == {**expected(42, 0), "wind": 1.0}
-
-
-@pytest.mark.parametrize("options", [None, {}, {"params": None}, {"params": {}}, {"low": 1}])
-def test_options_without_params_are_no_exact_values(options: dict[str, Any] | None) -> None:
-    assert EpisodeParams(SPACE, VARIED).check_options(options) == {}
-
-
-@pytest.mark.parametrize(
-    ("params", "error", "message"),
-    [
-        ({"gravty": -3.7}, UnknownNameError, "Did you mean 'gravity'"),
-        ({"mass": 5.0, "gravity": 3.7}, RandomizationError, "expected a value from -12 to 0, got 3.7"),
-        ({"gravity": math.nan}, RandomizationError, "got nan"),
-        ({"gravity": [-3.7]}, RandomizationError, "expected one number, got shape"),
-        ({"wind": 0.5}, RandomizationError, "expected 0 or 1, got 0.5"),
-        (-3.7, RandomizationError, "Expected a mapping"),
-    ],
-)
-def test_bad_options_are_refused_before_anything_changes(params: Any, error: type[Exception], message: str) -> None:
+def test_bad_options_are_refused_before_anything_changes() -> None:
     host = Host()
     before = host.reset(seed=42)
     host.exact_params = {"mass": 2.0}
-    with pytest.raises(error, match=message):
-        host.reset(seed=7, options={"params": params})
+    with pytest.raises(RandomizationError, match=r"expected a value from -12 to 0, got 3\.7"):
+        host.reset(seed=7, options={"params": {"mass": 5.0, "gravity": 3.7}})
     assert (host.params, host.draw_index, host.exact_params) == (before, 0, {"mass": 2.0})
     assert host.reset() == {**expected(42, 1), "mass": 2.0}  # still the draws of 42
 
@@ -145,15 +113,6 @@ def test_exact_values_that_were_set_go_before_pinned_ones_for_one_episode() -> N
     assert [host.reset(seed=42)["gravity"], host.reset()["gravity"]] == [-1.0, -3.7]
 
 
-@pytest.mark.parametrize("values", [{"mass": 3.0, "gravity": 5.0}, {"mass": 3.0, "gravty": -5.0}, 5])
-def test_bad_values_are_refused_and_the_pinned_ones_kept(values: Any) -> None:
-    host = Host()
-    host.set_params({"mass": 2.0})
-    with pytest.raises((RandomizationError, UnknownNameError)):
-        host.set_params(values)
-    assert host.pinned_params == {"mass": 2.0}
-
-
 # what is told
 
 
@@ -161,14 +120,8 @@ def test_bad_values_are_refused_and_the_pinned_ones_kept(values: Any) -> None:
 def test_what_is_told_may_be_changed_without_harm(name: str) -> None:
     host = Host()
     host.reset(seed=42)
-    getattr(host, name)["gravity"] = 99.0
+    getattr(host, name)["gravity"] = host.episode.info()["params"]["gravity"] = 99.0
     assert getattr(host, name).get("gravity") != 99.0
-
-
-def test_a_changed_info_changes_nothing() -> None:
-    host = Host()
-    host.reset(seed=42)
-    host.episode.info()["params"]["gravity"] = 99.0
     assert host.params == expected(42, 0)
 
 

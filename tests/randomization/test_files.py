@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -60,32 +61,20 @@ def test_a_correlation_in_a_file_is_read(tmp_path: Path) -> None:
         ("bad.json", b'{"gravity": ', "is not a valid JSON file"),
         ("bad.json", b"[1, 2]", "expected a table at the top level, got list"),
         ("bad.json", b"[" * 100_000, "is not a valid JSON file"),
-        ("bad.json", b'{"gravity": ' + b"1" * 5000 + b"}", "is not a valid JSON file"),
         ("bad.toml", b"gravity = " + b"1" * 5000, "is not a valid TOML file"),
+        ("bad.toml", b"mass = [4, 3]", "Parameter 'mass': Uniform(4.0, 3.0): expected low < high"),
         ("bad.toml", b"randomization = 3", "expected a table of parameters, got 3"),
     ],
 )
 def test_malformed_files_are_refused_by_name(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises((ConfigError, RandomizationError), match=f"^{re.escape(str(file))}: .*{re.escape(message)}"):
         load_randomization(file)
-    assert str(refused.value).startswith(f"{file}: ")
-    assert message in str(refused.value)
 
 
-def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"wind\.toml: cannot be read: No such file"):
         read_table(tmp_path / "wind.toml")
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         read_table(tmp_path)
-
-
-def test_an_impossible_range_in_a_file_is_refused_by_file_and_parameter(tmp_path: Path) -> None:
-    file = tmp_path / "wind.toml"
-    file.write_text("mass = [4, 3]\n")
-    with pytest.raises(RandomizationError, match=r"wind\.toml: Parameter 'mass': .*expected low < high"):
-        load_randomization(file)

@@ -22,20 +22,11 @@ def test_ppf_equals_scipys_to_fourteen_digits() -> None:
     np.testing.assert_allclose(normal_ppf(GRID), stats.norm.ppf(GRID), rtol=1e-14, atol=1e-15)
 
 
-def test_ppf_of_0_975_is_the_known_value() -> None:
+def test_known_values_at_the_ends_and_in_the_middle() -> None:
     assert float(normal_ppf(0.975)) == pytest.approx(1.959963984540054, rel=1e-15)
-
-
-def test_ppf_of_one_half_is_exactly_0() -> None:
-    assert float(normal_ppf(0.5)) == 0.0
-
-
-def test_ppf_of_0_and_1_is_infinite() -> None:
-    np.testing.assert_array_equal(normal_ppf([0.0, 1.0]), [-math.inf, math.inf])
-
-
-def test_ppf_is_finite_at_the_smallest_and_largest_keyed_uniform() -> None:
+    np.testing.assert_array_equal(normal_ppf([0.0, 0.5, 1.0]), [-math.inf, 0.0, math.inf])
     assert np.isfinite(normal_ppf([LEAST, MOST])).all()
+    np.testing.assert_array_equal(normal_cdf([-math.inf, math.inf]), [0.0, 1.0])
 
 
 def test_ppf_is_antisymmetric() -> None:
@@ -62,10 +53,6 @@ def test_cdf_equals_scipys() -> None:
     np.testing.assert_allclose(normal_cdf(x), stats.norm.cdf(x), rtol=1e-12, atol=1e-310)
 
 
-def test_cdf_is_0_and_1_at_the_infinities() -> None:
-    np.testing.assert_array_equal(normal_cdf([-math.inf, math.inf]), [0.0, 1.0])
-
-
 @few
 @given(probabilities)
 def test_cdf_undoes_ppf(p: float) -> None:
@@ -73,7 +60,7 @@ def test_cdf_undoes_ppf(p: float) -> None:
 
 
 @pytest.mark.parametrize("function", [normal_ppf, normal_cdf])
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3), (2, 0)])
+@pytest.mark.parametrize("shape", [(), (2, 3), (2, 0)])
 def test_results_have_the_shape_of_the_argument(function: object, shape: tuple[int, ...]) -> None:
     values = function(np.full(shape, 0.01))  # type: ignore[operator]
     assert (values.shape, values.dtype) == (shape, np.float64)
@@ -82,5 +69,5 @@ def test_results_have_the_shape_of_the_argument(function: object, shape: tuple[i
 @pytest.mark.parametrize("function", [normal_ppf, normal_cdf])
 def test_a_value_does_not_depend_on_its_neighbors(function: object) -> None:
     together = function(GRID)  # type: ignore[operator]
-    alone = [float(function(p)) for p in GRID]  # type: ignore[operator]
-    np.testing.assert_array_equal(together, alone)
+    alone = [float(function(p)) for p in GRID[::10]]  # type: ignore[operator]
+    np.testing.assert_array_equal(together[::10], alone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,28 +37,10 @@ def space(request: pytest.FixtureRequest) -> ParamSpace:
 
 
 @by_preset
-def test_every_preset_is_valid_for_its_space(space: ParamSpace, name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RandomizationWarning)
-        space.check_randomization(presets(space.name)[name])
-
-
-@by_preset
-def test_no_preset_warns_when_it_is_chosen_by_name(space: ParamSpace, name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert resolve(name, space) is not None
-
-
-@by_preset
 def test_every_preset_gives_possible_values_without_any_clipping(space: ParamSpace, name: str) -> None:
     for parameter, rule in presets(space.name)[name].items():
         param = space[parameter]
         param.check(rule.apply(param.nominal, rule.distribution.ppf(np.arange(1, 1000) / 1000)))
-
-
-def test_lunar_lander_has_these_presets() -> None:
-    assert {"none", "default", "wide", "random", "extreme"} <= set(presets("LunarLander"))
 
 
 @pytest.mark.parametrize(("name", "factor"), [("default", 1), ("wide", 2)])
@@ -73,60 +55,37 @@ def test_default_is_the_tutorials_and_wide_doubles_its_standard_deviations(name:
     )
 
 
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.name)
-def test_none_varies_nothing(space: ParamSpace) -> None:
-    assert resolve("none", space) == Randomization()
-
-
-def test_extreme_varies_every_parameter_of_random() -> None:
+def test_extreme_is_outside_of_the_box_of_random_in_every_dimension_on_both_sides_of_it() -> None:
     known = presets("LunarLander")
     assert set(known["extreme"]) == set(known["random"])
-
-
-def test_extreme_is_never_inside_the_box_of_random_in_any_dimension() -> None:
-    known = presets("LunarLander")
     drawn = draw(known["extreme"], LUNAR_LANDER, np.arange(10_000, dtype=np.uint64), 0)
     for name, rule in known["random"].items():
         low, high = rule.support(LUNAR_LANDER[name].nominal)
         assert not ((drawn[name] > low) & (drawn[name] < high)).any(), name
-
-
-def test_extreme_reaches_both_sides_of_the_box_of_random_where_it_varies() -> None:
-    known = presets("LunarLander")
-    drawn = draw(known["extreme"], LUNAR_LANDER, np.arange(10_000, dtype=np.uint64), 0)
-    for name in set(known["random"]) - {"enable_wind"}:
-        low, high = known["random"][name].support(LUNAR_LANDER[name].nominal)
-        assert (drawn[name] < low).any(), name
-        assert (drawn[name] > high).any(), name
+        assert name == "enable_wind" or ((drawn[name] < low).any() and (drawn[name] > high).any()), name
 
 
 # what users may give
 
 
-def test_none_is_nominal() -> None:
-    assert resolve(None, LUNAR_LANDER) == Randomization()
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (None, Randomization()),
+        ({"gravity": (-11, -9)}, Randomization({"gravity": Uniform(-11, -9)})),
+        (Randomization({"gravity": (-11, -9)}), Randomization({"gravity": (-11, -9)})),
+    ],
+)
+def test_nothing_mappings_and_randomizations_are_taken(given: Any, meant: Randomization) -> None:
+    assert resolve(given, LUNAR_LANDER) == meant
 
 
-def test_a_mapping_becomes_a_randomization() -> None:
-    assert resolve({"gravity": (-11, -9)}, LUNAR_LANDER) == Randomization({"gravity": Uniform(-11, -9)})
-
-
-def test_a_randomization_is_taken_as_it_is() -> None:
-    randomization = Randomization({"gravity": (-11, -9)})
-    assert resolve(randomization, LUNAR_LANDER) == randomization
-
-
-@pytest.mark.parametrize("as_type", [str, Path])
-def test_a_path_is_read(tmp_path: Path, as_type: Any) -> None:
-    file = tmp_path / "wind.toml"
-    file.write_text("gravity = [-11, -9]\n")
-    assert resolve(as_type(file), LUNAR_LANDER) == Randomization({"gravity": Uniform(-11, -9)})
-
-
-def test_a_path_object_is_a_file_even_if_a_preset_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_read_also_if_a_preset_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("wide").write_text("gravity = [-11, -9]\n")
-    assert resolve(Path("wide"), LUNAR_LANDER) == Randomization({"gravity": Uniform(-11, -9)})
+    for file in (Path("wind.toml"), Path("wide")):
+        file.write_text("gravity = [-11, -9]\n")
+        assert resolve(file, LUNAR_LANDER) == Randomization({"gravity": Uniform(-11, -9)})
+    assert resolve("wind.toml", LUNAR_LANDER) == Randomization({"gravity": Uniform(-11, -9)})
 
 
 def test_an_unknown_preset_is_refused_with_the_nearest_known() -> None:
@@ -134,23 +93,15 @@ def test_an_unknown_preset_is_refused_with_the_nearest_known() -> None:
         resolve("wied", LUNAR_LANDER)
 
 
-@pytest.mark.parametrize("text", ["wind.toml", "wind.json", f"folder{os.sep}wind"])
-def test_text_that_looks_like_a_path_is_one(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_text_that_looks_like_a_path_is_one() -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        resolve(text, LUNAR_LANDER)
+        resolve(f"no_such_folder{os.sep}wind", LUNAR_LANDER)
 
 
 @pytest.mark.parametrize("value", [5, ["default"], ("gravity", 1), object(), True])
 def test_anything_else_is_refused_with_what_was_expected(value: object) -> None:
-    with pytest.raises(RandomizationError, match=r"Expected a preset \(none, default,.*a mapping.*got") as refused:
+    with pytest.raises(RandomizationError, match=rf"Expected a preset \(none, default,.*{re.escape(repr(value))}"):
         resolve(value, LUNAR_LANDER)
-    assert repr(value) in str(refused.value)
-
-
-def test_a_mapping_is_checked_against_the_space() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
-        resolve({"gravty": (-11, -9)}, LUNAR_LANDER)
 
 
 def test_a_mapping_that_leaves_nominal_out_warns() -> None:
@@ -161,35 +112,18 @@ def test_a_mapping_that_leaves_nominal_out_warns() -> None:
 # presets of others
 
 
-def test_an_added_preset_is_found_by_name(space: ParamSpace) -> None:
+def test_an_added_preset_is_found_by_name_in_its_space_alone_and_cannot_be_replaced(space: ParamSpace) -> None:
     heavy = Randomization({"mass": (1, 5)})
-    add_preset(space.name, "heavy", heavy)
+    for _ in range(2):  # the same again changes nothing
+        add_preset(space.name, "heavy", heavy)
     assert resolve("heavy", space) == heavy
-
-
-def test_the_presets_of_one_space_are_unknown_to_another(space: ParamSpace) -> None:
-    add_preset(space.name, "heavy", Randomization({"mass": (1, 5)}))
+    assert set(presets(space.name)) == {"none", "heavy"}
     with pytest.raises(UnknownNameError):
         resolve("heavy", LUNAR_LANDER)
-
-
-def test_a_second_preset_of_one_name_is_refused_and_the_first_kept(space: ParamSpace) -> None:
-    first = Randomization({"mass": (1, 5)})
-    add_preset(space.name, "heavy", first)
-    with pytest.raises(RandomizationError, match=r"already has a preset 'heavy'. Choose another name"):
-        add_preset(space.name, "heavy", Randomization({"mass": (1, 6)}))
-    assert presets(space.name)["heavy"] == first
-
-
-def test_the_same_preset_may_be_added_again(space: ParamSpace) -> None:
-    for _ in range(2):
-        add_preset(space.name, "heavy", Randomization({"mass": (1, 5)}))
-    assert set(presets(space.name)) == {"none", "heavy"}
-
-
-def test_the_name_none_is_taken(space: ParamSpace) -> None:
-    with pytest.raises(RandomizationError, match="already has a preset 'none'"):
-        add_preset(space.name, "none", Randomization())
+    for name in ("heavy", "none"):
+        with pytest.raises(RandomizationError, match=f"already has a preset '{name}'. Choose another name"):
+            add_preset(space.name, name, Randomization({"mass": (1, 6)}))
+    assert presets(space.name)["heavy"] == heavy
 
 
 def test_a_preset_that_is_no_randomization_is_refused(space: ParamSpace) -> None:
@@ -199,14 +133,13 @@ def test_a_preset_that_is_no_randomization_is_refused(space: ParamSpace) -> None
     assert "heavy" not in presets(space.name)
 
 
-def test_an_added_preset_that_is_impossible_is_refused_when_it_is_chosen(space: ParamSpace) -> None:
+def test_an_added_preset_that_is_impossible_is_refused_when_it_is_chosen_and_stands_in_nobodys_way(
+    space: ParamSpace,
+) -> None:
     add_preset(space.name, "broken", Randomization({"mass": (1, 50)}))
+    add_preset(space.name, "mine", Randomization({"no such name": (0.0, 1.0)}))
     with pytest.raises(RandomizationError, match="Parameter 'mass'"):
         resolve("broken", space)
-
-
-def test_an_added_preset_that_is_impossible_stands_in_nobodys_way(space: ParamSpace) -> None:
-    add_preset(space.name, "mine", Randomization({"no such name": (0.0, 1.0)}))
     assert preset_of(Randomization(), space) == "none"
     assert preset_of(Randomization({next(iter(space)): 1.0}), space) == "own"
 

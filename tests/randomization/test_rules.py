@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -23,16 +24,16 @@ EVAL = {**vars(gym_dr), "Rule": Rule}
 # operations
 
 
-def test_an_absolute_rule_gives_the_draw_itself() -> None:
-    np.testing.assert_array_equal(Rule(Uniform(0, 1)).apply(5.0, [0.25, 0.5]), [0.25, 0.5])
-
-
-def test_scale_multiplies_the_nominal_value() -> None:
-    np.testing.assert_array_equal(Scale((0.5, 2)).apply(-10.0, [0.5, 1.0, 2.0]), [-5.0, -10.0, -20.0])
-
-
-def test_add_adds_to_the_nominal_value() -> None:
-    np.testing.assert_array_equal(Add((-1, 2)).apply(-10.0, [-1.0, 0.0, 2.0]), [-11.0, -10.0, -8.0])
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Rule(Uniform(0, 1)), [0.25, 0.5]),
+        (Scale((0.5, 2)), [-2.5, -5.0]),  # times the nominal value
+        (Add((-1, 2)), [-9.75, -9.5]),  # and added to it
+    ],
+)
+def test_a_draw_is_the_value_or_scales_or_is_added_to_nominal(rule: Rule, expected: list[float]) -> None:
+    np.testing.assert_array_equal(rule.apply(-10.0, [0.25, 0.5]), expected)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +90,9 @@ def test_repr_of_a_rule_is_an_expression_that_makes_it(rule: Rule) -> None:
     [
         ("uniform:-12:-2", Rule(Uniform(-12, -2))),
         ("loguniform:0.1:10", Rule(LogUniform(0.1, 10))),
-        ("normal:-10:1", Rule(Normal(-10, 1))),
         ("normal:-10:1:-12", Rule(Normal(-10, 1, low=-12))),
-        ("normal:-10:1:-12:-8", Rule(Normal(-10, 1, low=-12, high=-8))),
         ("normal:-10:1:-inf:-8:truncate", Rule(Normal(-10, 1, high=-8, method="truncate"))),
         ("integer:1:6", Rule(Integer(1, 6))),
-        ("choice:1,2,3", Rule(Choice((1, 2, 3)))),
         ("choice:1,2:0.25,0.75", Rule(Choice((1, 2), (0.25, 0.75)))),
         ("choice:5", Rule(Choice((5,)))),
         ("bernoulli:0.5", Rule(Bernoulli(0.5))),
@@ -103,7 +101,6 @@ def test_repr_of_a_rule_is_an_expression_that_makes_it(rule: Rule) -> None:
         ("1e-3", Rule(Constant(0.001))),
         ("true", Rule(Constant(1))),
         ("False", Rule(Constant(0))),
-        ("scale:1.1", Scale(Constant(1.1))),
         ("-12:-2", Rule(Uniform(-12, -2))),
         ("scale:0.8:1.2", Scale(Uniform(0.8, 1.2))),
         ("scale:uniform:0.8:1.2", Scale(Uniform(0.8, 1.2))),
@@ -121,50 +118,25 @@ def test_the_command_lines_form_is_read(text: str, meant: Rule) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("uniform", "expected uniform:LOW:HIGH, got 'uniform'"),
         ("uniform:1", "expected uniform:LOW:HIGH, got 'uniform:1'"),
         ("-12:-2:3", "expected a number, LOW:HIGH or DISTRIBUTION:..., got '-12:-2:3'"),
         ("-12:", "expected a number, got ''"),
         ("uniform:1:2:3", "expected uniform:LOW:HIGH, got 'uniform:1:2:3'"),
-        ("normal:1", "expected normal:MU:SIGMA:[LOW]:[HIGH]:[METHOD], got 'normal:1'"),
-        ("choice", "expected choice:VALUES:[PROBABILITIES], got 'choice'"),
         ("uniform:a:2", "expected a number, got 'a'"),
-        ("uniform::2", "expected a number, got ''"),
         ("uniform:1,2:3", "expected a number, got '1,2'"),
         ("choice:1,,2", "expected a number, got ''"),
-        ("choice:1,x", "expected a number, got 'x'"),
-        ("choice:1,2:0.5", "expected 2 probabilities, got 1"),
         ("uniform:2:1", "expected low < high, got low=2.0 and high=1.0"),
-        ("uniform:nan:1", "expected a number for low, got nan"),
-        ("uniform:0:inf", "expected a finite high, got inf"),
-        ("normal:0:1:-1:1:cut", "expected method 'clip' or 'truncate', got 'cut'"),
-        ("integer:1.5:3", "expected a whole number"),
-        ("bernoulli:2", "expected a probability between 0 and 1, got 2.0"),
         ("nan", "expected a number for value, got nan"),
         ("1e999", "expected a finite value, got inf"),
         ("mixture:1", "a mixture cannot be written as one text; put it in a file, or in Python use gym_dr.Mixture"),
-    ],
-)
-def test_malformed_text_is_refused(text: str, message: str) -> None:
-    with pytest.raises(RandomizationError) as refused:
-        parse_rule(text)
-    assert message in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
         ("unifrom:1:2", "Unknown distribution 'unifrom'. Did you mean 'uniform'?"),
         ("scale:normel:1:2", "Unknown distribution 'normel'. Did you mean 'normal'?"),
-        ("scale:add:1", "Unknown distribution 'add'."),
-        ("scale", "Unknown distribution 'scale'."),
         ("", "Unknown distribution ''. Known: bernoulli, choice,"),
     ],
 )
-def test_unknown_distributions_in_text_are_refused(text: str, message: str) -> None:
-    with pytest.raises(UnknownNameError) as refused:
+def test_malformed_text_and_unknown_distributions_are_refused(text: str, message: str) -> None:
+    with pytest.raises((RandomizationError, UnknownNameError), match=re.escape(message)):
         parse_rule(text)
-    assert message in str(refused.value)
 
 
 HEADS = ("scale", "add", "uniform", "normal", "choice", "integer", "mixture", "bernoulli", "loguniform", "constant")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -33,12 +34,8 @@ SPACE = ParamSpace("Lander", [GRAVITY, WIND, LEGS, DRAG])
     ("change", "message"),
     [
         ({"nominal": 0.1}, "expected a value from -12 to 0 m/s^2, got 0.1"),
-        ({"nominal": -13}, "expected a value from -12 to 0 m/s^2, got -13"),
         ({"nominal": math.nan}, "expected a finite nominal value and low < high, got nominal=nan"),
-        ({"nominal": -math.inf, "low": -math.inf}, "expected a finite nominal value"),
         ({"low": 0.0, "nominal": 0.0}, "low < high, got nominal=0.0, low=0.0, high=0.0"),
-        ({"low": 1.0}, "low < high"),
-        ({"low": math.nan}, "low < high"),
         ({"high": math.nan}, "low < high"),
         ({"nominal": "-10"}, "got nominal='-10'"),
         ({"low": None}, "low=None"),
@@ -48,10 +45,8 @@ SPACE = ParamSpace("Lander", [GRAVITY, WIND, LEGS, DRAG])
 )
 def test_impossible_parameters_are_refused(change: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"name": "gravity", "nominal": -10.0, "low": -12.0, "high": 0.0, "unit": "m/s^2"}
-    with pytest.raises(RandomizationError) as refused:
+    with pytest.raises(RandomizationError, match=rf"Parameter 'gravity'.*{re.escape(message)}"):
         Param(**{**good, **change})
-    assert "Parameter 'gravity'" in str(refused.value)
-    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["return", "correlation"])
@@ -69,13 +64,10 @@ def test_an_unknown_kind_is_refused_with_the_nearest_known() -> None:
     ("param", "value"),
     [
         (GRAVITY, -12.0),
-        (GRAVITY, 0),
         (GRAVITY, np.float32(-0.5)),
         (GRAVITY, [-1.0, -2.0]),
         (WIND, True),
-        (WIND, 0.0),
-        (LEGS, 8),
-        (LEGS, np.int32(3)),
+        (LEGS, np.int32(8)),
         (DRAG, 1e300),
     ],
 )
@@ -89,13 +81,9 @@ def test_possible_values_come_back_as_float64(param: Param, value: Any) -> None:
     ("param", "value", "message"),
     [
         (GRAVITY, -12.000001, "expected a value from -12 to 0 m/s^2, got -12.000001"),
-        (GRAVITY, 5, "got 5.0"),
-        (GRAVITY, math.nan, "got nan"),
-        (GRAVITY, -math.inf, "got -inf"),
         (GRAVITY, [-1.0, 3.0, -2.0], "got 3.0"),
         (GRAVITY, [-1.0, math.nan], "got nan"),
         (GRAVITY, None, "got nan"),
-        (GRAVITY, "-5", "expected numbers, got '-5'"),
         (GRAVITY, [-1.0, "-5"], "expected numbers, got [-1.0, '-5']"),
         (GRAVITY, b"-5", "expected numbers"),
         (GRAVITY, 1j, "expected numbers, got 1j"),
@@ -103,31 +91,21 @@ def test_possible_values_come_back_as_float64(param: Param, value: Any) -> None:
         (GRAVITY, 10**400, "expected numbers, got 1000"),
         (GRAVITY, [[-1.0], [-1.0, -2.0]], "expected numbers"),
         (WIND, 0.5, "expected 0 or 1, got 0.5"),
-        (WIND, 2, "expected 0 or 1, got 2.0"),
         (LEGS, 2.5, "expected a whole number from 1 to 8, got 2.5"),
-        (LEGS, 0, "got 0.0"),
         (DRAG, math.inf, "expected a finite value from 0 to inf, got inf"),
     ],
 )
 def test_impossible_values_are_refused(param: Param, value: Any, message: str) -> None:
-    with pytest.raises(RandomizationError) as refused:
+    with pytest.raises(RandomizationError, match=f"Parameter {param.name!r}: .*{re.escape(message)}"):
         param.check(value)
-    assert f"Parameter {param.name!r}: expected" in str(refused.value)
-    assert message in str(refused.value)
 
 
 # spaces
 
 
-def test_a_space_keeps_the_order_of_its_parameters() -> None:
+def test_a_space_is_a_mapping_of_names_to_parameters_in_their_order_with_nominal_values_as_floats() -> None:
     assert list(SPACE) == ["gravity", "wind", "legs", "drag"]
-
-
-def test_a_space_is_a_mapping_of_names_to_parameters() -> None:
     assert (SPACE["legs"], "legs" in SPACE, "arms" in SPACE, len(SPACE)) == (LEGS, True, False, 4)
-
-
-def test_nominal_values_are_floats_by_name() -> None:
     assert SPACE.nominal == {"gravity": -10.0, "wind": 0.0, "legs": 2.0, "drag": 1.0}
     assert {type(value) for value in SPACE.nominal.values()} == {float}
 
@@ -148,19 +126,17 @@ def test_two_parameters_of_one_name_are_refused() -> None:
         ParamSpace("Lander", [GRAVITY, WIND, GRAVITY])
 
 
-def test_an_unknown_parameter_is_refused_with_the_nearest_known() -> None:
-    with pytest.raises(UnknownNameError, match=r"Unknown parameter of Lander: 'gravty'\. Did you mean 'gravity'\?"):
-        SPACE["gravty"]
-
-
-def test_an_unknown_parameter_unlike_any_other_gets_the_list() -> None:
-    with pytest.raises(UnknownNameError, match=r"'xyz'\. Known: drag, gravity, legs, wind\.$"):
-        SPACE["xyz"]
-
-
-def test_a_name_that_cannot_be_hashed_is_unknown() -> None:
-    with pytest.raises(UnknownNameError):
-        SPACE[["gravity"]]  # type: ignore[index]
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gravty", r"of Lander: 'gravty'\. Did you mean 'gravity'"),
+        ("xyz", "Known: drag, gravity"),
+        (["gravity"], "gravity"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_nearest_known_or_the_list(name: Any, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        SPACE[name]
 
 
 def test_pickle_gives_an_equal_space_back() -> None:
@@ -198,32 +174,21 @@ def test_plain_floats_are_let_through_exactly_when_arrays_are(value: float) -> N
     [
         ({"gravity": -3.0, "wind": 0.5}, "Parameter 'wind': expected 0 or 1, got 0.5"),
         ({"gravity": [-3.0]}, "expected one number, got shape (1,)"),
-        ({"gravity": math.nan}, "got nan"),
         ({"drag": math.inf}, "got inf"),
-        ({"gravity": "-3"}, "expected numbers, got '-3'"),
         (5, "Expected a mapping of parameter names to values, got 5"),
-        ([("gravity", -3.0)], "Expected a mapping"),
+        ({"gravty": -3.0}, "Did you mean 'gravity'"),
     ],
 )
 def test_impossible_values_of_one_environment_are_refused(values: Any, message: str) -> None:
-    with pytest.raises(RandomizationError) as refused:
+    with pytest.raises((RandomizationError, UnknownNameError), match=re.escape(message)):
         SPACE.check(values)
-    assert message in str(refused.value)
-
-
-def test_an_unknown_name_among_values_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
-        SPACE.check({"gravty": -3.0})
 
 
 # values of a vector environment
 
 
-def test_one_number_is_for_all_sub_environments() -> None:
+def test_one_number_is_for_all_sub_environments_and_arrays_are_copied() -> None:
     np.testing.assert_array_equal(SPACE.check_vector({"legs": 3}, 4)["legs"], [3.0, 3.0, 3.0, 3.0])
-
-
-def test_values_of_a_vector_environment_are_copied() -> None:
     given_values = np.array([-1.0, -2.0])
     checked = SPACE.check_vector({"gravity": given_values}, 2)["gravity"]
     given_values[0] = -9.0
@@ -240,9 +205,8 @@ def test_values_of_a_vector_environment_are_copied() -> None:
     ],
 )
 def test_impossible_values_of_a_vector_environment_are_refused(values: Any, message: str) -> None:
-    with pytest.raises(RandomizationError) as refused:
+    with pytest.raises(RandomizationError, match=re.escape(message)):
         SPACE.check_vector(values, 2)
-    assert message in str(refused.value)
 
 
 # randomizations of a space
@@ -274,50 +238,30 @@ def test_randomizations_inside_the_bounds_are_valid(randomization: Randomization
 
 
 def test_a_rule_of_an_unknown_parameter_is_refused_with_the_nearest_known() -> None:
-    with pytest.raises(
-        UnknownNameError, match=r"Unknown parameter of LunarLander: 'gravty'\. Did you mean 'gravity'\?"
-    ):
+    with pytest.raises(UnknownNameError, match=r"of LunarLander: 'gravty'\. Did you mean 'gravity'"):
         LUNAR_LANDER.check_randomization(Randomization({"gravty": (-11, -5)}))
 
 
 @pytest.mark.parametrize(
-    ("rules", "expected", "got"),
+    ("rules", "message"),
     [
-        ({"gravity": (-13, -5)}, "expected a value from -12 to 0 m/s^2", "reaches from -13 to -5."),
-        ({"gravity": (-5, 0.5)}, "expected a value from -12 to 0 m/s^2", "reaches from -5 to 0.5."),
-        ({"gravity": 1}, "expected a value from -12 to 0 m/s^2", "Constant(1.0), which reaches from 1 to 1."),
-        (
-            {"gravity": Normal(-10, 1)},
-            "expected a value",
-            "from -inf to inf. Give the distribution bounds",
-        ),
-        (
-            {"gravity": Normal(-10, 1, low=-12)},
-            "expected",
-            "from -12 to inf. Give the distribution bounds (low",
-        ),
-        ({"gravity": Scale((0.5, 1.5))}, "expected a value", "Scale(Uniform(0.5, 1.5)), which reaches from -15 to -5."),
-        ({"gravity": Scale(-0.1)}, "expected a value", "reaches from 1 to 1."),
-        ({"gravity": Add((-3, 1))}, "expected a value", "Add(Uniform(-3.0, 1.0)), which reaches from -13 to -9."),
-        ({"gravity": Mixture((Constant(-5), Constant(3)))}, "expected a value", "reaches from -5 to 3."),
-        ({"wind": 2}, "expected 0 or 1", "Constant(2.0)"),
-        ({"wind": (0, 1)}, "expected 0 or 1", "Uniform(0.0, 1.0). Use Bernoulli, Integer, Choice or Constant"),
-        ({"wind": Choice((0, 0.5))}, "expected 0 or 1", "Use Bernoulli"),
-        ({"legs": (1, 8)}, "expected a whole number from 1 to 8", "Uniform(1.0, 8.0). Use Bernoulli, Integer"),
-        ({"legs": 2.5}, "expected a whole number", "Constant(2.5)"),
-        ({"legs": Scale(Choice((1, 2)))}, "expected a whole number", "Scale(Choice((1.0, 2.0)))"),
-        ({"legs": Add(Choice((0, 0.5)))}, "expected a whole number", "Add(Choice((0.0, 0.5)))"),
-        ({"legs": Integer(1, 9)}, "expected a whole number from 1 to 8", "reaches from 1 to 9."),
+        ({"gravity": (-13, -5)}, "expected a value from -12 to 0 m/s^2, got Uniform(-13.0, -5.0), which reaches"),
+        ({"gravity": 1}, "which reaches from 1 to 1."),
+        ({"gravity": Normal(-10, 1, low=-12)}, "from -12 to inf. Give the distribution bounds (low"),
+        ({"gravity": Scale((0.5, 1.5))}, "Scale(Uniform(0.5, 1.5)), which reaches from -15 to -5."),
+        ({"gravity": Add((-3, 1))}, "Add(Uniform(-3.0, 1.0)), which reaches from -13 to -9."),
+        ({"gravity": Mixture((Constant(-5), Constant(3)))}, "reaches from -5 to 3."),
+        ({"wind": (0, 1)}, "expected 0 or 1, got Uniform(0.0, 1.0). Use Bernoulli, Integer, Choice or Constant"),
+        ({"wind": Choice((0, 0.5))}, "expected 0 or 1"),
+        ({"legs": 2.5}, "expected a whole number from 1 to 8, got Constant(2.5)"),
+        ({"legs": Scale(Choice((1, 2)))}, "Scale(Choice((1.0, 2.0)))"),
+        ({"legs": Add(Choice((0, 0.5)))}, "Add(Choice((0.0, 0.5)))"),
+        ({"legs": Integer(1, 9)}, "reaches from 1 to 9."),
     ],
 )
-def test_rules_that_can_leave_the_bounds_or_the_kind_are_refused(
-    rules: dict[str, Any], expected: str, got: str
-) -> None:
-    with pytest.raises(RandomizationError) as refused:
+def test_rules_that_can_leave_the_bounds_or_the_kind_are_refused(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(RandomizationError, match=f"Parameter {next(iter(rules))!r}: .*{re.escape(message)}"):
         check_silently(rules)
-    assert f"Parameter {next(iter(rules))!r}: expected" in str(refused.value)
-    assert expected in str(refused.value)
-    assert got in str(refused.value)
 
 
 def test_one_bad_rule_among_good_ones_is_found() -> None:
@@ -335,9 +279,7 @@ def test_an_unbounded_normal_is_valid_for_an_unbounded_parameter() -> None:
     [
         {"gravity": (-9, -5)},
         {"gravity": Scale((0.5, 0.9))},
-        {"gravity": Add((1, 2))},
         {"gravity": Normal(-7, 1, low=-9, high=-5)},
-        {"legs": Integer(3, 5)},
     ],
 )
 def test_a_nominal_value_outside_of_its_range_warns(rules: dict[str, Any]) -> None:
@@ -360,7 +302,6 @@ def test_the_warning_says_from_where_to_where_values_reach() -> None:
         {"gravity": (-10, -5)},  # nominal on the edge
         {"gravity": -5},  # a fixed value is meant as it is
         {"gravity": Scale(0.5)},
-        {"gravity": Choice((-5,))},
         {"wind": Bernoulli(1)},
         {"gravity": Scale((0.9, 1.1)), "mass": Add((-1, 1)), "wind": Bernoulli(0.5)},
         {},

@@ -1,3 +1,5 @@
+"""Values of many sub-environments, beyond what the contracts of environments say of draws, pins and values."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -32,31 +34,6 @@ def table(randomization: Randomization = VARIED, space: ParamSpace = SPACE) -> P
     made = ParamTable(space, FixedSampler(space, randomization), 3)
     made.seed(EVERYONE, SEEDS)
     return made
-
-
-def test_values_are_nominal_before_the_first_episode() -> None:
-    assert {name: values.tolist() for name, values in table().params().items()} == {
-        "mass": [1.0] * 3,
-        "length": [1.0] * 3,
-        "gravity": [1.0] * 3,
-    }
-    assert table().index.tolist() == [-1] * 3
-
-
-def test_each_level_is_above_the_one_before() -> None:
-    values = table()
-    values.begin(EVERYONE, {})
-    drawn = draw(VARIED, SPACE, SEEDS, 0)
-    assert (values.params()["mass"] == drawn["mass"]).all()
-    assert (values.params()["length"] == 1.0).all()  # nominal
-    values.pin({"mass": np.array([4.0, 5.0, 6.0])}, np.array([0, 2]))
-    values.begin(EVERYONE, {"mass": np.full(3, 9.0)})
-    assert values.params()["mass"].tolist() == [9.0] * 3  # exact, for one episode
-    values.begin(EVERYONE, {})
-    assert values.params()["mass"].tolist() == [4.0, draw(VARIED, SPACE, SEEDS, 2)["mass"][1], 6.0]
-    values.pin(None, EVERYONE)
-    values.begin(EVERYONE, {})
-    assert (values.params()["mass"] == draw(VARIED, SPACE, SEEDS, 3)["mass"]).all()
 
 
 def test_draws_made_ahead_are_those_of_each_index_whatever_is_reset() -> None:
@@ -101,19 +78,6 @@ def test_draws_held_where_nothing_varies_count_too() -> None:
     assert values.index.tolist() == [4] * 3
 
 
-def test_info_has_masks_and_zeros_where_nobody_reports() -> None:
-    values = table()
-    values.begin(EVERYONE, {})
-    info = values.info(np.array([True, False, True]))
-    assert info["params"].keys() == {"mass", "_mass", "length", "_length", "gravity", "_gravity"}
-    assert info["params"]["length"].tolist() == [1.0, 0.0, 1.0]
-    assert info["params"]["_length"].tolist() == info["_params"].tolist() == [True, False, True]
-    assert info["draw_index"].tolist() == [0, 0, 0]
-    assert info["_draw_index"].tolist() == [True, False, True]
-    info["params"]["length"][:] = 5.0
-    assert values.params()["length"].tolist() == [1.0] * 3
-
-
 def test_a_sparse_space_reports_what_varies_or_was_set_where_it_was_set() -> None:
     values = table(space=Sparse(VARIED))
     values.pin({"length": np.array([2.0, 3.0, 4.0])}, np.array([1]))
@@ -128,27 +92,6 @@ def test_a_sparse_space_reports_what_varies_or_was_set_where_it_was_set() -> Non
     assert "length" not in values.params()
     assert "length" not in values.info()["params"]
     assert values.pinned == {}
-
-
-def test_memory_of_the_physics_is_written_in_place() -> None:
-    memory = np.zeros((3, 3))
-    values = ParamTable(SPACE, FixedSampler(SPACE, VARIED), 3, memory.T)
-    values.seed(EVERYONE, SEEDS)
-    values.begin(EVERYONE, {})
-    assert (memory[:, 0] == values.params()["mass"]).all()
-
-
-def test_nothing_is_drawn_ahead_beyond_the_samplers_version() -> None:
-    sampler = GrowingSampler(SPACE, VARIED)
-    values = ParamTable(SPACE, sampler, 3)
-    values.seed(EVERYONE, SEEDS)
-    values.begin(EVERYONE, {})
-    first = values.params()["mass"]
-    assert (first < 0.5 + 0.1 * 1.5).all()
-    sampler.load_state({"shares": [0.1, 1.0]})
-    values.begin(EVERYONE, {})
-    assert (values.params()["mass"] == sampler.draw(SEEDS, np.full(3, 1))["mass"]).all()
-    assert values.params()["mass"].max() > 0.5 + 0.1 * 1.5
 
 
 def test_a_sampler_of_another_support_is_refused() -> None:

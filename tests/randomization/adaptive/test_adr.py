@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import numpy as np
@@ -98,18 +97,6 @@ def test_success_can_be_a_function_of_the_episode() -> None:
     assert {round(float(row["x.high"]), 9) for row in rows[3:]} == {0.4, 0.5}
 
 
-def test_any_version_can_be_replayed_also_from_a_file() -> None:
-    sampler, restored = adr(), adr()
-    keys = np.arange(5, dtype=np.uint64), np.zeros(5, np.int64)
-    drawn = [sampler.draw(*keys)["x"]]
-    for _ in range(2):
-        play_at_once(sampler, below_06, updates=1, episodes=NUM_ENVS)
-        drawn.append(sampler.draw(*keys)["x"])
-    restored.load_state(json.loads(json.dumps(sampler.state())))
-    for version, values in enumerate(drawn):
-        assert (restored.replay(*keys, version)["x"] == values).all()
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -119,13 +106,9 @@ def test_any_version_can_be_replayed_also_from_a_file() -> None:
         {"narrow_at": 0.6},
         {"cohort": 0},
         {"start_width": 0.0},
-        {"bound_episodes": 2.5},
         {"bound_step": "0.1"},
-        {"widen_at": "half"},
-        {"cohort": 2.5},
         {"success": "100"},
         {"success": float("nan")},
-        {"start_width": "wide"},
     ],
 )
 def test_impossible_options_are_refused(bad: dict[str, Any]) -> None:

@@ -82,26 +82,30 @@ def test_draws_can_start_in_a_randomization_and_at_nominal_for_what_it_leaves_ou
     np.testing.assert_allclose(start, [(0.1, 0.5), (0.45, 0.55)], atol=1e-9)
 
 
-def test_a_start_of_another_form_begins_as_varied_as_it_is() -> None:
-    # in a box from -12 to -2 a mean of -9 is the quantile 0.3 and a deviation of 0.5 is 0.05; a uniform distribution of
-    # that deviation has a half width of sqrt(3) x 0.05
-    start = box_of({"gravity": (-12.0, -2.0)}).start({"gravity": Normal(-9.0, 0.5, low=-12.0, high=-2.0)}, 0.25)
-    np.testing.assert_allclose(start, [(0.3 - 0.0866, 0.3 + 0.0866)], atol=1e-3)
+@pytest.mark.parametrize(
+    ("box", "start", "middle"),
+    [
+        # in a box from -12 to -2 a mean of -9 is the quantile 0.3 and a deviation of 0.5 is 0.05; a uniform
+        # distribution of that deviation has a half width of sqrt(3) x 0.05
+        ((-12.0, -2.0), Normal(-9.0, 0.5, low=-12.0, high=-2.0), 0.3),
+        ((-11.0, -1.0), Normal(-10.0, 0.5, low=-11.9, high=-0.1), 0.1),  # its tails may reach out of the box
+    ],
+)
+def test_a_start_of_another_form_begins_as_varied_as_it_is(box: Any, start: Normal, middle: float) -> None:
+    found = box_of({"gravity": box}).start({"gravity": start}, 0.25)
+    np.testing.assert_allclose(found, [(middle - 0.0866, middle + 0.0866)], atol=1e-3 if middle == 0.3 else 3e-3)
 
 
-def test_a_table_that_names_a_parameter_outside_of_the_box_is_refused() -> None:
-    with pytest.raises(RandomizationError, match=r"parameters of the box, gravity, got also mass"):
-        box_of({"gravity": (-12.0, -2.0)}).start({"gravity": (-11.0, -7.0), "mass": (1.0, 2.0)}, 0.25)
-
-
-def test_tails_of_a_start_may_reach_out_of_the_box() -> None:
-    start = box_of({"gravity": (-11.0, -1.0)}).start({"gravity": Normal(-10.0, 0.5, low=-11.9, high=-0.1)}, 0.25)
-    np.testing.assert_allclose(start, [(0.1 - 0.0866, 0.1 + 0.0866)], atol=3e-3)
-
-
-def test_a_start_out_of_the_box_is_refused() -> None:
-    with pytest.raises(RandomizationError, match=r"from -12 to -8, got one from -12 to -7.*Narrow the start"):
-        box_of({"gravity": (-12.0, -8.0)}).start({"gravity": (-12.0, -7.0)}, 0.25)
+@pytest.mark.parametrize(
+    ("box", "start", "message"),
+    [
+        ((-12.0, -2.0), {"gravity": (-11.0, -7.0), "mass": (1.0, 2.0)}, "of the box, gravity, got also mass"),
+        ((-12.0, -8.0), {"gravity": (-12.0, -7.0)}, r"from -12 to -8, got one from -12 to -7.*Narrow the start"),
+    ],
+)
+def test_a_start_out_of_the_box_is_refused(box: Any, start: Any, message: str) -> None:
+    with pytest.raises(RandomizationError, match=message):
+        box_of({"gravity": box}).start(start, 0.25)
 
 
 def test_a_box_without_the_nominal_value_starts_at_the_nearer_end_and_says_so() -> None:

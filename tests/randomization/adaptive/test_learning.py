@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.errors import RandomizationError, RandomizationWarning
+from gym_dr.errors import RandomizationWarning
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.adaptive.learning import STALLED
 from gym_dr.randomization.sampler import Task
@@ -135,8 +135,3 @@ def test_a_threshold_that_is_never_reached_causes_warnings() -> None:
 
 def test_nothing_is_said_when_nothing_is_left_to_learn() -> None:
     play_at_once(adr(5, cohort=5), lambda params: 1.0, updates=STALLED + 1, episodes=5)
-
-
-def test_a_version_that_has_not_been_cannot_be_replayed() -> None:
-    with pytest.raises(RandomizationError, match="from 0 to 0, got 1"):
-        adr(1).replay(np.zeros(1, np.uint64), np.zeros(1, np.int64), 1)
