@@ -302,8 +302,8 @@ class Arms(gym.Env[Any, Any]):
 @pytest.mark.parametrize("shown", [True, False])
 def test_with_the_reward_a_memory_finds_the_arm_that_pays(shown: bool) -> None:
     config = PPOConfig(
-        updates=40 if shown else 10, rollout_steps=36, minibatches=4, epochs=4, sequence_length=36, hidden_sizes=(8,), lr=0.01,
-        memory="gru", memory_size=8, entropy_coef=0.01,
+        updates=40 if shown else 10, rollout_steps=36, minibatches=4, epochs=4, sequence_length=36, hidden_sizes=(8,),
+        lr=0.01, memory="gru", memory_size=8, entropy_coef=0.01,
     )  # fmt: skip
     session = FakeSession("", num_envs=16)
 
