@@ -65,13 +65,6 @@ def test_what_was_there_before_counts_for_the_place_but_not_for_the_speed(
     ]
 
 
-def test_a_long_run_prints_few_lines(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("update") as show:
-        for update in range(1001):
-            show("t", update, 1000)
-    assert len(lines(capsys)) == 20
-
-
 def test_nothing_is_shown_where_nothing_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("update", "nothing") as show:
         show("t", 0, 2)
