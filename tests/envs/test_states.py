@@ -50,19 +50,6 @@ def test_going_on_from_a_state_is_exact_over_whole_episodes(env_id: str, threads
         each.close()
 
 
-@pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/HopperDR-v5", "gym_dr/PendulumDR-v1"])
-def test_one_state_branches_into_many_futures(env_id: str) -> None:
-    envs = gym.make_vec(env_id, NUM_ENVS)
-    envs.reset(seed=0)
-    play(envs, 0, 20)
-    state = {name: values[[3] * NUM_ENVS] for name, values in envs.get_state().items()}  # type: ignore[attr-defined]
-    observations = envs.set_state(state)  # type: ignore[attr-defined]
-    assert (observations == observations[0]).all()
-    assert all((values == values[0]).all() for values in envs.params.values())  # type: ignore[attr-defined]
-    ends = play(envs, 1, 10)[-1][0]
-    assert len(np.unique(ends, axis=0)) == NUM_ENVS  # under different actions
-
-
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/HumanoidDR-v5", "gym_dr/CartPoleDR-v1"])
 def test_a_state_goes_through_a_file(env_id: str, tmp_path: Any) -> None:
     envs = gym.make_vec(env_id, 2)
