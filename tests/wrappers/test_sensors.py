@@ -192,11 +192,8 @@ def test_names_are_not_used_where_an_observation_is_another() -> None:
     [
         ({"obs_hide:tehta": 1}, r"sensor of CartPole-v1: 'tehta'. Did you mean 'theta'\? Known: .* index from 0 to 3"),
         ({"obs_drop:4": 0.1}, "Unknown sensor of CartPole-v1: '4'"),
-        ({"obs_drop:-1": 0.1}, "Unknown sensor of CartPole-v1: '-1'"),
-        ({"obs_drop:01": 0.1}, "Unknown sensor of CartPole-v1: '01'"),
         ({"obs_hide:qvel*": 1}, r"Unknown sensor of CartPole-v1: 'qvel\*'"),
         ({"obs_hide": 1}, "Expected a sensor, such as obs_hide:0, got none. CartPole-v1 has x, x_dot"),
-        ({"obs_drop:": 0.1}, "Expected a sensor"),
         ({"obs_hide:x": 1, "obs_hide:0": 0}, "once, got obs_hide:0 and obs_hide:x, the same one"),
         ({"obs_hide:x*": 1, "obs_hide:*t": 0, "obs_hide:*dot": 0}, "'obs_hide:.*': two patterns match it"),
         ({"obs_hide:x": 0.5}, "expected 0 or 1"),
@@ -234,9 +231,7 @@ def test_patterns_of_environments_without_names_match_indices() -> None:
     assert list(Disturb(Clock(), {"obs_drop:*": 0.1}).disturbances) == ["obs_drop:0", "obs_drop:1"]
 
 
-@given(
-    names=st.lists(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), unique=True, min_size=1, max_size=8), data=st.data()
-)
+@given(names=st.lists(st.text("abxy_", min_size=1, max_size=4), unique=True, min_size=1, max_size=8), data=st.data())
 @few
 def test_every_name_and_every_index_is_a_sensor_and_nothing_else(names: list[str], data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 9), min_size=len(names), max_size=len(names)))
@@ -265,12 +260,6 @@ def test_a_space_knows_every_sensor_and_lists_none() -> None:
     assert space.check({"obs_hide:cvel": 1}) == {"obs_hide:cvel": 1.0}
     assert space.check_vector({"obs_drop:3": [0.1, 0.2]}, 2)["obs_drop:3"].tolist() == [0.1, 0.2]
     assert pickle.loads(pickle.dumps(space)).sensors == space.sensors
-
-
-def test_a_familys_names_are_found_without_making_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gym, "make", None)
-    space: Any = param_space_of(CART_POLE)
-    assert space["obs_hide:theta"].kind == "bool"
 
 
 @pytest.mark.parametrize("env_id", list(ENVIRONMENTS))
