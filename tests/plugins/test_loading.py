@@ -190,11 +190,16 @@ def test_a_broken_plugin_is_named_with_its_problem_and_the_way_to_disable_it(kin
     assert "good" in ALGORITHMS
 
 
-def test_two_plugins_of_one_name_are_an_error_that_names_both_packages_until_one_is_disabled(site: Site) -> None:
+def test_two_plugins_of_one_name_are_an_error_that_names_both_packages(site: Site) -> None:
     site.install("good", GOOD)
     site.install("other", GOOD)
     with pytest.raises(PluginError, match=r"the algorithm 'good': pkg-good 1\.2 and pkg-other 1\.2\. Uninstall it"):
         site.load()
+
+
+def test_disabling_one_of_two_that_clash_resolves_it(site: Site) -> None:
+    site.install("good", GOOD)
+    site.install("other", GOOD)
     assert disabled(site.load("other")) == ["other"]
     assert "good" in ALGORITHMS
 
