@@ -154,7 +154,6 @@ def test_the_documented_studies_are_those_that_there_are() -> None:
     assert {path.name for path in STUDIES} == set(re.findall(r"examples/studies/(\w+\.toml)\)", page))
 
 
-@pytest.mark.filterwarnings("ignore::gym_dr.errors.NominalNotDrawnWarning")  # of ranges that come from a log
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_known(
     path: Path, monkeypatch: pytest.MonkeyPatch

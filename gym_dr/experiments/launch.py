@@ -11,11 +11,9 @@ import importlib.util
 import logging
 import multiprocessing
 import os
-import re
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -125,13 +123,7 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
 
     try:
         load_plugins()
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            opened = open_run(path, trust)
-        with warnings.catch_warnings():
-            for warning in found:  # the launching process has shown it
-                warnings.filterwarnings("ignore", re.escape(str(warning.message)))
-            train_run(*opened, resume=True, display=display)
+        train_run(*open_run(path, trust), resume=True, display=display)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise

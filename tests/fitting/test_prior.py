@@ -111,10 +111,6 @@ def test_a_value_that_is_known_replaces_its_prior() -> None:
     assert dict(found.known) == {"gravity": -9.0}
 
 
-def test_a_prior_may_leave_the_nominal_value_outside() -> None:
-    assert prior(length=(0.6, 0.9)).names == ("length",)  # 0.5 is nominal, and no warning is an error
-
-
 def test_a_switch_is_turned_on_for_a_parameter_to_find() -> None:
     assert dict(prior(wind=(0.0, 20.0)).known) == {"windy": 1.0}
 
