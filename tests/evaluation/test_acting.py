@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.acting import drive, takes_episode_starts, with_episode_starts
-from gym_dr.evaluation.protocol import play_batch
-
-POLE = "CartPole-v1"
-
-
-def memoryless(observations: Any) -> Any:
-    return observations
 
 
 def remembers(observations: Any, episode_starts: Any) -> Any:
@@ -52,9 +43,6 @@ class Memory:
     def __call__(self, observations: Any, episode_starts: Any) -> Any:
         return episode_starts
 
-    def act(self, observations: Any, starts: Any) -> Any:
-        return starts
-
     @staticmethod
     def still(observations: Any) -> Any:
         return observations
@@ -62,24 +50,19 @@ class Memory:
 
 REMEMBER = {
     "function": remembers,
-    "lambda": lambda o, s: s,
     "default of that name": may_remember,
     "object": Memory(),
-    "method": Memory().act,
     "partial": functools.partial(of_weights, 1.0),
     "wrapped": wrapped,
 }
 FORGET = {
-    "function": memoryless,
     "lambda": lambda o: o,
     "other default": weighted,
     "partial": functools.partial(weighted, weights=1.0),
     "static method": Memory.still,
     "any number": any_number,
     "ufunc": np.tanh,
-    "vectorized": np.vectorize(math.sqrt),
     "without a signature": operator.itemgetter(slice(None)),
-    "module": torch.nn.Identity(),
 }
 
 
@@ -132,7 +115,7 @@ def test_an_episode_starts_where_a_reset_step_has_returned_its_first_observation
     seen: list[tuple[Any, Any]] = []
 
     def spy(observations: Any, episode_starts: Any) -> Any:
-        seen.append((observations[:, 1] == 0, episode_starts.copy()))
+        seen.append((observations[:, 1] == 0, episode_starts))  # which is the policy's own each time
         return np.zeros(len(observations), np.int64)
 
     envs = gym.vector.SyncVectorEnv([functools.partial(Count, first) for first in (0, 1)])  # ended, and truncated
@@ -144,39 +127,3 @@ def test_an_episode_starts_where_a_reset_step_has_returned_its_first_observation
     assert told[0].all()
     assert (told.sum(axis=0) > 5).all()
     assert (told[:, 0] != told[:, 1]).any()
-
-
-def test_a_batch_of_episodes_begins_with_all_of_them() -> None:
-    seen: list[Any] = []
-
-    def spy(observations: Any, episode_starts: Any) -> Any:
-        seen.append(episode_starts.copy())
-        return np.zeros(len(observations), np.int64)
-
-    envs = gym.make_vec(POLE, 3, vectorization_mode="sync")
-    for _ in range(2):
-        seen.clear()
-        records = play_batch(spy, envs, 3, seed=5)
-        assert seen[0].tolist() == [True] * 3
-        lengths = [record.length for record in records]
-        # a reset step follows the end of an episode, and the first observation of the next one follows that
-        for i, length in enumerate(lengths):
-            starts = [step for step, row in enumerate(seen) if row[i]]
-            assert starts[:2] == [0, length + 1][: len(starts)]
-    envs.close()
-
-
-def test_the_policy_gets_an_array_of_its_own_each_time() -> None:
-    kept: list[Any] = []
-
-    def keep(observations: Any, episode_starts: Any) -> Any:
-        kept.append(episode_starts)
-        return np.zeros(len(observations), np.int64)
-
-    envs = gym.make_vec(POLE, 2, vectorization_mode="sync")
-    steps = drive(keep, envs, seed=1)
-    for _ in range(4):
-        next(steps)
-    assert kept[0].tolist() == [True, True]
-    assert kept[1].tolist() == [False, False]
-    envs.close()

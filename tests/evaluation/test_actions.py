@@ -37,24 +37,6 @@ def test_lists_and_booleans_become_actions_of_the_environments_type(pole: Any) -
         assert (actions.tolist(), actions.dtype) == ([1, 0, 1], pole.action_space.dtype)
 
 
-def test_a_checked_policy_can_be_reseeded_as_before(pole: Any) -> None:
-    class Coin:
-        def __init__(self) -> None:
-            self.reseed(0)
-
-        def reseed(self, seed: int) -> None:
-            self._generator = np.random.default_rng(seed)
-
-        def __call__(self, observations: Any) -> Any:
-            return self._generator.integers(2, size=len(observations))
-
-    policy: Any = checked(checked(Coin(), pole, "mine", "Some-v0"), pole, "mine", "Some-v0")
-    first = [policy(OBSERVATIONS, STARTS).tolist() for _ in range(8)]
-    policy.reseed(0)
-    assert [policy(OBSERVATIONS, STARTS).tolist() for _ in range(8)] == first
-    assert not hasattr(checked(len, pole, "mine", "Some-v0"), "reseed")
-
-
 def test_actions_beyond_a_box_are_clipped(pendulum: Any) -> None:
     actions = act(pendulum, [[-3.0], [0.5], [9]])
     assert (actions.tolist(), actions.dtype) == ([[-2.0], [0.5], [2.0]], np.float32)
@@ -67,9 +49,7 @@ def test_actions_beyond_a_box_are_clipped(pendulum: Any) -> None:
             [0, 1],
             r"mine: expected actions of shape \(3,\) for Some-v0, .*shape \(4,\).*Discrete\(2\), got shape \(2,\)",
         ),
-        ([[0], [1], [0]], r"got shape \(3, 1\)"),
         ([0.0, 1.0, 0.0], "expected whole numbers .* got float64"),
-        (["a", "b", "c"], "expected whole numbers"),
         ([0, 1, 2], r"expected actions in Discrete\(2\), got 2 among them"),
     ],
 )
@@ -102,7 +82,7 @@ def test_observations_that_are_no_array_are_refused() -> None:
         checked(lambda observations: [0], envs, "mine", "Named-v0")
 
 
-@pytest.mark.parametrize("shape", [(3,), (), (2, 3)])
+@pytest.mark.parametrize("shape", [(3,), ()])
 def test_a_policy_for_many_acts_on_one_observation_too(shape: tuple[int, ...]) -> None:
     def sums(observations: Any) -> Any:
         return observations.reshape(len(observations), -1).sum(1)

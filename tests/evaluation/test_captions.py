@@ -28,19 +28,14 @@ def test_a_long_caption_says_how_many_lines_it_leaves_out() -> None:
     assert len(lines) == MAX_LINES
 
 
-@pytest.mark.parametrize("shape", [(400, 600, 3), (480, 480, 3), (16, 16, 3)])
-def test_text_changes_the_upper_left_corner_and_nothing_else(shape: tuple[int, int, int]) -> None:
+def test_text_changes_the_upper_left_corner_and_nothing_else() -> None:
+    shape = (400, 600, 3)
     picture = np.full(shape, 200, np.uint8)
     written = captioned(picture, ["gravity -3", "wind_power 15"])
     assert written.shape == shape
     assert written[: shape[0] // 4, : shape[1] // 2].min() < 200
     assert (picture == 200).all()  # the environment may keep its array
-    assert (written[shape[0] // 2 :, shape[1] // 2 :] == 200).all() or shape[0] == 16
-
-
-def test_without_lines_a_picture_stays_as_it_is() -> None:
-    picture = np.random.default_rng(1).integers(0, 255, (64, 64, 3), np.uint8)
-    np.testing.assert_array_equal(captioned(picture, []), picture)
+    assert (written[shape[0] // 2 :, shape[1] // 2 :] == 200).all()
 
 
 @pytest.mark.parametrize("value", [-3.0, 15.0, 1 / 3, 1e-7, 123456789.0, 0.1])

@@ -8,7 +8,7 @@ import pytest
 
 from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Normal, Randomization, Scale, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import Box, CellSet
 from gym_dr.randomization.draws import draw, uniforms
@@ -63,12 +63,8 @@ def test_the_values_of_episodes_are_those_of_their_cells() -> None:
 def test_a_switch_is_on_where_a_parameter_needs_it() -> None:
     assert cells.grid(LUNAR_LANDER, {"wind_power": [0, 20]}, 1).fixed == {"enable_wind": 1.0}
     assert cells.grid(LUNAR_LANDER, {"gravity": [-10, -9]}, 1).fixed == {}
-
-
-def test_a_switch_on_the_grid_is_left_alone() -> None:
-    grid = cells.grid(LUNAR_LANDER, {"wind_power": [0, 20], "enable_wind": [0, 1]}, 1)
-    assert grid.fixed == {}
-    assert grid.values[:, 1].tolist() == [0, 1, 0, 1]
+    own = cells.grid(LUNAR_LANDER, {"wind_power": [0, 20], "enable_wind": [0, 1]}, 1)
+    assert (own.fixed, own.values[:, 1].tolist()) == ({}, [0, 1, 0, 1])
 
 
 def test_a_switch_that_training_turned_on_is_on_in_cells_made_from_its_draws() -> None:
@@ -84,8 +80,6 @@ def test_a_switch_that_training_turned_on_is_on_in_cells_made_from_its_draws() -
     ("axes", "error", "message"),
     [
         ({}, ConfigError, "grid is empty"),
-        ({"gravty": [-10]}, UnknownNameError, "Did you mean 'gravity'"),
-        ({"gravity": [-20, -5]}, RandomizationError, "'gravity': expected a value from -12 to 0 m/s\\^2, got -20"),
         ({"enable_wind": [0, 0.5, 1]}, RandomizationError, "'enable_wind': expected 0 or 1, got 0.5"),
         (
             {"gravity": np.linspace(-12, 0, 2000), "wind_power": np.linspace(0, 20, 2000)},
@@ -114,11 +108,6 @@ def test_the_box_holds_everything_that_the_runs_were_trained_on() -> None:
     assert box.whole == ("enable_wind",)
 
 
-def test_a_box_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"expected runs trained with randomized parameters, or .*, got none"):
-        cells.training_box(LUNAR_LANDER, [None, Randomization(), Randomization({"gravity": -9.0})])
-
-
 def test_a_box_without_end_is_refused() -> None:
     space = ParamSpace("Endless", [Param(name="x", nominal=0.0, low=-np.inf, high=np.inf)])
     with pytest.raises(ConfigError, match="training range of x is unbounded"):
@@ -129,11 +118,6 @@ def test_corners_are_every_combination_of_ends() -> None:
     corners = cells.corners(BOX, 3)
     assert corners.values.tolist() == [[-12, 0], [-12, 1], [-4, 0], [-4, 1]]
     assert corners.cell(3) == {"gravity": -4.0, "enable_wind": 1.0, "lander_density": 6.0}
-
-
-def test_too_many_corners_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"2[0-9,]* cells|1,048,576 cells"):
-        cells.corners(Box(ranges={f"p{i}": (0.0, 1.0) for i in range(20)}, fixed={}), 1)
 
 
 def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
@@ -153,35 +137,6 @@ def test_the_sequences_of_a_set_are_different_and_the_same_in_every_evaluation()
     first, second = (cells.sobol_box(BOX, 256, 5) for _ in range(2))
     assert len(set(first.values[:256, 0])) == 256
     np.testing.assert_array_equal(first.values, second.values)
-
-
-def test_fewer_points_than_sequences_have_a_sequence_each() -> None:
-    assert cells.sobol_box(BOX, 8, 5).definition["sequences"] == 8
-    assert cells.sobol_box(BOX, 64, 5).definition["sequences"] == 32
-
-
-def test_a_set_of_version_0_2_0_has_one_sequence() -> None:
-    known = cells.sobol_box(BOX, 64, 5).to_dict()
-    points = CellSet.from_dict({key: value for key, value in known.items() if key != "sequences"})
-    gravity = points.values[:64, 0]
-    assert np.histogram(gravity, bins=64, range=(-12, -4))[0].tolist() == [1] * 64  # as even as one sequence only is
-
-
-def test_quantiles_are_those_of_the_distribution_or_of_the_box() -> None:
-    levels = np.array([0.125, 0.5, 0.875])
-    points = by_quantile({"x": Uniform(0, 8), "switch": Bernoulli(0.25)})
-    found = dict(zip(points.names, points.quantiles(levels).T.tolist(), strict=True))
-    assert found["x"] == pytest.approx([1.0, 4.0, 7.0])
-    assert sum(found["switch"]) == 1.0
-    assert cells.sobol_box(BOX, 8, 5).quantiles(levels)[:, 0].tolist() == [-11.0, -8.0, -5.0]
-
-
-def test_points_by_quantile_are_those_that_sensitivity_indices_need_too() -> None:
-    points = by_quantile({"x": Uniform(0, 10), "y": Normal(3, 1)})
-    a, b, with_x, with_y = points.values.reshape(4, 64, 2)
-    assert (points.points, points.num_cells, points.names) == (64, 4 * 64, ("x", "y"))
-    np.testing.assert_array_equal(with_x, np.column_stack([b[:, 0], a[:, 1]]))
-    np.testing.assert_array_equal(with_y, np.column_stack([a[:, 0], b[:, 1]]))
 
 
 def test_points_by_quantile_are_as_frequent_as_draws() -> None:
@@ -254,7 +209,7 @@ def test_a_correlation_of_nothing_leaves_parameters_independent() -> None:
     assert (points.correlated, points.num_cells) == ((), 64 * 4)
 
 
-@pytest.mark.parametrize("points", [-1, 0, 1, 3, 100])
+@pytest.mark.parametrize("points", [-1, 1, 100])
 def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> None:
     expected = f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"
     with pytest.raises(ConfigError, match=f"`sobol`: {expected}"):
@@ -264,7 +219,9 @@ def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> N
             by_quantile(rules, points)
 
 
-def test_too_many_points_are_refused() -> None:
+def test_too_many_cells_are_refused() -> None:
+    with pytest.raises(ConfigError, match="1,048,576 cells"):
+        cells.corners(Box(ranges={f"p{i}": (0.0, 1.0) for i in range(20)}, fixed={}), 1)
     with pytest.raises(ConfigError, match="`sobol=524288` has 1,572,864 cells"):
         by_quantile({"x": Uniform(0, 10), "switch": 1}, 2**19)
 
@@ -275,11 +232,6 @@ def test_too_many_points_are_refused() -> None:
 )
 def test_a_randomization_varies_if_a_parameter_can_have_two_values(rules: Any, expected: bool) -> None:
     assert cells.varies(SPACE, Randomization(rules)) == expected
-
-
-def test_no_episodes_are_refused() -> None:
-    with pytest.raises(ConfigError, match="at least 1 episode, got 0"):
-        cells.nominal(0)
 
 
 @pytest.mark.parametrize(

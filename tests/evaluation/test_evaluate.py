@@ -1,19 +1,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import BusyFolderError, NotFiniteError, RunFolderError
+from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.evaluate import evaluate_policies
@@ -66,28 +64,18 @@ def test_every_policy_meets_the_same_draws_and_seeds(played: Evaluation) -> None
     assert (one["return"] != two["return"]).any()
 
 
-def test_every_episode_of_a_set_has_a_seed_of_its_own(played: Evaluation) -> None:
-    assert rows(played, policy="one", set="grid")["seed"].tolist() == [EVALUATION_SEED + k for k in range(8)]
-    assert rows(played, policy="one", set="nominal")["seed"].tolist() == [EVALUATION_SEED, EVALUATION_SEED + 1]
-
-
-def test_cells_have_equally_many_episodes_with_their_values(played: Evaluation) -> None:
+def test_each_episode_has_its_own_seed_and_the_values_of_its_cell_its_draw_or_nominal_ones(played: Evaluation) -> None:
     table = rows(played, policy="one", set="grid")
+    assert table["seed"].tolist() == [EVALUATION_SEED + k for k in range(8)]
     assert table["cell"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert table["gravity"].tolist() == [-12] * 4 + [-6] * 4
     assert table["wind_power"].tolist() == [0, 0, 20, 20] * 2
     assert set(table["enable_wind"]) == {1.0}
-
-
-def test_what_a_set_does_not_touch_is_nominal(played: Evaluation) -> None:
+    drawn = rows(played, policy="one", set="training")
+    assert len(set(drawn["gravity"])) == 3
+    assert drawn["gravity"].between(-11, -9).all()
+    assert set(drawn["wind_power"]) == {15.0}
     assert set(rows(played, set="nominal")["gravity"]) == {-10.0}
-    assert set(rows(played, set="training")["wind_power"]) == {15.0}
-
-
-def test_draws_differ_between_episodes(played: Evaluation) -> None:
-    gravity = rows(played, policy="one", set="training")["gravity"]
-    assert len(set(gravity)) == 3
-    assert gravity.between(-11, -9).all()
 
 
 def test_the_values_of_a_cell_are_in_force(runs: Path, tmp_path: Path) -> None:
@@ -318,17 +306,6 @@ def test_a_folder_may_be_made_to_hold_what_is_asked_for_alone(runs: Path, tmp_pa
     assert found.document["success"] == 200
 
 
-def test_a_return_that_is_not_finite_is_told_with_policy_and_set(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise NotFiniteError("An episode returned nan")
-
-    monkeypatch.setattr("gym_dr.evaluation.evaluate.play_batch", fail)
-    with pytest.raises(NotFiniteError, match="one on grid: An episode returned nan"):
-        play([runs / "one"], tmp_path / "out", GRID)
-
-
 def test_another_threshold_changes_outcomes_and_plays_nothing(runs: Path, tmp_path: Path) -> None:
     play([runs / "one"], tmp_path / "out", cells.nominal(2))
     assert total_played([runs / "one"], tmp_path / "out", cells.nominal(2), success=-1e6) == 0
@@ -368,12 +345,6 @@ def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path)
     assert content(tmp_path / "out") == before
 
 
-def test_a_reference_that_is_missing_is_named_as_one(runs: Path, tmp_path: Path) -> None:
-    play_with_reference(runs, tmp_path / "out", cells.nominal(2))
-    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with `references`, or choose"):
-        play([runs / "one"], tmp_path / "out", cells.nominal(2))
-
-
 def test_the_order_of_policies_and_sets_does_not_change_an_episode(
     runs: Path, tmp_path: Path, played: Evaluation
 ) -> None:
@@ -391,24 +362,3 @@ def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:
     assert evaluation.document["parameters"] == {}
     assert evaluation.document["success"] == 475.0
     assert (evaluation.episodes["steps"] == evaluation.episodes["return"]).all()
-
-
-@pytest.mark.slow
-def test_native_and_sync_environments_play_the_same_cells(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    native = play([runs / "one"], tmp_path / "native", GRID)
-    from gym_dr.runs import environments
-
-    def sync(env_id: str, num_envs: int, mode: str, randomization: Any) -> Any:
-        return environments.make_vector_env(env_id, num_envs, "sync", randomization)
-
-    monkeypatch.setattr("gym_dr.policies.frozen.make_vector_env", sync)
-    np.testing.assert_array_equal(play([runs / "one"], tmp_path / "sync", GRID).returns("grid"), native.returns("grid"))
-
-
-def test_the_document_has_no_number_that_json_does_not_know(played: Evaluation) -> None:
-    def refuse(name: str) -> None:
-        raise AssertionError(name)
-
-    json.loads((played.folder / "evaluation.json").read_text(), parse_constant=refuse)

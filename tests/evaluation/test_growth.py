@@ -55,15 +55,6 @@ def test_bands_are_quantiles_of_equally_many_episodes(tmp_path: Path) -> None:
     assert wind.quantiles[2].mean() == pytest.approx(5.0, abs=0.8)
 
 
-def test_the_picture_says_what_its_lines_and_bands_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures: list[Any] = []
-    monkeypatch.setattr("gym_dr.evaluation.growth.save_figure", lambda figure, path, dpi: figures.append(figure))
-    plot_growth(grown(tmp_path / "run"), config(), tmp_path / "out.png")
-    (legend,) = figures[0].legends
-    labels = ["nine tenths of the draws", "half of the draws", "median (of a switch: mean)", "ends of the box"]
-    assert [text.get_text() for text in legend.get_texts()] == labels
-
-
 def test_a_run_whose_sampler_does_not_learn_and_one_without_episodes_have_no_growth(tmp_path: Path) -> None:
     folder = grown(tmp_path / "run")
     plot_growth(folder, config("uniform"), folder.growth)
@@ -77,9 +68,7 @@ def test_a_run_whose_sampler_does_not_learn_and_one_without_episodes_have_no_gro
 def test_the_picture_has_a_panel_for_each_parameter_and_for_what_the_sampler_did(tmp_path: Path) -> None:
     folder = grown(tmp_path / "run")
     plot_growth(folder, config(), folder.growth)
-    picture = imread(folder.growth)
-    assert picture.shape[:2] == (660, 1452)  # four panels in rows of three
-    assert len(np.unique(picture[::4, ::4].reshape(-1, 4).round(2), axis=0)) > 20
+    assert imread(folder.growth).shape[:2] == (660, 1452)  # four panels in rows of three
 
 
 def test_the_report_has_a_view_for_each_policy_whose_sampler_learned(tmp_path: Path) -> None:
@@ -95,8 +84,6 @@ def test_the_report_has_a_view_for_each_policy_whose_sampler_learned(tmp_path: P
         "Success rate",
         "Entropy of draws, nats (whole box: 0)",
     ]
-    for panel in view.panels:
-        assert panel.figure.to_json(validate=True)
 
 
 def test_what_training_means_is_said_of_policies_whose_sampler_learned() -> None:

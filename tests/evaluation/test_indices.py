@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.evaluation import cells, indices
+from gym_dr.evaluation import cells
 from gym_dr.evaluation.indices import SobolIndices, orthonormal, sobol_indices
 
 LEVELS = (np.arange(4096) + 0.5) / 4096
@@ -95,22 +95,3 @@ def test_the_polynomial_of_a_switch_is_its_standardized_value() -> None:
     assert found.shape == (2, 1)
     np.testing.assert_allclose(np.abs(found[:, 0]), [1 / 3**0.5, 3**0.5], rtol=1e-9)
     assert found[0, 0] * found[1, 0] < 0
-
-
-def test_a_constant_has_no_polynomials() -> None:
-    assert orthonormal(np.ones(5), np.ones(4096)).shape == (5, 0)
-
-
-def test_products_of_parts_leave_out_squares_and_the_other_half() -> None:
-    # the pairs of halves (1, 3) and (5, 7) are 1 * 3 and 5 * 7, one of each part
-    own, influence = indices._products(np.array([1.0, 3.0, 5.0, 7.0]))
-    assert own.tolist() == [3.0, 3.0, 35.0, 35.0]
-    assert influence.tolist() == [6.0, 6.0, 70.0, 70.0]
-
-
-def test_terms_are_a_hyperbolic_cross_without_the_constant() -> None:
-    # (i + 1) (j + 1) <= 4 with both above 0: only (1, 1); alone, up to degree 2 * 4 - 3 = 5
-    found = indices._hyperbolic_cross([16, 16], 4)
-    assert sorted(map(tuple, found)) == sorted([(1, 1), *((k, 0) for k in range(1, 6)), *((0, k) for k in range(1, 6))])
-    assert len(indices._terms([16, 16], 11)) == 11
-    assert indices._terms([1, 2], 300).tolist() == [[1, 0], [1, 1], [1, 2], [0, 1], [0, 2]]

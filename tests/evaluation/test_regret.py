@@ -13,7 +13,6 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import (
     REGRET,
     WORST_REGRET,
-    best_entry,
     best_known,
     best_on,
     describe_best,
@@ -150,14 +149,3 @@ def test_a_set_says_what_the_best_known_policy_does_not_solve_either() -> None:
     assert impossible(entry) == ["The best known policy solves 67% of the episodes.", "It fails in 10 of 30 cells."]
     unknown = describe_best(known, some, None)
     assert (unknown["success_rate"], unknown["failing"], impossible(unknown)) == (None, None, [])
-
-
-def test_draws_have_no_cells_that_fail() -> None:
-    known = best_known(np.where(np.linspace(-12, -2, 100) < -9, 0.0, 300.0).reshape(1, 1, 100))
-    assert known is not None
-    assert describe_best(known, draws(100), 200.0)["failing"] is None
-
-
-def test_an_evaluation_without_references_says_nothing_about_the_best() -> None:
-    assert best_entry({"best_known": []}, "grid") is None
-    assert best_entry({"best_known": [{"set": "grid", "cells": 3}]}, "grid") == {"set": "grid", "cells": 3}

@@ -49,6 +49,9 @@ def test_several_policies_need_an_output() -> None:
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    check_folder(tmp_path)  # an empty one, and one to be made, will do
+    check_folder(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match="holds no evaluation"):
         check_folder(tmp_path)
@@ -59,12 +62,6 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(RunFolderError, match="is a run folder"):
         check_folder(tmp_path)
-
-
-def test_an_empty_folder_and_one_to_be_made_will_do(tmp_path: Path) -> None:
-    check_folder(tmp_path)
-    check_folder(tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(

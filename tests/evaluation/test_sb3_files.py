@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
 from gym_dr.integrations import sb3_policy
 from gym_dr.integrations.sb3_policy import digest_of, read_saved
@@ -54,7 +53,6 @@ def test_a_file_is_described_without_running_its_code(tmp_path: Path) -> None:
     ("module", "marks", "algorithm"),
     [
         ("stable_baselines3.sac.policies", {}, "SAC"),
-        ("sb3_contrib.tqc.policies", {}, "TQC"),
         ("stable_baselines3.common.policies", {"normalize_advantage": True}, "A2C"),
         ("stable_baselines3.common.policies", {"normalize_advantage": True, "cg_max_steps": 15}, "TRPO"),
         ("sb3_contrib.common.recurrent.policies", {"clip_range": 0.2, "normalize_advantage": True}, "RecurrentPPO"),
@@ -67,13 +65,7 @@ def test_an_algorithm_is_recognized(tmp_path: Path, module: str, marks: dict[str
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "run_900_steps_vecnormalize.pkl",
-        "run_vecnormalize_900_steps.pkl",
-        "run_900_steps/vecnormalize.pkl",
-        "vecnormalize.pkl",
-    ],
+    "name", ["run_vecnormalize_900_steps.pkl", "run_900_steps/vecnormalize.pkl", "vecnormalize.pkl"]
 )
 def test_statistics_are_found_and_part_of_what_a_policy_is(tmp_path: Path, name: str) -> None:
     path = save(tmp_path / "run_900_steps.zip", NORMALIZED)
@@ -102,9 +94,7 @@ def test_statistics_that_are_missing_or_too_much_are_refused(tmp_path: Path) -> 
         read_saved(path)
 
 
-@pytest.mark.parametrize(
-    "data", [{}, {"policy_class": None}, {"policy_class": {}}, {"policy_class": {"__module__": 1}}]
-)
+@pytest.mark.parametrize("data", [{}, {"policy_class": {"__module__": 1}}])
 def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"expected a file from model\.save\(\) of Stable-Baselines3"):
         read_saved(save(tmp_path / "a.zip", data))
@@ -200,13 +190,6 @@ def test_trust_in_a_file_is_no_trust_in_the_statistics_beside_it(tmp_path: Path,
     with pytest.raises(ConfigError, match=rf"source of a\.zip: `trust=\['{path}', '{statistics}'\]`$"):
         opened(path, statistics)
     assert not (tmp_path / "exploded").exists()
-
-
-def test_the_option_is_written_as_a_shell_reads_it(tmp_path: Path) -> None:
-    path = save(tmp_path / "my policy.zip", PPO)
-    with pytest.raises(ConfigError) as refused:
-        opened(path)
-    assert f"--trust '{path}'" in as_typed(str(refused.value))
 
 
 WATCH = """

@@ -69,13 +69,6 @@ def links(request: pytest.FixtureRequest) -> Links:
     return found
 
 
-def test_the_log_likelihood_is_that_of_the_dense_covariance(links: Links) -> None:
-    covariance, *_ = dense(links, SIZES)
-    r = residuals(links)
-    expected = -0.5 * (r.ravel() @ np.linalg.inv(covariance) @ r.ravel() + np.linalg.slogdet(covariance)[1])
-    assert links.factor(SIZES).log_likelihood(r) == pytest.approx(expected, rel=1e-9)
-
-
 def test_innovations_are_white(links: Links) -> None:
     # whitening is linear, so W V W' = 1 says that innovations are independent with variance 1
     covariance, *_ = dense(links, SIZES)
@@ -91,13 +84,6 @@ def test_an_innovation_depends_on_no_later_residual(links: Links) -> None:
     before, after = factor.whiten(residuals(links)), factor.whiten(changed)
     np.testing.assert_array_equal(before[:-1], after[:-1])
     assert (before[-1] != after[-1]).any()
-
-
-def test_several_residuals_are_whitened_at_once_as_one_by_one(links: Links) -> None:
-    several = np.random.default_rng(1).normal(size=(len(links), N, 3))
-    factor = links.factor(SIZES)
-    one_by_one = np.stack([factor.whiten(several[..., k].copy()) for k in range(3)], axis=-1)
-    np.testing.assert_allclose(factor.whiten(several), one_by_one, rtol=1e-12)
 
 
 def test_solve_is_the_dense_inverse_times_residuals(links: Links) -> None:
@@ -145,14 +131,6 @@ def test_errors_are_the_conditional_expectation(links: Links) -> None:
     found = links.errors(r, SIZES, links.factor(SIZES))
     np.testing.assert_allclose(found[:, 0], states[before], atol=1e-9)
     np.testing.assert_allclose(found[:, 1], states[after], atol=1e-9)
-
-
-def test_a_break_makes_two_chains() -> None:
-    whole = chain(breaks=(2,))
-    r = residuals(whole)
-    rest = Links(jacobians=whole.jacobians[3:], bent=whole.bent[3:], spread=whole.spread[3:], joined=whole.joined[3:])  # type: ignore[index]
-    parts = [whole.rows(np.arange(3)).factor(SIZES).log_likelihood(r[:3]), rest.factor(SIZES).log_likelihood(r[3:])]
-    assert whole.factor(SIZES).log_likelihood(r) == pytest.approx(sum(parts), rel=1e-12)
 
 
 def test_rows_of_a_chain_share_states_only_with_their_neighbors() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gym_dr.experiments.fit import open_problem
 from gym_dr.fitting.estimate import Likelihood
-from gym_dr.fitting.identifiability import _where, combinations, silent, told
+from gym_dr.fitting.identifiability import combinations, silent, told
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.problem import FitProblem
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
@@ -38,25 +38,32 @@ def test_the_share_of_the_priors_deviation_decides_what_a_log_tells(shrink: floa
     assert told(shrink) == words
 
 
-def test_a_ratio_is_told_with_its_value_and_how_sure_it_is() -> None:
-    sentence = only({"force": 12.0 * MASS * NOISE, "mass": MASS})
-    assert sentence.startswith("Of force and mass only the ratio of force to mass is determined: 12")
+@pytest.mark.parametrize(
+    ("values", "both", "combination"),
+    [
+        (
+            {"force": 12.0 * MASS * NOISE, "mass": MASS},
+            "force and mass",
+            "the ratio of force to mass is determined: 12",
+        ),
+        (
+            {"force": 6.0 / MASS * NOISE, "mass": MASS},
+            "force and mass",
+            "the product of force and mass is determined: 6",
+        ),
+        ({"lift": -3.0 * MASS * NOISE, "mass": MASS}, "lift and mass", "the ratio of lift to mass is determined: -3"),
+        # inertia = length^2 says that inertia x length^-2 is constant
+        ({"inertia": MASS**2 * NOISE, "length": MASS}, "inertia and length", "inertia x length^-2 is determined"),
+        ({"inertia": MASS**-2 * NOISE, "length": MASS}, "inertia and length", "inertia x length^2 is determined"),
+    ],
+    ids=["ratio", "product", "negative ratio", "square", "inverse square"],
+)
+def test_what_is_determined_of_two_is_told_with_its_value_and_how_sure_it_is(
+    values: Any, both: str, combination: str
+) -> None:
+    sentence = only(values)
+    assert sentence.startswith(f"Of {both} only {combination}")
     assert sentence.endswith((", to 1 %.", ", to 0.99 %."))
-
-
-def test_a_product_is_told() -> None:
-    assert "the product of force and mass is determined: 6" in only({"force": 6.0 / MASS * NOISE, "mass": MASS})
-
-
-def test_a_ratio_of_negative_values_keeps_its_sign() -> None:
-    assert "the ratio of lift to mass is determined: -3" in only({"lift": -3.0 * MASS * NOISE, "mass": MASS})
-
-
-@pytest.mark.parametrize(("power", "words"), [(2.0, "inertia x length^-2"), (-2.0, "inertia x length^2")])
-def test_another_power_is_told(power: float, words: str) -> None:
-    # inertia = length^2 says that inertia x length^-2 is constant
-    sentence = only({"inertia": MASS**power * NOISE, "length": MASS})
-    assert sentence.startswith(f"Of inertia and length only {words} is determined, to ")
 
 
 @pytest.mark.parametrize(("slope", "sign"), [(2.0, "-"), (-2.0, "+")])
@@ -82,17 +89,13 @@ def test_of_a_population_a_combination_says_nothing_of_what_is_determined(values
     assert "determined" not in sentence
 
 
-def test_independent_values_are_not_combined() -> None:
-    assert combinations({"force": 1.0 + SECOND, "mass": MASS}) == {}
-
-
-def test_a_loose_relation_is_none() -> None:
-    # correlation 0.8
-    assert combinations({"force": 0.8 * FIRST + 0.6 * SECOND, "mass": FIRST}) == {}
-
-
-def test_a_value_that_does_not_vary_is_in_no_combination() -> None:
-    assert combinations({"force": np.full(3000, 2.0), "mass": MASS}) == {}
+@pytest.mark.parametrize(
+    ("force", "mass"),
+    [(1.0 + SECOND, MASS), (0.8 * FIRST + 0.6 * SECOND, FIRST), (np.full(3000, 2.0), MASS)],
+    ids=["independent", "correlated by 0.8", "constant"],
+)
+def test_values_that_do_not_determine_one_another_are_not_combined(force: Any, mass: Any) -> None:
+    assert combinations({"force": force, "mass": mass}) == {}
 
 
 def test_at_most_four_combinations_are_told_the_best_determined_first() -> None:
@@ -156,16 +159,3 @@ def test_the_reason_of_the_environment_is_told() -> None:
     found = silent(Likelihood(motion, simulator, problem.prior), np.full(2, 0.5), ["ground_friction"], RNG)
     problem.close()
     assert found == [f"ground_friction keeps its prior: {problem.replay.untold['ground_friction']}."]
-
-
-@pytest.mark.parametrize("taken", [0, 1, 3])
-def test_the_choice_that_shows_a_parameter_is_named(cart: tuple[FitProblem, Likelihood], taken: int) -> None:
-    rng = np.random.default_rng(0)
-    actions, states = rng.integers(4, size=500), rng.standard_normal((500, 4))
-    effect = (actions == taken) + 1e-3 * rng.uniform(size=500)
-    assert _where(cart[1], states, actions, effect).startswith(f"when the action is {taken} (in 2")
-
-
-def test_what_shows_in_all_states_alike_is_told_so(cart: tuple[FitProblem, Likelihood]) -> None:
-    found = _where(cart[1], RNG.standard_normal((50, 4)), np.arange(50) % 2, np.ones(50))
-    assert found == "in every motion alike, so more of it would tell, or less noise"

@@ -38,9 +38,9 @@ def test_a_right_model_is_not_suspected_at_any_noise(noise: float) -> None:
 
 
 def test_right_models_are_suspected_as_rarely_as_promised() -> None:
-    # of 10 logs 0.15 on average: three or more have a probability of 0.05 %
-    alarms = sum(misfit_of(logged(params=TRUTH, episodes=12, seed=seed)).suspicious(varies=False) for seed in range(10))
-    assert alarms <= 2
+    # of 6 logs 0.09 on average: two or more have a probability of 0.4 %
+    alarms = sum(misfit_of(logged(params=TRUTH, episodes=12, seed=seed)).suspicious(varies=False) for seed in range(6))
+    assert alarms <= 1
 
 
 def test_actions_that_act_a_step_late_are_found() -> None:

@@ -104,28 +104,22 @@ def test_a_margin_widens_bins_around_the_median_and_stops_at_the_bounds() -> Non
 # ---- operations ----
 
 
-def test_a_factor_stays_a_factor() -> None:
-    # mass 2 x 1.5 = 3, and 2 x 0.05 = 0.1
-    rule = fitted(prior(mass=Scale((0.5, 2.0))), mass=bell(3.0, 0.1))["mass"]
-    assert rule.operation == "scale"
-    assert rule.distribution.support == (0.5, 2.0)
-    values = drawn(rule.distribution)
-    np.testing.assert_allclose([values.mean(), values.std()], [1.5, 0.05], rtol=0.01)
+OPERATIONS: dict[str, tuple[str, Any, Values, float, float]] = {  # of which parameter, its rule, mean and deviation
+    "factor": ("mass", Scale((0.5, 2.0)), bell(3.0, 0.1), 1.5, 0.05),  # 2 x 1.5 = 3, and 2 x 0.05 = 0.1
+    "factor of a negative value": ("gravity", Scale((0.5, 2.0)), bell(-12.0, 0.5), 1.2, 0.05),
+    "summand": ("mass", Add((-1.0, 2.0)), bell(2.5, 0.1), 0.5, 0.1),
+}
 
 
-def test_a_factor_of_a_negative_nominal_value_keeps_its_sign() -> None:
-    rule = fitted(prior(gravity=Scale((0.5, 1.5))), gravity=bell(-12.0, 0.5))["gravity"]
-    assert rule.operation == "scale"
-    values = drawn(rule.distribution)
-    np.testing.assert_allclose([values.mean(), values.std()], [1.2, 0.05], rtol=0.01)
-
-
-def test_a_summand_stays_a_summand() -> None:
-    rule = fitted(prior(mass=Add((-1.0, 2.0))), mass=bell(2.5, 0.1))["mass"]
-    assert rule.operation == "add"
-    assert rule.distribution.support == (-1.0, 2.0)
-    values = drawn(rule.distribution)
-    np.testing.assert_allclose([values.mean(), values.std()], [0.5, 0.1], rtol=0.01)
+@pytest.mark.parametrize(("name", "rule", "values", "mean", "deviation"), OPERATIONS.values(), ids=OPERATIONS)
+def test_a_factor_stays_a_factor_and_a_summand_a_summand(
+    name: str, rule: Any, values: Values, mean: float, deviation: float
+) -> None:
+    found = fitted(prior(**{name: rule}), **{name: values})[name]
+    assert found.operation == rule.operation
+    assert found.distribution.support == rule.distribution.support
+    numbers = drawn(found.distribution)
+    assert [numbers.mean(), numbers.std()] == pytest.approx([mean, deviation], rel=0.01)
 
 
 # ---- what stays ----
@@ -192,11 +186,8 @@ def test_values_that_are_one_anothers_copies_have_a_correlation_that_can_be_used
     assert np.isfinite(found.correlation.cholesky).all()
 
 
-def test_independent_values_get_no_correlation() -> None:
+def test_independent_values_and_one_alone_get_no_correlation() -> None:
     assert fitted(prior(length=(0.2, 0.8), mass=(1.0, 3.0)), **twins(0.0)).correlation is None
-
-
-def test_one_value_gets_no_correlation() -> None:
     assert fitted(prior(length=(0.2, 0.8)), length=bell(0.5, 0.02)).correlation is None
 
 
@@ -211,13 +202,9 @@ def test_the_result_is_one_that_environments_and_files_take(tmp_path: Path) -> N
     path.write_text(randomization_text(found, "Found by: gymdr fit flights\n\nNoise explains the residuals."))
     assert load_randomization(path) == found
     assert path.read_text().startswith("# Found by: gymdr fit flights\n#\n# Noise explains")
-
-
-def test_bins_survive_a_file(tmp_path: Path) -> None:
-    found = fitted(prior(length=(0.2, 0.8)), length=np.concatenate([bell(0.3, 0.01)[::2], bell(0.7, 0.01)[::2]]))
-    path = tmp_path / "fitted.toml"
-    path.write_text(randomization_text(found, ""))
-    assert load_randomization(path) == found
+    bins = fitted(prior(length=(0.2, 0.8)), length=np.concatenate([bell(0.3, 0.01)[::2], bell(0.7, 0.01)[::2]]))
+    path.write_text(randomization_text(bins, ""))
+    assert load_randomization(path) == bins
 
 
 # ---- delays ----

@@ -32,21 +32,17 @@ def prior(**asked: Any) -> Prior:
     return make_prior(SPACE, None, asked, {})
 
 
-def test_a_positive_parameter_becomes_its_logarithm() -> None:
-    # u = 0.5 of (2, 8) is 5
-    straight = straightened(prior(g=(2.0, 8.0)))
-    np.testing.assert_allclose(straight.there(np.array([[0.5]])), [[np.log(5.0)]], atol=1e-6)
-
-
-def test_a_negative_parameter_becomes_its_falling_logarithm_turned_around() -> None:
-    # u = 0.5 of (-12, -6) is -9; log 9 falls as u rises, so it counts as -log 9
-    straight = straightened(prior(lift=(-12.0, -6.0)))
-    np.testing.assert_allclose(straight.there(np.array([[0.5]])), [[-np.log(9.0)]], atol=1e-6)
-
-
-def test_a_parameter_of_both_signs_stays_as_it_is() -> None:
-    straight = straightened(prior(drift=(-2.0, 4.0)))
-    np.testing.assert_allclose(straight.there(np.array([[0.25], [0.75]])), [[-0.5], [2.5]], atol=1e-12)
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"g": (2.0, 8.0)}, np.log(5.0)),  # u = 0.5 is 5
+        ({"lift": (-12.0, -6.0)}, -np.log(9.0)),  # -9; log 9 falls as u rises, so it counts as -log 9
+        ({"drift": (-2.0, 4.0)}, 1.0),
+    ],
+    ids=["positive", "negative", "both signs"],
+)
+def test_a_parameter_of_one_sign_becomes_its_logarithm(asked: Any, expected: float) -> None:
+    np.testing.assert_allclose(straightened(prior(**asked)).there(np.array([[0.5]])), [[expected]], atol=1e-6)
 
 
 def test_the_slope_of_a_logarithm_is_the_value_over_the_range() -> None:

@@ -70,8 +70,8 @@ def test_a_parameter_that_no_episode_tells_keeps_its_prior(count: int) -> None:
 
 
 def test_errors_of_a_few_estimates_are_no_variation_either() -> None:
-    # six episodes with errors of 0.1, whose variance is 0.01, and no variation: on average over 300 such systems
-    points, information = np.full((300, 6, 1), 0.5), np.full((6, 1, 1), 100.0)
+    # six episodes with errors of 0.1, whose variance is 0.01, and no variation: on average over 100 such systems
+    points, information = np.full((100, 6, 1), 0.5), np.full((6, 1, 1), 100.0)
     points += 0.1 * np.random.default_rng(0).standard_normal(points.shape)
     assert np.mean([population(each, information)[1][0, 0] for each in points]) < 0.5 * 0.01
 

@@ -31,15 +31,6 @@ def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> N
     assert [list(row) for row in heat.z] == expected.tolist()
 
 
-def test_chance_makes_up_at_most_the_whole_variance(comparison: Comparison) -> None:
-    document = copy.deepcopy(comparison.document)
-    for row in document["results"]:
-        if row["sensitivity"]:
-            row["sensitivity"]["noise"] = 1.03
-    found = dataclasses.replace(comparison, evaluation=dataclasses.replace(comparison.evaluation, document=document))
-    assert curves.sensitivity(found).how_to_read.count("100% (") == 2
-
-
 def test_a_map_of_regret_is_beside_those_of_returns(judged: Comparison) -> None:
     heat_maps = maps.heat_maps(judged)
     view = heat_maps.views[0]
@@ -75,17 +66,6 @@ def test_runs_that_each_went_on_from_the_run_with_their_seed_are_reproduced_from
     assert dict(origin.commands)["Reproduce with"].endswith("--seeds 1,2 --init /runs/base")
 
 
-def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> None:
-    nominal, _, wide, _ = maps.heat_maps(comparison).views[0].panels
-    mark = nominal.figure.data[1]
-    assert {(mark.x[0], mark.y[0])} <= {(-10.0, 15.0), (15.0, -10.0)}
-    frame = wide.figure.layout.shapes[-1]
-    # "wide" reaches from 0.01 to 19.99 N and from -11.99 to -0.01 m/s^2, of which the grid shows -14 to -2
-    gravity, wind = sorted([(frame.x0, frame.x1), (frame.y0, frame.y1)])
-    assert wind == (0.01, 19.99)
-    assert gravity == (-11.99, pytest.approx(-2, abs=0.2))
-
-
 def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(comparison: Comparison) -> None:
     document = copy.deepcopy(comparison.document)
     for policy in document["policies"]:
@@ -102,61 +82,16 @@ def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(compar
         assert all(np.isfinite([shape.x0, shape.x1]).all() for shape in panel.figure.layout.shapes)
 
 
-def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    for made in (maps.heat_maps, maps.difference_maps):
-        assert "others" not in made(comparison).lead  # all four have theirs
-    monkeypatch.setattr("gym_dr.evaluation.report.comparison.MAX_PARAMETERS", 2)
-    shown, left = comparison.important("sobol")[:2], comparison.important("sobol")[2:]
-    for made in (maps.heat_maps, maps.difference_maps):
-        found = made(comparison)
-        sentence = f"the 2 of 4 parameters that matter most are shown; the others: {left[0]}, {left[1]}."
-        assert found.lead.endswith(f" Over the training distribution, {sentence}")
-        assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the training distribution)")
-
-
-def test_without_sensitivities_maps_do_not_claim_that_the_shown_matter_most(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    document = {**comparison.document, "results": [{**r, "sensitivity": None} for r in comparison.document["results"]]}
-    evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
-    monkeypatch.setattr("gym_dr.evaluation.report.comparison.MAX_PARAMETERS", 2)
-    blind = Comparison(groups=comparison.groups, evaluation=evaluation)
-    assert blind.left_out("sobol").startswith("The first 2 of 4 parameters are shown; the others: ")
-
-
 def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comparison) -> None:
     panel = maps.difference_maps(comparison).views[0].panels[0]
     returns = comparison.evaluation.returns("grid").mean(axis=2)
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 
 
-def test_many_policies_are_mapped_against_the_first_only(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, other = comparison.groups
-    three = Comparison(groups=[first, other, other], evaluation=comparison.evaluation)
-    every = maps.difference_maps(three)
-    monkeypatch.setattr(maps, "MAX_PAIRED", 2)
-    few = maps.difference_maps(three)
-    assert len(few.views) == 2 / 3 * len(every.views)
-    assert f"each is compared with {first.name} only" in few.lead
-    assert "only" not in every.lead
-    assert len(maps.difference_maps(comparison).views) == len(every.views) / 3
-
-
 def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> None:
     views = training.draw_history(comparison.groups).views
     assert [view.name for view in views] == [comparison.groups[1].name]  # the first was trained on nominal physics
     assert {panel.title for panel in views[0].panels} <= {"gravity", "enable_wind", "wind_power", "turbulence_power"}
-
-
-def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path: Path) -> None:
-    short = ("--env", "gym_dr/CartPoleDR-v1", "--updates", "8")  # enough for episodes to end
-    runs = [train_tiny_run(tmp_path / f"seed-{s}", "--seed", str(s), *short) for s in (1, 2)]
-    groups = group_policies(open_runs([open_run(str(run)) for run in runs]))
-    one, two, mean = training.learning_curves(groups).views[0].panels[0].figure.data
-    assert mean.y[-1] == pytest.approx((one.y[-1] + two.y[-1]) / 2)
-    assert mean.line.width > one.line.width
 
 
 def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:

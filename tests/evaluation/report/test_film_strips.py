@@ -15,9 +15,8 @@ from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["good", "worst"])
-def test_an_episode_is_played_again_exactly(comparison: Comparison, which: int) -> None:
-    episode = film_strips.extremes(comparison, 1)[which]
+def test_an_episode_is_played_again_exactly(comparison: Comparison) -> None:
+    episode = film_strips.extremes(comparison, 1)[1]
     played = film_strips.replay(comparison, episode)
     table = comparison.evaluation.episodes
     row = table[(table["policy"] == episode.policy.name) & (table["seed"] == played.seed)]
@@ -39,7 +38,8 @@ def test_the_worst_episode_is_the_worst_of_all_sets(comparison: Comparison) -> N
         assert good.episode_return == np.quantile(returns, 0.9, method="lower")
 
 
-def test_a_strip_holds_pictures_of_the_episode(comparison: Comparison) -> None:
+def test_a_strip_holds_pictures_of_the_episode(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(film_strips, "FRAMES", 3)  # drawing takes most of the time
     strips = film_strips.film_strips(comparison, lambda text: None)
     assert len(strips) == 4  # good and worst of two policies
     for strip in strips:

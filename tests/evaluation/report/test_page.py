@@ -10,7 +10,7 @@ import pytest
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.report import page
 from gym_dr.evaluation.report.page import Panel, Report, Section, View
-from gym_dr.evaluation.report.style import new_figure, with_unit
+from gym_dr.evaluation.report.style import new_figure
 from gym_dr.reports.table import Cell, Table
 
 EVIL = "</script><script>window.hacked=1</script>"
@@ -75,9 +75,3 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "report.html").mkdir()
     with pytest.raises(RunFolderError, match=r"report\.html"):
         page.write_report(report(), tmp_path / "report.html")
-
-
-def test_a_factor_is_labeled_in_words() -> None:
-    assert with_unit("body_mass", "x") == "body_mass (times nominal)"
-    assert with_unit("gravity.z", "m/s^2") == "gravity.z (m/s^2)"
-    assert with_unit("p", "") == "p"
