@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import (
     ConfigError,
     GymDrError,
@@ -163,7 +164,7 @@ def call_in_processes(
 
     with stop_signals(stop):
         while running or (waiting and not received):
-            while waiting and not received and len(running) < (workers or available_cores()):
+            while waiting and not received and len(running) < (workers or usable_threads()):
                 name = waiting.pop(0)
                 running[_begin(function, calls[name])] = name
             ready: list[Any] = wait(list(running))
@@ -178,11 +179,6 @@ def call_in_processes(
     if received:
         raise KeyboardInterrupt(received[0])
     return results
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin(function: Callable[..., Any], arguments: Sequence[Any]) -> Connection:

@@ -16,10 +16,10 @@ from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
-from gym_dr.runs.folder import CONFIG, RunFolder, seed_name
+from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.plain import read_plain, refuse_links
+from gym_dr.runs.plain import read_plain
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, read_study
 from gym_dr.version import check_written_by
@@ -229,11 +229,8 @@ def _check_folder(folder: Path, plan: Study) -> None:
 
 def _check_links(folder: Path, plan: Study) -> None:
     """Checks that nothing in a study's folder, which may be a stranger's, leads elsewhere."""
-    evaluation = folder / EVALUATION
-    inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
     runs = [folder / RUNS / name / seed_name(seed) for name, seeds in plan.seeds_of.items() for seed in seeds]
-    within = [folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs, evaluation]
-    refuse_links([folder / DOCUMENT, *within, *inside])
+    check_seeds(folder, [folder / DOCUMENT, folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs])
     for run in runs:
         if (run / CONFIG).exists():
             RunFolder.open(run)  # checks its files
