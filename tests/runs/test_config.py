@@ -72,7 +72,3 @@ def test_a_run_of_a_device_that_is_not_here_can_still_be_read() -> None:
 def test_a_device_that_cannot_train_is_refused(device: str) -> None:
     with pytest.raises(ConfigError, match=f"device: expected cpu, or cuda where there is one, got '{device}'"):
         check_device(device)
-
-
-def test_the_cpu_can_train() -> None:
-    check_device("cpu")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
+from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from tests.cli.command import Result, gymdr, refused
@@ -24,6 +24,7 @@ from tests.processes import training_processes
 from tests.runs.kill_points import OPTIONS, check, result
 
 A2C = ("train", "a2c", *OPTIONS["a2c"], "--run-dir")
+ASYNC = (*A2C[:-1], "--vectorization", "async", "--run-dir")
 
 
 def kill(points: int, seed: int, base: Path, *algorithms: str) -> list[int]:
@@ -42,12 +43,20 @@ def test_a_run_killed_at_any_of_60_points_resumes_to_the_same_bits(algorithm: st
     assert kill(60, 2, tmp_path, algorithm)[0] >= 60
 
 
+def undisturbed(folder: Path, *command: str) -> dict[str, Any]:
+    assert gymdr(*command, folder).code == 0
+    return without_pictures(folder)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The result of a run that nothing has disturbed."""
-    folder = tmp_path_factory.mktemp("whole") / "run"
-    assert gymdr(*A2C, folder).code == 0
-    return without_pictures(folder)
+    return undisturbed(tmp_path_factory.mktemp("whole") / "run", *A2C)
+
+
+@pytest.fixture(scope="module")
+def whole_async(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return undisturbed(tmp_path_factory.mktemp("async") / "run", *ASYNC)
 
 
 def without_pictures(folder: Path) -> dict[str, Any]:
@@ -104,7 +113,7 @@ def fill(disk: Path) -> None:
     ids=["killed", "raises"],
 )
 def test_a_worker_that_dies_ends_the_run_and_resume_goes_on_to_the_same_result(
-    fail: Callable[[], Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fail: Callable[[], Any], said: str, whole_async: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step, fails = LunarLanderDR.step, tmp_path / "fails"
 
@@ -112,9 +121,7 @@ def test_a_worker_that_dies_ends_the_run_and_resume_goes_on_to_the_same_result(
         return fail() if fails.exists() else step(self, action)
 
     monkeypatch.setattr(LunarLanderDR, "step", step_or_fail)  # of the forks
-    asynchronous = (*A2C[:-1], "--vectorization", "async", "--run-dir")
-    assert gymdr(*asynchronous, tmp_path / "whole").code == 0
-    refusal = disturb(monkeypatch, 2, fails.touch, *asynchronous, tmp_path / "run")
+    refusal = disturb(monkeypatch, 2, fails.touch, *ASYNC, tmp_path / "run")
     assert refusal.code == 2
     message = refusal.err.rpartition("\nError: ")[2].strip()  # before it, Gymnasium shows where the environment raised
     assert said in message
@@ -122,7 +129,7 @@ def test_a_worker_that_dies_ends_the_run_and_resume_goes_on_to_the_same_result(
     assert multiprocessing.active_children() == []
     fails.unlink()
     assert gymdr("resume", tmp_path / "run").code == 0
-    assert without_pictures(tmp_path / "run") == without_pictures(tmp_path / "whole")
+    assert without_pictures(tmp_path / "run") == whole_async
 
 
 def test_a_full_disk_ends_the_run_and_resume_goes_on_when_there_is_room(
@@ -241,9 +248,3 @@ def test_signals_are_given_back_after_the_run(tmp_path: Path, monkeypatch: pytes
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     disturb(monkeypatch, 0, lambda: os.kill(os.getpid(), signal.SIGTERM), *A2C, tmp_path / "run")
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-def test_a_checkpoint_is_not_deleted_before_the_next_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "run"
-    disturb(monkeypatch, 6, lambda: (_ for _ in ()).throw(KeyboardInterrupt), *A2C, folder)
-    assert [path.name[7:15] for path in checkpoint_paths(RunFolder(folder))] == ["00000002", "00000004", "00000006"]

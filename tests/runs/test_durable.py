@@ -9,30 +9,28 @@ from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def fail(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("gym_dr.runs.durable.os.fsync", fail)
-    with pytest.raises(RunFolderError, match="file: cannot be written: No space left on device"):
-        write_atomically(path, b"new")
-    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("file", b"old")]
-
-
-def test_an_interrupted_write_leaves_the_old_content_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("cause", "error", "message"),
+    [
+        (OSError(28, "No space left on device"), RunFolderError, "file: cannot be written: No space left on device"),
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+    ],
+    ids=["failed", "interrupted"],
+)
+def test_a_write_that_comes_to_no_end_leaves_the_old_file_and_nothing_else(
+    cause: BaseException,
+    error: type[BaseException],
+    message: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def fail(descriptor: int) -> None:
+        raise cause
+
     path = tmp_path / "file"
     write_atomically(path, b"old")
-
-    def interrupt(descriptor: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("gym_dr.runs.durable.os.fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr("gym_dr.runs.durable.os.fsync", fail)
+    with pytest.raises(error, match=message):
         write_atomically(path, b"new")
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("file", b"old")]
 

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -93,12 +91,6 @@ def test_a_parameter_that_an_id_fixes_is_left_out_of_presets() -> None:
     assert config.randomization == made.get_wrapper_attr("randomization")
 
 
-def test_an_id_may_name_the_module_that_registers_it() -> None:
-    space = param_space_of(f"gym_dr:{LANDER}")
-    assert space is not None
-    assert "gravity" in space
-
-
 @pytest.mark.parametrize("env_id", ["nowhere_at_all:Foo-v0", ":Foo-v0", ".sibling:Foo-v0"])
 def test_a_module_that_cannot_be_imported_is_named(env_id: str) -> None:
     with pytest.raises(ConfigError, match="cannot be imported"):
@@ -180,28 +172,6 @@ def test_the_vector_environment_is_of_the_kind_and_randomization_asked_for(vecto
     np.testing.assert_array_equal(info["params"]["gravity"], [-5, -5])
 
 
-def test_an_environment_without_parameters_is_made_as_its_id_says() -> None:
-    env = make_env("CartPole-v1", None)
-    assert env.spec is not None
-    assert env.spec.id == "CartPole-v1"
-    env.close()
-
-
-def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    handlers: list[Any] = []
-    before = signal.getsignal(signal.SIGINT)
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        handlers.append(signal.getsignal(signal.SIGINT))
-        return SimpleNamespace()
-
-    monkeypatch.setattr(gym, "make_vec", make)
-    make_vector_env("CartPole-v1", 2, "async", None)
-    make_vector_env("CartPole-v1", 2, "sync", None)
-    assert handlers == [signal.SIG_IGN, before]
-    assert signal.getsignal(signal.SIGINT) == before
-
-
 BOTH = Randomization({"gravity": Constant(-5), "obs_delay": Constant(2)})
 
 
@@ -230,12 +200,6 @@ def test_what_a_policy_is_shown_takes_values_where_it_is_not_drawn() -> None:
     envs.close()
     assert first[:, 8].tolist() == [-0.25, -0.25]
     assert second[:, 8].tolist() == [0, 0.25]
-
-
-def test_without_disturbances_and_context_nothing_is_put_around() -> None:
-    envs = make_vector_env(LANDER, 2, "native", Randomization())
-    assert wrap_for_policy(envs, Randomization()) is envs
-    envs.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo draws without being asked how")

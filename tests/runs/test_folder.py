@@ -15,10 +15,12 @@ def make_run(path: Path) -> RunFolder:
     return RunFolder.create(path, CONFIG, overwrite=False)
 
 
-def test_create_writes_the_configuration_into_a_new_folder_and_its_parents(tmp_path: Path) -> None:
+def test_create_writes_the_configuration_into_a_new_folder_and_its_parents_or_an_empty_one(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "a" / "b")
     assert folder.config.read_text() == CONFIG
     assert folder.checkpoints.is_dir()
+    (tmp_path / "empty").mkdir()
+    assert make_run(tmp_path / "empty").config.is_file()
 
 
 @pytest.mark.parametrize(("version", "also"), [("0.3", ', "reserved_seeds": []'), ("0.2", "")])
@@ -33,10 +35,6 @@ def test_runs_of_versions_before_0_4_are_refused_with_their_version(version: str
     assert also in old.config.read_text()
 
 
-def test_create_takes_an_empty_folder(tmp_path: Path) -> None:
-    assert make_run(tmp_path).path == tmp_path
-
-
 def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
     make_run(tmp_path / "run").metrics.write_text("update\n0\n")
     with pytest.raises(RunFolderError, match="already exists"):
@@ -44,8 +42,9 @@ def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
     assert (tmp_path / "run/metrics.csv").read_text() == "update\n0\n"
 
 
-def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
+def test_overwriting_removes_all_that_the_old_run_wrote_and_leaves_other_files_alone(tmp_path: Path) -> None:
     old = make_run(tmp_path / "run")
+    (old.path / "notes.txt").write_text("mine")
     written = [
         old.command,
         old.metrics,
@@ -60,12 +59,7 @@ def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
         path.write_text("old")
     RunFolder.create(old.path, CONFIG, overwrite=True)
     assert not any(path.exists() for path in [*written, old.evaluation])
-
-
-def test_overwriting_leaves_other_files_alone(tmp_path: Path) -> None:
-    (make_run(tmp_path / "run").path / "notes.txt").write_text("mine")
-    RunFolder.create(tmp_path / "run", CONFIG, overwrite=True)
-    assert (tmp_path / "run/notes.txt").read_text() == "mine"
+    assert (old.path / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("content", [CONFIG, '{"algorithm": 3}', "{", "{}"])
@@ -84,17 +78,13 @@ def test_checking_for_a_free_place_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_an_unused_folder_is_discarded(tmp_path: Path) -> None:
-    make_run(tmp_path / "run").discard_if_unused()
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("name", ["metrics", "draws"])
-def test_a_folder_with_results_is_not_discarded(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [(), ("metrics",), ("draws",)])
+def test_a_folder_without_results_is_discarded(written: tuple[str, ...], tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run")
-    getattr(folder, name).write_text("update\n0\n")
+    for name in written:
+        getattr(folder, name).write_text("update\n0\n")
     folder.discard_if_unused()
-    assert folder.config.is_file()
+    assert folder.config.is_file() == folder.path.exists() == bool(written)
 
 
 def test_open_names_the_runs_inside_a_folder_that_is_none(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from gym_dr.training.actor_critic import restore
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
 from tests.runs.kill_points import result
+from tests.runs.training import train_or_resume
 
 POLE, PENDULUM = "gym_dr/CartPoleDR-v1", "gym_dr/InvertedPendulumDR-v5"  # both with 4 numbers in an observation
 SETTINGS: dict[str, Any] = {"env": POLE, "num_envs": 2, "checkpoint_every": 2, "eval_episodes": 0, "seed": 3}
@@ -42,31 +43,14 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-class CutError(Exception):
-    """Stands for whatever ends a training early."""
-
-
 def silent(updates: int, row: Mapping[str, float]) -> None:
     pass
 
 
 def train(path: Path, algorithm: str, cut_at: int | None = None, **given: Any) -> RunFolder:
-    """Trains, or resumes a run that is there; ``cut_at`` ends it when that update is logged but not saved."""
-    found, resume = find_algorithm(algorithm), path.exists()
-    if resume:
-        folder, config, _ = open_run(path)
-    else:
-        config = build_config(found, {**SETTINGS, **given})
-        folder = RunFolder.create(path, config.to_json(), overwrite=False)
-
-    def report(updates: int, row: Mapping[str, float]) -> None:
-        if updates - 1 == cut_at:
-            raise CutError
-
-    session = RunSession(folder, config, report, resume=resume)
-    with contextlib.closing(session), contextlib.suppress(CutError):
-        found.train_function()(session, config.options)
-    return folder
+    """Trains, or resumes the run that is there."""
+    config = open_run(path)[1] if path.exists() else build_config(find_algorithm(algorithm), {**SETTINGS, **given})
+    return train_or_resume(path, config, cut_at)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +86,6 @@ def teacher(name: str, message: str, **options: Any) -> Refused:
 
 MISTAKES = {
     "no teacher": Refused("distill", SMALL, "teacher: expected a run's folder, got none. Name one: "),
-    "no name of a teacher": teacher("", "teacher: expected a run's folder, got none"),
     "no such teacher": teacher("nobody", "nobody: no such run folder"),
     "a folder of runs": teacher(".", "It holds the runs "),
     "a teacher that has learned nothing": teacher("untrained", "has no checkpoint: it has learned nothing yet"),
@@ -131,13 +114,10 @@ MISTAKES = {
         "expected torch, orthogonal or a run's folder, got 'ortogonal': ortogonal: no such run folder. Did you",
     ),
     "no name of a run": init("", "init: expected torch, orthogonal or a run's folder, got none"),
-    "weights of nothing": init("untrained", "has no checkpoint: it has learned nothing yet"),
-    "weights of an algorithm without such networks": init("reinforce", "expected a run of a2c, ppo or distill"),
     "other sizes": init("plain", "has hidden_sizes (8,), and this run (9, 8)", hidden_sizes=(9, 8)),
     "another activation": init("plain", "has activation 'tanh', and this run 'relu'", activation="relu"),
     "other sensors": init("plain", "has ignored_sensors (), and this run ('x',)", ignored_sensors=("x",)),
     "a memory more": init("plain", "has memory 'none', and this run 'gru'", **MEMORY),
-    "a memory less": init("remembering", "has memory 'gru', and this run 'none'"),
     "a memory of another size": init(
         "remembering", "has memory_size 4, and this run 5", **{**REMEMBERING, "memory_size": 5}
     ),

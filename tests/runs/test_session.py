@@ -3,8 +3,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession, run_sampler
-from gym_dr.training.a2c import train
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
 from tests.plugins.parts.growing import GROWING
 from tests.processes import training_processes
+from tests.runs.training import CutError, train_or_resume
 
 A2C = find_algorithm("a2c")
 UPDATES = 6
@@ -37,34 +38,12 @@ SETTINGS = {"num_envs": 2, "checkpoint_every": 2, "eval_episodes": 0}
 OPTIONS = {"updates": UPDATES, "rollout_steps": 64, "hidden_sizes": (8,)}
 
 
-class CutError(Exception):
-    """Stands for whatever ends a training early."""
-
-
 def config_of(**settings: Any) -> RunConfig:
     return build_config(A2C, {**SETTINGS, **OPTIONS, **settings})
 
 
 def silent(updates: int, row: Mapping[str, float]) -> None:
     pass
-
-
-def run(path: Path, config: RunConfig, *, resume: bool = False, cut_at: int | None = None) -> RunFolder:
-    """Trains, or goes on; ``cut_at`` raises when that update has been logged but not saved."""
-    folder = RunFolder.open(path) if resume else RunFolder.create(path, config.to_json(), overwrite=False)
-
-    def report(updates: int, row: Mapping[str, float]) -> None:
-        if updates - 1 == cut_at:
-            raise CutError
-
-    session = RunSession(folder, config, report, resume=resume)
-    try:
-        train(session, config.options)
-    except CutError:
-        assert cut_at is not None
-    finally:
-        session.close()
-    return folder
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -84,26 +63,11 @@ def assert_same_run(left: RunFolder, right: RunFolder) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run that nothing has interrupted."""
-    return run(tmp_path_factory.mktemp("whole") / "run", config_of())
+    return train_or_resume(tmp_path_factory.mktemp("whole") / "run", config_of())
 
 
 def test_the_same_seed_gives_the_same_run(whole: RunFolder, tmp_path: Path) -> None:
-    assert_same_run(run(tmp_path / "run", config_of()), whole)
-
-
-@pytest.mark.parametrize("cut_at", [0, 3])  # before the first checkpoint and after it
-def test_a_run_that_was_cut_resumes_to_the_same_result(cut_at: int, whole: RunFolder, tmp_path: Path) -> None:
-    config = config_of()
-    folder = run(tmp_path / "run", config, cut_at=cut_at)
-    assert len(rows(folder.metrics)) == cut_at + 1
-    assert_same_run(run(folder.path, config, resume=True), whole)
-
-
-def test_a_run_with_scheduled_draws_resumes_to_the_same_result(tmp_path: Path) -> None:
-    config = config_of(resample_every=1)
-    uncut = run(tmp_path / "uncut", config)
-    run(tmp_path / "cut", config, cut_at=4)
-    assert_same_run(run(tmp_path / "cut", config, resume=True), uncut)
+    assert_same_run(train_or_resume(tmp_path / "run", config_of()), whole)
 
 
 def test_every_finished_episode_is_in_the_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +80,7 @@ def test_every_finished_episode_is_in_the_draws(tmp_path: Path, monkeypatch: pyt
         return rollout
 
     monkeypatch.setattr(RolloutCollector, "collect", count)
-    folder = run(tmp_path / "run", config_of())
+    folder = train_or_resume(tmp_path / "run", config_of())
     counts = [sum(int(row["update"]) == update for row in rows(folder.draws)) for update in range(UPDATES)]
     assert counts == finished
     assert sum(finished) >= 2
@@ -125,7 +89,7 @@ def test_every_finished_episode_is_in_the_draws(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("resample_every", [0, 1])
 def test_every_draw_can_be_replayed_from_its_seed_and_index(resample_every: int, tmp_path: Path) -> None:
     config = config_of(resample_every=resample_every)
-    folder = run(tmp_path / "run", config)
+    folder = train_or_resume(tmp_path / "run", config)
     assert config.randomization is not None
     recorded = rows(folder.draws)
     assert recorded
@@ -158,12 +122,12 @@ def test_the_configuration_is_written_before_the_first_step_and_reads_back(
         raise CutError
 
     monkeypatch.setattr(RolloutCollector, "reset", stop)
-    folder = run(tmp_path / "run", config, cut_at=-1)
+    folder = train_or_resume(tmp_path / "run", config, cut_at=-1)
     assert build_config(A2C, {}, config=folder.config) == config
 
 
 def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", config_of(checkpoint_every=4))
+    folder = train_or_resume(tmp_path / "run", config_of(checkpoint_every=4))
     assert [path.name for path in checkpoint_paths(folder)] == [
         "update-00000004.safetensors",
         "update-00000006.safetensors",
@@ -174,43 +138,50 @@ def files(folder: RunFolder) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
 
 
-def test_a_missing_checkpoint_stops_a_run_from_being_overwritten(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", config_of(), cut_at=4)
-    for path in checkpoint_paths(folder):
-        path.unlink()
-    before = files(folder)
-    with pytest.raises(CheckpointError, match=r"checkpoints: there is no checkpoint, but .*metrics\.csv"):
-        RunSession(folder, config_of(), silent, resume=True)
-    assert files(folder) == before
+@pytest.fixture(scope="module")
+def cut_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was cut between its second checkpoint and its third."""
+    return train_or_resume(tmp_path_factory.mktemp("cut") / "run", config_of(), cut_at=4).path
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", bytes(999)])
-def test_a_foreign_checkpoint_stops_a_run_from_being_overwritten(content: bytes, tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", config_of(), cut_at=4)
-    newest = checkpoint_paths(folder)[-1]
-    newest.write_bytes(content)
-    before = files(folder)
-    with pytest.raises(CheckpointError, match=newest.name):
-        RunSession(folder, config_of(), silent, resume=True)
-    assert files(folder) == before
+@pytest.fixture
+def cut(cut_run: Path, tmp_path: Path) -> RunFolder:
+    return RunFolder(shutil.copytree(cut_run, tmp_path / "run"))
 
 
-@pytest.mark.parametrize("session", [{}, {"steps": "x", "episodes": 1, "seconds": 1.0, "window": []}])
-def test_damaged_counters_are_refused_and_name_the_file(session: dict[str, Any], tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", config_of(), cut_at=4)
+def count_anew(folder: RunFolder, **session: Any) -> None:
     newest = checkpoint_paths(folder)[-1]
     newest.write_bytes(pack({**unpack(newest), "session": session}))
-    with pytest.raises(CheckpointError, match=f"{newest.name}: its counters are damaged"):
-        RunSession(folder, config_of(), silent, resume=True)
 
 
-def test_a_configuration_that_was_edited_is_refused_with_the_difference(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run", config_of(), cut_at=4)
-    before = files(folder)
-    edited = build_config(A2C, {**SETTINGS, **OPTIONS, "seed": 5, "gamma": 0.5})
+DAMAGE: dict[str, tuple[Callable[[RunFolder], Any], str]] = {
+    "no checkpoint": (
+        lambda folder: [path.unlink() for path in checkpoint_paths(folder)],
+        r"checkpoints: there is no checkpoint, but .*metrics\.csv",
+    ),
+    "another file": (lambda folder: checkpoint_paths(folder)[-1].write_bytes(b"hello"), "update-00000004"),
+    "no counters": (count_anew, r"update-00000004\.safetensors: its counters are damaged"),
+    "other counters": (
+        lambda folder: count_anew(folder, steps="x", episodes=1, seconds=1.0, window=[]),
+        r"update-00000004\.safetensors: its counters are damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_run_is_not_overwritten(damage: Callable[[RunFolder], Any], message: str, cut: RunFolder) -> None:
+    damage(cut)
+    before = files(cut)
+    with pytest.raises(CheckpointError, match=message):
+        RunSession(cut, config_of(), silent, resume=True)
+    assert files(cut) == before
+
+
+def test_a_configuration_that_was_edited_is_refused_with_the_difference(cut: RunFolder) -> None:
+    before, edited = files(cut), config_of(seed=5, gamma=0.5)
     with pytest.raises(CheckpointError, match=r"a2c\.gamma was 0\.996 and is 0\.5, seed was 1 and is 5"):
-        RunSession(folder, edited, silent, resume=True)
-    assert files(folder) == before
+        RunSession(cut, edited, silent, resume=True)
+    assert files(cut) == before
 
 
 def train_and_interrupt(folder: Path, said: Path) -> None:
@@ -250,26 +221,14 @@ def growing(monkeypatch: pytest.MonkeyPatch) -> str:
     return "growing"
 
 
-@pytest.mark.parametrize("more", [{}, {"vectorization": "sync"}, {"context": "observation"}])
-def test_what_a_sampler_has_learned_is_in_the_checkpoint(growing: str, more: dict[str, Any], tmp_path: Path) -> None:
-    box = {"gravity": (-11.0, -5.0), "lander_density": (3.0, 9.0)}
-    config = build_config(A2C, {**SETTINGS, **OPTIONS, "sampler": growing, **more}, randomization=box)
-    never_stopped = run(tmp_path / "whole", config)
-    gravities = [float(row["gravity"]) for row in rows(never_stopped.draws)]
-    assert max(gravities[:2]) < -11.0 + 0.1 * 6.0  # the lower tenth of the range, before it has learned
-    assert max(gravities) > -11.0 + 0.1 * 6.0
-    run(tmp_path / "stopped", config, cut_at=4)
-    assert_same_run(run(tmp_path / "stopped", config, resume=True), never_stopped)
-
-
 def test_a_damaged_state_of_a_sampler_is_refused_and_names_the_folder(tmp_path: Path) -> None:
     config = build_config(A2C, {**SETTINGS, **OPTIONS, "sampler": "adr"}, randomization={"gravity": (-11.0, -5.0)})
-    folder = run(tmp_path / "run", config, cut_at=4)
+    folder = train_or_resume(tmp_path / "run", config, cut_at=4)
     newest = checkpoint_paths(folder)[-1]
     saved = unpack(newest)
     newest.write_bytes(pack({**saved, "session": {**saved["session"], "sampler": {"version": 0}}}))
     with pytest.raises(CheckpointError, match=r"checkpoints: The saved state of the sampler is damaged"):
-        run(tmp_path / "run", config, resume=True)
+        train_or_resume(tmp_path / "run", config)
     with pytest.raises(CheckpointError, match=r"checkpoints: The saved state of the sampler is damaged"):
         run_sampler(folder, config)
 

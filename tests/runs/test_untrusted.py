@@ -222,12 +222,12 @@ def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")  # of odd but possible randomizations
         for path, read in reads.items():
             whole, refusals = path.read_bytes(), 0
-            for _ in range(200):
+            for _ in range(100):
                 path.write_bytes(mutated(rng, whole))
                 try:
                     read()
                 except GymDrError:
                     refusals += 1
             path.write_bytes(whole)
-            assert refusals > 50  # a mutation may leave a valid file: another seed, or a space more
+            assert refusals > 25  # a mutation may leave a valid file: another seed, or a space more
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 200 * 2**20
