@@ -19,15 +19,10 @@ from tests.cli.command import files, gymdr, refused, train
         (["train", "a2d"], "Unknown algorithm 'a2d'. Did you mean 'a2c'?"),
         (["train", "a2c", "--updats", "3"], "'--updats'. Did you mean '--updates'?"),
         (["params", "gym_dr/LunarLandrDR-v3"], "'gym_dr/LunarLandrDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
-        (["params", "LunarLanderDR-v3"], "'LunarLanderDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'loggers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
         (["play", "--human", "FrozenLake-v1"], "There are no keys"),
-        (
-            ["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"],
-            "Expected --human and an ENV, got --video",
-        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -39,20 +34,14 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
     ("args", "expected"),
     [
         (["--env", "gym_dr/LunarLanderDR-v2"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
-        (["--env", ""], "Unknown environment ''"),
         (["--env", "no_such_module:Foo-v1"], "module 'no_such_module' cannot be imported"),
-        (["--env", ":CartPole-v1"], "module '' cannot be imported"),
         (["--env", ".relative:CartPole-v1"], "module '.relative' cannot be imported"),
         (["--env", "GymV21Environment-v0"], "'GymV21Environment-v0' cannot be made: To use the gym compat"),
         (["--env", "FrozenLake-v1", "--randomization", "none"], "Expected observations in a Box of one dimension"),
         (["--env", "CartPole-v1"], "Use gym_dr/CartPoleDR-v1, or train it as it is, with --randomization none"),
-        (["--env", "CartPole-v0"], "Use gym_dr/CartPoleDR-v1, or"),  # any version
-        (["--env", "CliffWalking-v1"], "Use a gym_dr/... id (gymdr list envs), or"),
         (["--env", "CartPole-v1", "--randomize", "gravity=-9"], "CartPole-v1 has no parameters"),
-        (["--env", "CartPole-v1", "--randomization", "wide"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--resample-every", "2"], "CartPole-v1 has no parameters"),
         (["--randomize", "gravty=-9"], "'gravty'. Did you mean 'gravity'?"),
-        (["--randomize", "gravity"], "expected NAME=DISTRIBUTION"),
         (["--randomize", "gravity="], "expected NAME=DISTRIBUTION"),
         (["--randomize", "gravity=unifrom:-12:-2"], "'unifrom'. Did you mean 'uniform'?"),
         (["--randomize", "gravity=uniform:-2:-12"], "'gravity': Uniform(-2.0, -12.0): expected low < high"),
@@ -66,18 +55,13 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--vectorization", "synk"], "'synk'. Did you mean 'sync'?"),
         (["--env", "Acrobot-v1", "--vectorization", "native"], "Acrobot-v1 has no native vector environment"),
         (["--device", "gpu"], "device: expected cpu, or cuda where there is one, got 'gpu'"),
-        (["--device", "meta"], "device: expected cpu, or cuda where there is one, got 'meta'"),
         (["--num-envs", "0"], "num_envs: expected at least 1, got 0"),
         (["--num-envs", "two"], "'two' is not a valid integer"),
         (["--seed", "-1"], "seed: expected at least 0, got -1"),
         (["--seeds", "1,1"], "expected distinct seeds"),
         (["--seeds", "1,x"], "expected numbers separated by commas"),
-        (["--seeds", ""], "expected numbers separated by commas"),
-        (["--seeds=-1,2"], "seed: expected at least 0, got -1"),
         (["--seed", "1", "--seeds", "1,2"], "Expected --seed or --seeds, got both"),
-        (["--updates", "0"], "updates: expected at least 1, got 0"),
         (["--gamma", "nan"], "gamma: expected between 0 and 1, got nan"),
-        (["--hidden-sizes", "32,"], "expected numbers separated by commas"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -98,20 +82,14 @@ def test_cuda_is_refused_where_there_is_none(tmp_path: Path) -> None:
     [
         ("bad.toml", b"a = [", "bad.toml: is not a valid TOML file"),
         ("bad.json", b"{", "bad.json: is not a valid JSON file"),
-        ("list.json", b"[]", "list.json: expected a table at the top"),
         ("latin.toml", b"# \xff\nnum_envs = 2\n", "latin.toml: is not a valid TOML file"),
         ("type.toml", b'num_envs = "x"\n', "type.toml: num_envs: expected int, got 'x'"),
-        ("bool.toml", b"seed = true\n", "bool.toml: seed: expected int, got True"),
-        ("list.toml", b"[a2c]\nhidden_sizes = 3\n", "list.toml: hidden_sizes: expected a list, got 3"),
         ("key.toml", b"num_env = 3\n", "key.toml: Unknown setting 'num_env'. Did you mean 'num_envs'?"),
-        ("key2.toml", b"[a2c]\nupdate = 3\n", "key2.toml: Unknown setting 'update'. Did you mean 'updates'?"),
         ("table.toml", b"[a2x]\nupdates = 3\n", "table.toml: Unknown setting 'a2x'. Did you mean 'a2c'?"),
         ("outside.toml", b"gamma = 0.9\n", "outside.toml: gamma: expected in the table [a2c]"),
-        ("value.toml", b"a2c = 3\n", "value.toml: expected a table [a2c], got 3"),
         ("other.toml", b'algorithm = "ppo"\n', "other.toml: is for algorithm 'ppo', not 'a2c'"),
         ("range.toml", b"[a2c]\ngae_lambda = 7\n", "gae_lambda: expected between 0 and 1, got 7.0"),
         ("param.toml", b"[randomization]\ngravty = -9\n", "'gravty'. Did you mean 'gravity'?"),
-        ("preset.toml", b'randomization = "wid"\n', "'wid'. Did you mean 'wide'?"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.count(".") == 1 and " " not in value else "",
 )
@@ -127,12 +105,8 @@ def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play"])
-def test_every_command_on_runs_names_a_folder_that_is_missing(command: str, tmp_path: Path) -> None:
+def test_every_command_on_runs_names_a_folder_that_is_missing_or_none_of_a_run(command: str, tmp_path: Path) -> None:
     assert refused(gymdr(command, tmp_path / "none")) == f"{tmp_path / 'none'}: no such run folder."
-
-
-@pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play"])
-def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_path: Path) -> None:
     assert "is not a run folder: it has no config.json" in refused(gymdr(command, tmp_path))
 
 
@@ -172,16 +146,12 @@ def test_a_foreign_folder_is_never_touched(name: str, overwrite: list[str], tmp_
     assert files(tmp_path) == before
 
 
-def test_overwrite_deletes_no_file_that_a_run_did_not_write(run: Path) -> None:
-    (run / "notes.txt").write_text("mine")
-    assert train(run, "--overwrite").code == 0
-    assert (run / "notes.txt").read_text() == "mine"
-
-
 def test_a_file_in_the_place_of_the_folder_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
     assert "is not a run folder" in refused(train(tmp_path / "run", "--overwrite"))
     assert (tmp_path / "run").read_text() == "mine"
+    # a file in the place of a parent folder fails for every user; permissions do not stop root
+    assert f"{tmp_path / 'run/below'}: cannot be" in refused(train(tmp_path / "run/below"))
 
 
 def test_a_folder_of_several_seeds_is_not_replaced_by_one_run(tmp_path: Path) -> None:
@@ -196,22 +166,10 @@ def test_a_run_is_not_mixed_with_a_folder_of_several_seeds(run: Path) -> None:
     assert "is the run folder of a single seed" in refused(train(run, "--seeds", "1,2", "--overwrite"))
 
 
-def test_a_seed_that_exists_already_stops_the_others_from_being_made(tmp_path: Path) -> None:
-    train(tmp_path / "runs/seed-2", "--seed", "2", "--updates", "1")
-    assert "seed-2: already exists" in refused(train(tmp_path / "runs", "--seeds", "1,2"))
-    assert not (tmp_path / "runs/seed-1").exists()
-
-
 def test_settings_that_only_training_can_refuse_delete_no_run_of_another_seed(tmp_path: Path) -> None:
     train(tmp_path / "runs/seed-3", "--seed", "3", "--updates", "1")
     refused(train(tmp_path / "runs", "--seeds", "1,2", "--env", "FrozenLake-v1", "--randomization", "none"))
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["seed-3"]
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    # a file in the place of a parent folder fails for every user; permissions do not stop root
-    (tmp_path / "file").write_text("")
-    assert f"{tmp_path / 'file/run'}: cannot be" in refused(train(tmp_path / "file/run"))
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="permissions do not stop root")
@@ -221,16 +179,6 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
         assert f"{tmp_path / 'run'}: cannot be written: Permission denied." in refused(train(tmp_path / "run"))
     finally:
         tmp_path.chmod(0o755)
-
-
-def test_a_picture_that_cannot_be_written_is_named(run: Path, tmp_path: Path) -> None:
-    assert f"{tmp_path / 'no/x.png'}: cannot be written: No such file" in refused(
-        gymdr("plot", run, "--output", tmp_path / "no/x.png")
-    )
-
-
-def test_a_video_of_an_unknown_kind_is_refused(run: Path) -> None:
-    assert "expected a file that ends in .mp4 or .gif" in refused(gymdr("play", run, "--video", "x.avi"))
 
 
 def test_metrics_that_are_not_a_table_are_named(run: Path) -> None:
@@ -243,34 +191,6 @@ def test_a_run_of_an_environment_that_is_gone_says_which(run: Path) -> None:
     config = run / "config.json"
     config.write_text(config.read_text().replace("LunarLanderDR-v3", "LunarLanderDR-v9"))
     assert f"{config}: Unknown environment 'gym_dr/LunarLanderDR-v9'" in refused(gymdr("evaluate", run))
-
-
-def test_a_command_that_fails_before_its_first_update_gives_the_overwritten_run_back(run: Path) -> None:
-    before = {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    refused(train(run, "--env", "FrozenLake-v1", "--randomization", "none", "--overwrite"))
-    assert {path.name: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
-
-
-def test_launching_options_without_seeds_are_refused(tmp_path: Path) -> None:
-    assert "--workers: expected with --seeds" in refused(train(tmp_path / "run", "--workers", "2"))
-
-
-def test_other_seeds_in_the_folder_are_refused(tmp_path: Path) -> None:
-    train(tmp_path / "runs" / "seed-3")
-    assert "holds the runs seed-3" in refused(train(tmp_path / "runs", "--seeds", "1,2", "--overwrite"))
-
-
-def test_a_value_out_of_range_in_a_file_names_the_file(tmp_path: Path) -> None:
-    (tmp_path / "bad.toml").write_text("num_envs = 0\n")
-    message = refused(train(tmp_path / "run", "--config", str(tmp_path / "bad.toml")))
-    assert "bad.toml: num_envs: expected at least 1" in message
-
-
-def test_a_randomization_file_is_looked_up_beside_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "rand.toml").write_text("gravity = [-11, -9]\n")
-    (tmp_path / "sub" / "run.toml").write_text('randomization = "rand.toml"\n')
-    assert train(tmp_path / "run", "--config", str(tmp_path / "sub" / "run.toml")).code == 0
 
 
 def test_re_draws_that_checkpoints_would_cancel_are_refused(tmp_path: Path) -> None:

@@ -51,7 +51,6 @@ def test_nothing_is_overwritten() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "Expected one RUN or one --policy, got 0 of them."),
         (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2 of them."),
         (("--policy", "random"), "Expected --env: only runs"),
         (("--policy", "radom", "--env", CART), "--policy: expected random, [NAME=]sb3:FILE.zip, [NAME=]onnx:"),
@@ -73,9 +72,8 @@ def test_minari_is_asked_for_only_if_it_is_missing(monkeypatch: pytest.MonkeyPat
     assert "needs the package 'minari', which is not installed: pip install 'gym-dr[minari]'" in message
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # its siblings are those of a training in test_signals.py, and of a policy that fails midway
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_nothing_half_written(number: int, code: int) -> None:
     with gated("numpy:savez_compressed", "record", *RANDOM, "--output", "log") as process:
         wait_at_gate(process)
