@@ -168,11 +168,6 @@ def test_randomize_replaces_parts_of_a_whole_prior(short: Any) -> None:
     assert found.prior["length"].distribution == Uniform(0.25, 1.0)
 
 
-def test_a_whole_prior_may_leave_the_nominal_value_outside(short: Any) -> None:
-    # 0.5 is nominal; a warning is an error here, and ``randomize`` gives none
-    assert list(fit(short, randomization={"length": (0.6, 0.9)}, randomize=None).prior) == ["length"]
-
-
 def test_a_whole_prior_may_have_a_delay_and_noise(short: Any) -> None:
     whole = {**LENGTH, "action_delay": Integer(0, 1), "obs_noise": (0.0, 1.0)}
     assert list(fit(short, randomization=whole, randomize=None).randomization) == sorted(whole)

@@ -141,10 +141,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an impossible range": ({"variants": {"a": {"randomize": {"gravity": "uniform:-2:-12"}}}}, r"\[variants.a\]: "),
     "a wrong type": ({"variants": {"a": {"gamma": "high"}}}, r"\[variants.a\]: gamma: expected float"),
     "no table": ({"variants": {"a": 3}}, "a: expected a table, got 3"),
-    "two variants of one content": (
-        {"variants": {"a": {"randomization": "none"}}},
-        r"\[variants.a\]: expected a distinct configuration, got that of nominal",
-    ),
     "two variants of one name": ({"variants": {"Wide": {}}}, "got 'wide' and 'Wide'"),
     "a name that is no folder's": ({"variants": {"../a": {}}}, "expected a name of letters"),
     "a name that is a number": ({"variants": {64: {"gamma": 0.9}}}, "expected a name of letters, .*, got 64"),
