@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import csv
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,6 @@ from scipy import stats
 
 import gym_dr
 from gym_dr import Constant, Scale, Uniform
-from gym_dr.errors import NominalNotDrawnWarning
 from gym_dr.experiments.record import record
 from gym_dr.fitting.logs import read_log
 
@@ -294,7 +292,6 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, default=CSV)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", NominalNotDrawnWarning)  # hidden systems are not nominal
     benchmark = Benchmark(arguments.section, arguments.folder, arguments.csv)
     for draws in arguments.draws:
         for seed in arguments.seeds:

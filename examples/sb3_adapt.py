@@ -9,7 +9,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from gym_dr import AdaptParams
-from gym_dr.integrations.sb3 import GymnasiumVecEnv, LogDraws, make_vec_env
+from gym_dr.integrations.sb3 import GymnasiumVecEnv, make_vec_env
 
 ENV = "gym_dr/LunarLanderDR-v3"
 BOX = {
@@ -30,7 +30,7 @@ def main(steps: int = 1_000_000) -> None:
     bridge = GymnasiumVecEnv(envs)
     bridge.seed(1)
     model = PPO("MlpPolicy", bridge, n_steps=1024, gae_lambda=0.98, gamma=0.999, ent_coef=0.01, n_epochs=4, verbose=1)
-    model.learn(steps, callback=LogDraws())  # logs draws/gravity_mean, _min and _max, ...
+    model.learn(steps)
     bridge.close()
 
     fresh = make_vec_env(ENV, n_envs=16, seed=1_000_000, env_kwargs={"randomization": BOX})

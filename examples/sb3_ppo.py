@@ -7,7 +7,7 @@ import sys
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from gym_dr.integrations.sb3 import LogDraws, make_vec_env
+from gym_dr.integrations.sb3 import make_vec_env
 
 ENV = "gym_dr/LunarLanderDR-v3"
 DRAWN = {"gravity": (-11.5, -5), "wind_power": (0, 20), "enable_wind": True}
@@ -16,7 +16,7 @@ DRAWN = {"gravity": (-11.5, -5), "wind_power": (0, 20), "enable_wind": True}
 def main(steps: int = 1_000_000) -> None:
     envs = make_vec_env(ENV, n_envs=16, seed=1, env_kwargs={"randomization": DRAWN})
     model = PPO("MlpPolicy", envs, n_steps=1024, gae_lambda=0.98, gamma=0.999, ent_coef=0.01, n_epochs=4, verbose=1)
-    model.learn(steps, callback=LogDraws())  # logs draws/gravity_mean, _min and _max, ...
+    model.learn(steps)
     envs.close()
 
     fresh = make_vec_env(ENV, n_envs=16, seed=1_000_000, env_kwargs={"randomization": DRAWN})

@@ -102,10 +102,6 @@ class RandomizationWarning(UserWarning):
     """A randomization that is possible but probably not intended."""
 
 
-class NominalNotDrawnWarning(RandomizationWarning):
-    """A range without the parameter's nominal value."""
-
-
 def shortened(value: object) -> str:
     """The repr of a value, truncated to fit a message."""
     text = repr(value)

@@ -154,7 +154,6 @@ def test_the_documented_studies_are_those_that_there_are() -> None:
     assert {path.name for path in STUDIES} == set(re.findall(r"examples/studies/(\w+\.toml)\)", page))
 
 
-@pytest.mark.filterwarnings("ignore::gym_dr.errors.NominalNotDrawnWarning")  # of ranges that come from a log
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_known(
     path: Path, monkeypatch: pytest.MonkeyPatch
@@ -202,6 +201,3 @@ def test_a_study_runs_and_compares(name: str, tmp_path: Path, monkeypatch: pytes
     assert len(set(found.comparisons["variant"])) == 2
     page = (tmp_path / "out" / "report.html").read_text()
     assert all(text in page for text in ("Study: 3 variants on", "Learning curves", "Budgets and wall times"))
-    if name == "hopper":
-        with Image.open(tmp_path / "out" / "grid.png") as picture:
-            assert np.asarray(picture.convert("L")).std() > 10  # something is drawn

@@ -11,7 +11,7 @@ from gym_dr.integrations.onnx_policy import OnnxPolicy
 from gym_dr.options import check_fields, is_number
 from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import ContextRanges, check_module
 from gym_dr.training.config import CONTEXT_SPAN
@@ -72,8 +72,7 @@ def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyM
     randomization, ranges = None, None
     past, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
     if env == policy.about.get("env") and "randomization" in about and space is not None:
-        with nominal_may_be_outside():  # whoever trained it was warned
-            randomization = resolve(Randomization.from_dict(about["randomization"]), space)
+        randomization = resolve(Randomization.from_dict(about["randomization"]), space)
     if not is_number(span) or span <= 0:
         raise ConfigError(f"draw_span: expected a number above 0, got {shortened(span)}.")
     if about.get("observes_draw"):

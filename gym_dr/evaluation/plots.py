@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.arrays import Array
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
@@ -99,31 +98,6 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     for ax in axes[len(panels) :]:  # an odd number leaves one over
         ax.set_visible(False)
     save_figure(figure, path, dpi=110)
-
-
-def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one color scale.
-
-    Args:
-        maps: Name of a group -> means, one dimension for each axis.
-        axes: Label of an axis -> its values; axes after the second are averaged.
-        path: Path of the picture.
-
-    Raises:
-        RunFolderError: The picture cannot be written.
-    """
-    (y, rows), (x, columns) = list(axes.items())[:2]
-    flat = {name: values.reshape(*values.shape[:2], -1).mean(axis=2) for name, values in maps.items()}
-    low, high = min(values.min() for values in flat.values()), max(values.max() for values in flat.values())
-    figure, places = new_figure(1, len(flat), (2.2 * len(flat) + 1.2, 3.0))
-    for place, (name, values) in zip(places, flat.items(), strict=True):
-        image = place.pcolormesh(columns, rows, values, vmin=low, vmax=high, cmap="cividis", shading="nearest")
-        place.set_title(name)
-        place.label_outer()
-    places[0].set_ylabel(y)
-    figure.supxlabel(x, fontsize="medium")  # once: longer labels would run into each other
-    figure.colorbar(image, ax=places, label="mean return")
-    save_figure(figure, path, dpi=80)
 
 
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:

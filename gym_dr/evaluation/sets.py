@@ -27,7 +27,7 @@ from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
 from gym_dr.randomization.rules import Rule, as_rule
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 if TYPE_CHECKING:  # torch is heavy
@@ -254,8 +254,7 @@ def _chosen(
 ) -> CellSet:
     """The set of draws and of values that replace draws; see ``draws``."""
     values = space.check(exact)
-    with nominal_may_be_outside():  # on purpose
-        drawn = with_rules(whole, rules, space) if rules else resolve(NONE if whole is None else whole, space)
+    drawn = with_rules(whole, rules, space) if rules else resolve(NONE if whole is None else whole, space)
     ranges = ranges_of(drawn, space)
     asked = {key: ends for key, ends in ranges.items() if key in rules}
     on = switches_needed(space, asked | {key: (value, value) for key, value in values.items()}, ranges)

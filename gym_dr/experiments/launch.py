@@ -11,16 +11,15 @@ import importlib.util
 import logging
 import multiprocessing
 import os
-import re
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import (
     ConfigError,
     GymDrError,
@@ -125,13 +124,7 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
 
     try:
         load_plugins()
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            opened = open_run(path, trust)
-        with warnings.catch_warnings():
-            for warning in found:  # the launching process has shown it
-                warnings.filterwarnings("ignore", re.escape(str(warning.message)))
-            train_run(*opened, resume=True, display=display)
+        train_run(*open_run(path, trust), resume=True, display=display)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise
@@ -171,7 +164,7 @@ def call_in_processes(
 
     with stop_signals(stop):
         while running or (waiting and not received):
-            while waiting and not received and len(running) < (workers or available_cores()):
+            while waiting and not received and len(running) < (workers or usable_threads()):
                 name = waiting.pop(0)
                 running[_begin(function, calls[name])] = name
             ready: list[Any] = wait(list(running))
@@ -186,11 +179,6 @@ def call_in_processes(
     if received:
         raise KeyboardInterrupt(received[0])
     return results
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _begin(function: Callable[..., Any], arguments: Sequence[Any]) -> Connection:

@@ -91,9 +91,9 @@ class Run:
         Raises:
             RunFolderError: The file is missing or damaged.
         """
-        from gym_dr.evaluation.report.training import read_draws  # heavy
+        from gym_dr.evaluation.plots import read_log  # heavy
 
-        return read_draws(self.folder)
+        return read_log(self.folder.draws, ("return",))
 
     @property
     def sampler(self) -> ParamSampler:

@@ -16,7 +16,7 @@ from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import presets, resolve
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
@@ -72,10 +72,9 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
             disturbance cannot be found.
         UnknownNameError: There is no such parameter.
     """
-    with nominal_may_be_outside():
-        rules = _asked(space, randomize, randomization)
-        disturbances = {name: rules[name] for name in rules if name in DISTURBANCES}
-        own = resolve(rules.without(disturbances), space)
+    rules = _asked(space, randomize, randomization)
+    disturbances = {name: rules[name] for name in rules if name in DISTURBANCES}
+    own = resolve(rules.without(disturbances), space)
     if both := [name for name in randomize or () if name in known]:
         raise RandomizationError(
             f"{', '.join(both)}: expected in `randomize` or in `params`, got both: a value that is known is not to be "
@@ -100,8 +99,7 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     chosen = ranges_of(wanted, space) | {name: (value, value) for name, value in checked.items()}
     checked |= switches_needed(space, chosen)
     delay, delays, weights = _delays(disturbances)
-    with nominal_may_be_outside():
-        resolve(Randomization(disturbances), DISTURBANCES)  # refuses negative ones
+    resolve(Randomization(disturbances), DISTURBANCES)  # refuses negative ones
     noise = disturbances[NOISE].distribution if NOISE in disturbances else None
     if not wanted and not delay and noise is None:
         raise RandomizationError(

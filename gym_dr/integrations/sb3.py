@@ -19,15 +19,14 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import iterate
 
-from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.envs.stack import stack_of
-from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.errors import ConfigError
 from gym_dr.wrappers.base import PARAM_INTERFACE
 
 try:
     from stable_baselines3.common import env_util
-    from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.monitor import Monitor, ResultsWriter
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
@@ -41,7 +40,6 @@ EnvIndices = int | Iterable[int] | None
 
 _FINAL = frozenset({"final_obs", "final_info"})  # of ended episodes, in SAME_STEP mode
 _EPISODE = _FINAL | {"params", "draw_index"}  # only in infos of steps that end an episode
-_MAX_NAME = 28  # characters; Stable-Baselines3's table raises if it truncates two keys to the same text
 _TRUNCATED = "TimeLimit.truncated"
 
 
@@ -401,45 +399,3 @@ def make_vec_env(
         venv.action_space.seed(seed + start_index)
     venv.seed(seed)
     return venv
-
-
-class LogDraws(BaseCallback):
-    """Logs the draws of finished episodes: ``draws/gravity_mean``, ``_min`` and ``_max``, and so on.
-
-    Covers the episodes since the last log, of one rollout or as many as ``log_interval``. Parameters that do not vary
-    are left out. Names too long for the table on the screen only appear in other outputs.
-
-    Example:
-        >>> from stable_baselines3 import PPO
-        >>> PPO("MlpPolicy", make_vec_env("gym_dr/LunarLanderDR-v3", 16)).learn(100_000, callback=LogDraws())
-    """
-
-    _low: Array  # smallest values since the last log, shape (parameters,)
-    _high: Array  # largest
-    _sum: Array
-    _count: int  # episodes
-
-    def _on_training_start(self) -> None:
-        env = self.training_env
-        if not env.has_attr("randomization"):
-            raise RandomizationError("Expected an environment with randomized parameters to log, got one without.")
-        self._names = list(env.get_attr("randomization")[0])
-
-    def _on_step(self) -> bool:
-        ended = [self.locals["infos"][i] for i in np.flatnonzero(self.locals["dones"])]
-        if not ended or not self._names:
-            return True
-        if "params" not in ended[0]:
-            raise RandomizationError("Expected info['params'] to log, got none: the environment hides the draws.")
-        drawn = np.array([[info["params"][name] for name in self._names] for info in ended])  # (episodes, parameters)
-        if f"draws/{self._names[0]}_mean" in self.logger.name_to_value:  # not logged since the last episodes
-            self._low, self._high = np.minimum(self._low, drawn.min(0)), np.maximum(self._high, drawn.max(0))
-            self._sum, self._count = self._sum + drawn.sum(0), self._count + len(drawn)
-        else:
-            self._low, self._high, self._sum, self._count = drawn.min(0), drawn.max(0), drawn.sum(0), len(drawn)
-        statistics = {"mean": self._sum / self._count, "min": self._low, "max": self._high}
-        for statistic, values in statistics.items():
-            for name, value in zip(self._names, values.tolist(), strict=True):
-                hidden = ("stdout",) if len(name) > _MAX_NAME else None
-                self.logger.record(f"draws/{name}_{statistic}", value, exclude=hidden)
-        return True

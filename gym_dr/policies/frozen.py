@@ -19,7 +19,7 @@ from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, nominal
 from gym_dr.randomization.presets import NONE, preset_of
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
@@ -85,8 +85,7 @@ class FrozenPolicy:
             num_envs, mode, shown = 1, "sync", {"render_mode": render_mode}
         randomization = None if self.space is None else cells.randomization or Randomization()
         settable = (*cells.names, *cells.fixed)
-        with nominal_may_be_outside():
-            envs = make_vector_env(self.env, num_envs, mode, randomization, **shown)
+        envs = make_vector_env(self.env, num_envs, mode, randomization, **shown)
         if settable:
             envs = with_params(envs)
         return wrap_for_policy(envs, randomization, self.context_ranges, settable, self.context_span, self.past)

@@ -10,7 +10,7 @@ from typing import Any
 from gym_dr.errors import GymDrError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.needs import idle_parameters, ranges_of, switches_needed
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry
 
@@ -73,12 +73,8 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
         UnknownNameError: A preset, parameter or distribution is unknown.
         RandomizationError: A range is impossible, or a parameter would have no effect.
         ConfigError: The file cannot be read.
-
-    Warns:
-        NominalNotDrawnWarning: A parameter's nominal value cannot be drawn.
     """
-    with nominal_may_be_outside() if _is_preset(value, space) else contextlib.nullcontext():  # as for "extreme"
-        return _checked(_read(value, space), space)
+    return _checked(_read(value, space), space)
 
 
 def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
@@ -102,7 +98,7 @@ def _read(value: Any, space: ParamSpace) -> Randomization:
     """Reads a user's ``randomization``, with all names expanded; see ``resolve``."""
     if value is None:
         return Randomization()
-    if _is_preset(value, space):
+    if isinstance(value, str) and value in presets(space.name):
         preset = space.expand(presets(space.name)[value].without(space.constants))
         return preset.without(idle_parameters(space, ranges_of(preset, space)))
     if isinstance(value, str | os.PathLike):
@@ -118,10 +114,6 @@ def _read(value: Any, space: ParamSpace) -> Randomization:
             f"file as randomization, got {value!r}."
         )
     return space.expand(value)
-
-
-def _is_preset(value: Any, space: ParamSpace) -> bool:
-    return isinstance(value, str) and value in presets(space.name)
 
 
 def _checked(randomization: Randomization, space: ParamSpace) -> Randomization:

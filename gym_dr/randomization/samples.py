@@ -11,7 +11,7 @@ from gym_dr.errors import RandomizationError, shortened
 from gym_dr.options import is_whole
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def sample(randomization: Randomization, n: int, seed: int, space: ParamSpace | 
     elif not isinstance(space, ParamSpace):
         expected = "the environment's parameters, such as envs.unwrapped.param_space"
         raise RandomizationError(f"space: expected {expected}, got {shortened(space)}.")
-    with nominal_may_be_outside():
-        found = resolve(randomization, space)
+    found = resolve(randomization, space)
     words = np.full(int(n), seed_word(seed), np.uint64)
     return pd.DataFrame(draw(found, space, words, np.arange(n)), index=pd.RangeIndex(int(n), name="draw_index"))

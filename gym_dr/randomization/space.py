@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +12,6 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.errors import (
-    NominalNotDrawnWarning,
     RandomizationError,
     check_known,
     shortened,
@@ -197,9 +194,6 @@ class ParamSpace(Mapping[str, Param]):
             UnknownNameError: A parameter is unknown.
             RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind, multiplies
                 0, or replaces a keyword.
-
-        Warns:
-            NominalNotDrawnWarning: A parameter's nominal value cannot be drawn.
         """
         for name, rule in randomization.rules:
             _check_rule(self[name], rule)
@@ -283,21 +277,6 @@ def _check_rule(param: Param, rule: Rule) -> None:
             f"Parameter {param.name!r}: expected {param.bounds_text()}, got {rule!r}. "
             "Use Bernoulli, Integer, Choice or Constant with whole numbers."
         )
-    if not (low <= param.nominal <= high or low == high):
-        warnings.warn(
-            f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside its range, {low:g} to {high:g}, "
-            "so the unchanged environment is never drawn.",
-            NominalNotDrawnWarning,
-            stacklevel=4,
-        )
-
-
-@contextlib.contextmanager
-def nominal_may_be_outside() -> Iterator[None]:
-    """Silences the warning about ranges without their nominal value, where that may be on purpose."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NominalNotDrawnWarning)
-        yield
 
 
 def _mapping(values: Any) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from gym_dr.envs.family import described_space, point_camera
 from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, check_known, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import Task
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
 from gym_dr.training.config import CONTEXT_SPAN
@@ -181,7 +181,7 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
     disturbances = Randomization()
     if randomization is not None:
         kwargs["randomization"], disturbances = split(randomization)
-    with _cannot_be_made(env_id), nominal_may_be_outside():  # whoever chose the ranges has been warned
+    with _cannot_be_made(env_id):
         env = gym.make(env_id, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         point_camera(env)
@@ -225,7 +225,7 @@ def make_vector_env(
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native ones lack the NEXT_STEP autoreset and info that trainers need
     children = children_end_with_us() if vectorization == "async" else contextlib.nullcontext()
-    with children, nominal_may_be_outside():  # whoever chose the ranges has been warned
+    with children:
         envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):

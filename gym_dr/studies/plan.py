@@ -304,8 +304,6 @@ def _variants(table: Mapping[str, Any], design: Design | None, head: _Head, file
             own = inner_table(given, name)
             made = make_variant(name, own, table, file, env=head.env, algorithm=head.algorithm, seeds=head.seeds)
             check_not_reserved("seeds", made.seeds, made.config.settings.reserved_seeds)
-        if same := next((v.name for v in variants if v.content == made.content), None):
-            raise ConfigError(f"{place}: expected a distinct configuration, got that of {same}.")
         variants.append(made)
     return tuple(variants)
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Display, Progress
@@ -18,10 +16,10 @@ from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
-from gym_dr.runs.folder import CONFIG, RunFolder, seed_name
+from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.plain import read_plain, refuse_links
+from gym_dr.runs.plain import read_plain
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, read_study
 from gym_dr.version import check_written_by
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
 MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
-GRID, PAGE = "grid.png", "report.html"
+PAGE = "report.html"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -231,11 +229,8 @@ def _check_folder(folder: Path, plan: Study) -> None:
 
 def _check_links(folder: Path, plan: Study) -> None:
     """Checks that nothing in a study's folder, which may be a stranger's, leads elsewhere."""
-    evaluation = folder / EVALUATION
-    inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
     runs = [folder / RUNS / name / seed_name(seed) for name, seeds in plan.seeds_of.items() for seed in seeds]
-    within = [folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs, evaluation]
-    refuse_links([folder / DOCUMENT, *within, *inside])
+    check_seeds(folder, [folder / DOCUMENT, folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs])
     for run in runs:
         if (run / CONFIG).exists():
             RunFolder.open(run)  # checks its files
@@ -310,7 +305,6 @@ def _evaluate(
         for name, table in written.items():
             write_atomically(folder / name, table.to_csv(index=False).encode())
         write_atomically(folder / TABLES, tables.markdown().encode())
-        _draw_grid(tables, folder / GRID)
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
@@ -334,20 +328,3 @@ def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
         head = {"variant": run.variant.name, "seed": run.seed, "budget": run.variant.budget}
         rows.append({**head, "steps": int(last["steps"]), "seconds": float(last["seconds"])})
     return pd.DataFrame(rows)
-
-
-def _draw_grid(tables: StudyTables, path: Path) -> None:
-    """Draws the mean returns of each variant on the grid, if there is one of two or more parameters."""
-    from gym_dr.evaluation.plots import plot_grids
-    from gym_dr.evaluation.report.style import with_unit
-
-    grid = next((cells for cells in tables.study.sets if cells.kind == "grid"), None)
-    if grid is None or len(grid.names) < 2:
-        path.unlink(missing_ok=True)  # from an earlier version of the study
-        return
-    described = tables.evaluation.document["parameters"]
-    axes = {with_unit(name, described[name]["unit"]): values for name, values in grid.definition["axes"].items()}
-    shape = [len(values) for values in axes.values()]
-    means = iter(tables.evaluation.returns(grid.name).mean(axis=2).reshape(-1, *shape))
-    maps = {name: np.mean([next(means) for _ in seeds], axis=0) for name, seeds in tables.runs.items()}
-    plot_grids(maps, axes, path)

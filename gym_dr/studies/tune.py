@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
-from gym_dr.experiments.launch import available_cores, call_in_processes
+from gym_dr.experiments.launch import call_in_processes
 from gym_dr.experiments.progress import Progress
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import check_device, differences
@@ -109,7 +110,7 @@ def tune(
         with _opened(folder, plan) as study:
             _enqueue(study, plan)
             left = plan.trials - len(_finished(study))
-        size = min(workers or available_cores(), left)
+        size = min(workers or usable_threads(), left)
         # the module of the environment is imported already
         shared = tuning, folder, [plan.env.rpartition(":")[0]], command, progress
         calls = {str(i): (*shared, i, left // size + (i < left % size)) for i in range(size)}

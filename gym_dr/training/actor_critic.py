@@ -21,7 +21,7 @@ from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN, INITS, EpochsConfig, agent_options, check_same_networks, memory_size
+from gym_dr.training.config import CONTEXT_SPAN, INITS, EpochsConfig, agent_options, memory_size
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -243,20 +243,25 @@ class ActorCritic:
             names = (*names, "prediction_loss")
         return {name: sum(each) / len(each) for name, each in zip(names, zip(*losses, strict=True), strict=False)}
 
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What learns, by its name in ``state``."""
+        found = {
+            "actor": self.actor,
+            "critic": self.critic,
+            "critic_memory": self.critic_memory,
+            "predictor": self.predictor,
+            "reward_moments": self.reward_moments,
+        }
+        return {name: part for name, part in found.items() if part is not None}
+
     def state(self) -> dict[str, Any]:
         """Everything needed to continue training, as tensors."""
-        moments = {} if self.reward_moments is None else {"reward_moments": self.reward_moments.state_dict()}
-        if self.critic_memory is not None:
-            moments["critic_memory"] = self.critic_memory.state_dict()
-        if self.predictor is not None:
-            moments["predictor"] = self.predictor.state_dict()
         return {
-            "actor": self.actor.state_dict(),
-            "critic": self.critic.state_dict(),
+            **{name: part.state_dict() for name, part in self.parts.items()},
             "actor_optimizer": self.actor_optimizer.state_dict(),
             "critic_optimizer": self.critic_optimizer.state_dict(),
             "generator": self.generator.get_state(),
-            **moments,
         }
 
     def start_from(self, trained: TrainedNetworks) -> None:
@@ -267,17 +272,10 @@ class ActorCritic:
         Raises:
             ConfigError: Its networks have other inputs, outputs or sizes; nothing has changed.
         """
-        parts: dict[str, nn.Module | None] = {
-            "actor": self.actor,
-            "critic": self.critic,
-            "critic_memory": self.critic_memory,
-            "reward_moments": self.reward_moments,
-            "predictor": self.predictor if "predictor" in trained.state else None,
-        }
         before = copy.deepcopy(self.state())
         try:
-            for name, part in parts.items():
-                if part is not None:
+            for name, part in self.parts.items():
+                if name != "predictor" or name in trained.state:
                     _load_weights(part, trained.state, name)
         except CheckpointError as error:
             self.load_state(before)
@@ -291,14 +289,8 @@ class ActorCritic:
         Raises:
             CheckpointError: Something is missing or does not fit.
         """
-        _load_weights(self.actor, state, "actor")
-        _load_weights(self.critic, state, "critic")
-        if self.critic_memory is not None:
-            _load_weights(self.critic_memory, state, "critic_memory")
-        if self.predictor is not None:
-            _load_weights(self.predictor, state, "predictor")
-        if self.reward_moments is not None:
-            _load_weights(self.reward_moments, state, "reward_moments")
+        for name, part in self.parts.items():
+            _load_weights(part, state, name)
         try:
             self.actor_optimizer.load_state_dict(state["actor_optimizer"])
             self.critic_optimizer.load_state_dict(state["critic_optimizer"])
@@ -317,9 +309,7 @@ def restore(agent: ActorCritic, session: Session, config: Any) -> None:
     if session.restored is not None:
         agent.load_state(session.restored)
     elif config.init not in INITS:
-        trained = session.trained(config.init)
-        check_same_networks(config, trained.options, "init", trained.source)
-        agent.start_from(trained)
+        agent.start_from(session.trained(config.init))
 
 
 def adam_agent(envs: VectorEnv[Any, Any, Any], config: EpochsConfig, seed: int, device: str) -> ActorCritic:

@@ -41,23 +41,15 @@ class RememberingActor(nn.Module):
 
     Attributes:
         network: Of observations, or of features.
+        code_size: A, the numbers in ``coded`` of one action.
         memory: None without memory.
     """
 
-    def __init__(self, network: nn.Sequential) -> None:
+    def __init__(self, network: nn.Sequential, code_size: int) -> None:
         """Takes the network; ``make_actor`` adds a memory."""
         super().__init__()
-        self.network = network
+        self.network, self.code_size = network, code_size
         self.memory: GRUMemory | None = None
-
-    @property
-    def code_size(self) -> int:
-        """A, the numbers in ``coded`` of one action."""
-        raise NotImplementedError
-
-    def coded(self, actions: Tensor) -> Tensor:
-        """Sampled actions ``(...)`` or ``(..., actions)`` as memory sees them, ``(..., A)`` float32 in [-1, 1]."""
-        raise NotImplementedError
 
     def memory_inputs(self, observations: Tensor, previous: Tensor) -> Tensor:
         """What a memory reads: observations ``(..., obs)``, normalized, and the actions before, ``(..., A)``."""
@@ -71,14 +63,11 @@ class CategoricalActor(RememberingActor):
 
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Discrete, activation: str) -> None:
         """Builds the network for a ``Discrete`` action space."""
-        super().__init__(mlp(inputs, hidden_sizes, int(space.n), activation))
+        super().__init__(mlp(inputs, hidden_sizes, int(space.n), activation), int(space.n))
         self.start, self.choices = int(space.start), int(space.n)
 
-    @property
-    def code_size(self) -> int:
-        return self.choices
-
     def coded(self, actions: Tensor) -> Tensor:
+        """Sampled actions ``(...)`` as memory sees them, ``(..., A)`` float32."""
         return nn.functional.one_hot(actions, self.choices).float()
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
@@ -125,12 +114,9 @@ class _NormalActor(RememberingActor):
 
     def __init__(self, network: nn.Sequential, space: gym.spaces.Box) -> None:
         """Takes the network for a one-dimensional ``Box`` action space."""
-        super().__init__(network)
-        self.space, self.size = space, int(np.prod(space.shape))
-
-    @property
-    def code_size(self) -> int:
-        return self.size
+        size = int(np.prod(space.shape))
+        super().__init__(network, size)
+        self.space, self.size = space, size
 
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Means and standard deviations for observations ``(N, obs)``."""
@@ -203,6 +189,7 @@ class GaussianActor(_NormalActor):
         return self.log_std
 
     def coded(self, actions: Tensor) -> Tensor:
+        """Sampled actions ``(..., actions)`` as memory sees them, in [-1, 1]."""
         return actions.clamp(-1.0, 1.0)
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
@@ -234,6 +221,7 @@ class TwoHeadedGaussianActor(_NormalActor):
             linear_layers(self.network)[-1].bias[self.size :] = wanted + (-torch.expm1(-wanted)).log()
 
     def coded(self, actions: Tensor) -> Tensor:
+        """Sampled actions ``(..., actions)`` as memory sees them, in [-1, 1]."""
         low, high = (torch.as_tensor(b).to(actions) for b in (self.space.low, self.space.high))
         return (2.0 * (actions - low) / (high - low) - 1.0).clamp(-1.0, 1.0)
 

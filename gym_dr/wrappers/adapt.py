@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -12,8 +11,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import Options, Seeds
-from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, Task, restore
 from gym_dr.wrappers.record import RecordEpisodes
@@ -22,8 +20,6 @@ from gym_dr.wrappers.vector_params import VectorParams, with_params
 
 # of AdaptParams, which takes the options of a sampler beside them
 OWN_KEYWORDS = ("env", "sampler", "every", "callback", "on_update")
-_CUTS = 20  # resets of all sub-environments after which too few episodes that end are worth a warning ...
-_ENDING = 0.1  # ... if this share or less of them have ended
 
 
 class AdaptParams(RecordEpisodes):
@@ -99,27 +95,9 @@ class AdaptParams(RecordEpisodes):
         self.interval = None if every is None else int(every)
         self._learner = sampler
         self._callback, self._on_update = callback, on_update
-        self._cut_off, self._complete = 0, 0  # episodes that resets have cut off, and that have ended, for a warning
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
         self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes
         self._hand_over()
-
-    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments; episodes that this cuts off do not count.
-
-        Raises:
-            RandomizationError: The environment hides its draws.
-
-        Warns:
-            RandomizationWarning: Hardly any episode ends before a reset.
-        """
-        result = super().reset(seed=seed, options=options)
-        self._warn_if_cut_off()
-        return result
-
-    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> None:
-        super()._before_reset(seeds, mask, options)
-        self._cut_off += int((self._lengths[mask & ~self._autoreset.done] > 0).sum())
 
     def _begun(self, mask: Mask, info: dict[str, Any]) -> None:
         super()._begun(mask, info)
@@ -166,20 +144,5 @@ class AdaptParams(RecordEpisodes):
         """Stores a finished episode."""
         record = dataclasses.replace(record, version=self._versions[record.env_index])
         self._finished.append(record)
-        self._complete += 1
         if self._callback is not None:
             self._callback(record)
-
-    def _warn_if_cut_off(self) -> None:
-        """Warns if resets cut off nearly all episodes."""
-        if self._cut_off < _CUTS * self.num_envs:
-            return
-        if self._complete <= _ENDING * self._cut_off:
-            warnings.warn(
-                f"Resets have cut off {self._cut_off} episodes, and only {self._complete} have ended, so the sampler "
-                "learns next to nothing. Reset less often: in a run, save checkpoints less often "
-                f"(`checkpoint_every`).",
-                RandomizationWarning,
-                stacklevel=3,
-            )
-        self._cut_off, self._complete = 0, 0

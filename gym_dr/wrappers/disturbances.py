@@ -26,7 +26,7 @@ from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler
-from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 from gym_dr.wrappers.sensors import DROP, HIDE, SensorMap, sensor_of, sensor_param, sensors_of
@@ -109,8 +109,7 @@ class Disturbances:
         from gym_dr.compiled import lag  # numba takes half a second to import, and not every program needs it
 
         self._compiled: Any = lag
-        with nominal_may_be_outside():  # which is 0, no disturbance
-            self.randomization = resolve(randomization, DISTURBANCES)
+        self.randomization = resolve(randomization, DISTURBANCES)
         self._check(observations, actions, push_size)
         sensors = sensors_of(env_id, observations) if any(map(sensor_param, self.randomization)) else None
         self.randomization = expanded(self.randomization, sensors)

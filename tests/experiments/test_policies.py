@@ -155,8 +155,6 @@ def test_a_policy_that_remembers_forgets_at_the_start_of_each_batch(monkeypatch:
     assert len(set(returns[0][0][0])) > 1
 
 
-
-
 def seen_by(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     """What a policy observes at its first call in an evaluation on a grid of gravity, shape (6, ...)."""
     seen: list[Any] = []

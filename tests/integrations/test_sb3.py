@@ -18,7 +18,7 @@ from gymnasium.wrappers import TimeAwareObservation
 from gymnasium.wrappers.vector import TransformObservation
 
 import gym_dr
-from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.errors import ConfigError
 from gym_dr.wrappers.vector_params import VectorParams
 from tests.pages import ROOT, run_program
 
@@ -28,11 +28,10 @@ from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env as make_dummy
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor, load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
 
-from gym_dr.integrations.sb3 import GymnasiumVecEnv, LogDraws, make_vec_env
+from gym_dr.integrations.sb3 import GymnasiumVecEnv, make_vec_env
 
 pytestmark = pytest.mark.integration
 
@@ -143,59 +142,26 @@ def test_a2c_learns_the_same_weights_as_on_dummy_vec_env() -> None:
 # ---- algorithms ------------------------------------------------------------------------------------------------------
 
 
-def test_ppo_learns_with_all_wrappers_below_and_logs_what_was_drawn() -> None:
+def test_ppo_learns_with_all_wrappers_below() -> None:
     records: list[gym_dr.EpisodeRecord] = []
     envs = gym_dr.ResampleParams(make(randomization=GRAVITY, max_episode_steps=40), rollout_steps=32, every=2)
     envs = gym_dr.DisturbVector(envs, {"obs_noise": (0, 0.1), "action_delay": gym_dr.Integer(0, 2)})
     venv = GymnasiumVecEnv(gym_dr.DrawContext(gym_dr.RecordEpisodes(envs, records.append), "observation"))
     assert venv.observation_space.shape == (8 + 3,)  # gravity, noise and delay
     model = PPO("MlpPolicy", venv, seed=SEED, n_steps=128, batch_size=64, n_epochs=2, device="cpu")
-    model.learn(128 * N, callback=LogDraws(), log_interval=None)
+    model.learn(128 * N)
     assert len(records) >= 3 * N
-    logged = model.logger.name_to_value
-    for name in ("gravity", "obs_noise", "action_delay"):
-        drawn = [record.params[name] for record in records]
-        for statistic in ("mean", "min", "max"):
-            assert logged[f"draws/{name}_{statistic}"] == pytest.approx(getattr(np, statistic)(drawn))
     drawn = [{r.params["gravity"] for r in records if r.env_index == i} for i in range(N)]
     assert all(1 < len(values) < len(records) / N for values in drawn)  # re-drawn, but not every episode
     assert [e["r"] for e in model.ep_info_buffer] == pytest.approx([r.episode_return for r in records], abs=1e-6)
     venv.close()
 
 
-def test_draws_are_logged_of_the_episodes_since_the_log_was_last_written(tmp_path: Path) -> None:
-    envs = make_vec_env(LANDER, N, env_kwargs={"randomization": {**GRAVITY, "enable_wind": True}})
-    model = A2C("MlpPolicy", envs, seed=SEED, device="cpu")
-    logger = configure(str(tmp_path), ["csv"])
-    model.set_logger(logger)
-    model.learn(5 * N * 100, callback=LogDraws(), log_interval=50)
-    logger.close()
-    rows = np.genfromtxt(tmp_path / "progress.csv", delimiter=",", names=True)
-    low, mean, high = (rows[f"drawsgravity_{statistic}"] for statistic in ("min", "mean", "max"))
-    assert ((low < mean) & (mean < high)).all()
-    assert (rows["drawsenable_wind_mean"] == 1).all()
-
-
-def test_logging_draws_that_cannot_be_seen_is_refused() -> None:
-    hidden = make_vec_env(LANDER, N, env_kwargs={"context": "hidden"})
-    with pytest.raises(RandomizationError, match="hides the draws"):
-        A2C("MlpPolicy", hidden, device="cpu").learn(5000, callback=LogDraws())
-    with pytest.raises(RandomizationError, match="randomized parameters"):
-        A2C("MlpPolicy", make_dummy("CartPole-v1", 1), device="cpu").learn(10, callback=LogDraws())
-
-
-def test_names_too_long_for_the_screen_are_logged_without_it(capsys: pytest.CaptureFixture[str]) -> None:
-    name = "geom_friction:torso_geom.slide"
-    envs = make_vec_env(HOPPER, N, env_kwargs={"randomization": {name: gym_dr.Scale((0.5, 2))}})
-    A2C("MlpPolicy", envs, seed=SEED, device="cpu", verbose=1).learn(300, callback=LogDraws(), log_interval=10)
-    assert "time/" in capsys.readouterr().out
-
-
 def test_sac_learns_on_mujoco_and_goes_on_from_its_file(tmp_path: Path) -> None:
     envs = make_vec_env(HOPPER, N, env_kwargs={"randomization": {"body_mass:torso": gym_dr.Scale((0.8, 1.2))}})
     small = {"net_arch": [16, 16]}
     model = SAC("MlpPolicy", envs, seed=SEED, learning_starts=50, batch_size=16, policy_kwargs=small, device="cpu")
-    model.learn(120, callback=LogDraws())
+    model.learn(120)
     model.save(tmp_path / "model")
     loaded = SAC.load(tmp_path / "model", env=envs, device="cpu")
     observations = envs.reset()

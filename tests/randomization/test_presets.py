@@ -16,7 +16,7 @@ from gym_dr import Add, Bernoulli, Normal, Param, ParamSpace, Randomization, Sca
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
 from gym_dr.envs.mujoco.space import model_space
-from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
+from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import preset_of, presets, resolve
 
@@ -102,11 +102,6 @@ def test_text_that_looks_like_a_path_is_one() -> None:
 def test_anything_else_is_refused_with_what_was_expected(value: object) -> None:
     with pytest.raises(RandomizationError, match=rf"Expected a preset \(none, default,.*{re.escape(repr(value))}"):
         resolve(value, LUNAR_LANDER)
-
-
-def test_a_mapping_that_leaves_nominal_out_warns() -> None:
-    with pytest.warns(RandomizationWarning, match="the nominal value -10 is outside"):
-        resolve({"gravity": (-9, -5)}, LUNAR_LANDER)
 
 
 # presets of others

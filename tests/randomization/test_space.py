@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale, Uniform
+from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.space import Param, ParamSpace
@@ -272,45 +272,6 @@ def test_one_bad_rule_among_good_ones_is_found() -> None:
 def test_an_unbounded_normal_is_valid_for_an_unbounded_parameter() -> None:
     space = ParamSpace("Free", [Param(name="shift", nominal=0.0, low=-math.inf, high=math.inf)])
     space.check_randomization(Randomization({"shift": Normal(0, 1)}))
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"gravity": (-9, -5)},
-        {"gravity": Scale((0.5, 0.9))},
-        {"gravity": Normal(-7, 1, low=-9, high=-5)},
-    ],
-)
-def test_a_nominal_value_outside_of_its_range_warns(rules: dict[str, Any]) -> None:
-    (name,) = rules
-    with pytest.warns(RandomizationWarning, match=rf"Parameter {name!r}: the nominal value .* is outside"):
-        FINITE.check_randomization(Randomization(rules))
-
-
-def test_the_warning_says_from_where_to_where_values_reach() -> None:
-    """A range that comes from a log may be a mixture of ten parts."""
-    parts = Mixture([Uniform(-9, -8), Uniform(-8, -5)])
-    with pytest.warns(RandomizationWarning, match="the nominal value -10 is outside its range, -9 to -5, so"):
-        FINITE.check_randomization(Randomization({"gravity": parts}))
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"gravity": (-11, -9)},
-        {"gravity": (-10, -5)},  # nominal on the edge
-        {"gravity": -5},  # a fixed value is meant as it is
-        {"gravity": Scale(0.5)},
-        {"wind": Bernoulli(1)},
-        {"gravity": Scale((0.9, 1.1)), "mass": Add((-1, 1)), "wind": Bernoulli(0.5)},
-        {},
-    ],
-)
-def test_no_warning_where_nominal_can_be_drawn_or_the_value_is_fixed(rules: dict[str, Any]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        FINITE.check_randomization(Randomization(rules))
 
 
 def test_a_scale_that_lands_on_a_bound_but_for_rounding_is_accepted() -> None:

@@ -133,10 +133,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a seed of a variant": ({"variants": {"a": {"seed": 3}}}, "seed: expected at the top of the file"),
     "an impossible range": ({"variants": {"a": {"randomize": {"gravity": "uniform:-2:-12"}}}}, r"\[variants.a\]: "),
-    "two variants of one content": (
-        {"variants": {"a": {"randomization": "none"}}},
-        r"\[variants.a\]: expected a distinct configuration, got that of nominal",
-    ),
     "two variants of one name": ({"variants": {"Wide": {}}}, "got 'wide' and 'Wide'"),
     "a name that is no folder's": ({"variants": {"../a": {}}}, "expected a name of letters"),
     "no seeds": ({"seeds": []}, "seeds: expected at least one"),

@@ -49,12 +49,6 @@ def quick() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-@pytest.fixture(autouse=True)
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No grids but those of ``finished``, which is made before."""
-    monkeypatch.setattr("gym_dr.evaluation.plots.plot_grids", lambda *given: given[-1].touch())
-
-
 def study(form: Any, folder: Path, **options: Any) -> StudyResult:
     return gym_dr.study(form, output=folder, progress=False, **options)
 
@@ -116,7 +110,6 @@ def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]
     pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), finished[0].results.reset_index(drop=True))
     assert list(pd.read_csv(folder / "times.csv")["seconds"] > 0) == [True] * 6
     assert json.loads((folder / "study.json").read_text())["variants"]["critic"]["config"]["a2c"]["critic_context"]
-    assert (folder / "grid.png").stat().st_size > 100
     assert isinstance(gym_dr.load_run(folder / "runs" / "wide"), gym_dr.Runs)  # ordinary run folders
     page = (folder / "report.html").read_text()
     for text in ("Study: 3 variants", "wide minus nominal", "Holm"):
@@ -238,7 +231,6 @@ def test_other_sets_and_episodes_are_played_and_the_old_ones_forgotten(copied: P
     found = study(tiny(evaluation={"episodes": 3}), copied)
     assert set(found.results["set"]) == {"nominal", "training: wide"}
     assert [cells.name for cells in found.evaluation.sets] == ["nominal", "training: wide"]
-    assert not (copied / "grid.png").exists()
 
 
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:

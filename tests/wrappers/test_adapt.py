@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr import AdaptParams, EpisodeRecord, Randomization, ResampleParams
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
+from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.sampler import FixedSampler, Task
@@ -101,25 +101,6 @@ def test_success_can_be_any_function() -> None:
     envs.close()
     assert envs.sampler.version > 0
     assert rows
-
-
-def test_resets_that_cut_off_nearly_all_episodes_cause_a_warning() -> None:
-    envs = AdaptParams(make(), "adr", **OPTIONS["adr"])
-    for _ in range(20):
-        envs.reset()
-        envs.step(np.zeros(NUM_ENVS, np.int64))
-    with pytest.warns(RandomizationWarning, match="cut off 60 episodes, and only 0 have ended"):
-        envs.reset()
-    envs.close()
-
-
-def test_resets_after_episodes_have_ended_cause_none() -> None:
-    envs = AdaptParams(make(autoreset=SAME_STEP), "adr", **OPTIONS["adr"])
-    for _ in range(21):
-        envs.reset()
-        for _ in range(LIMIT + 1):
-            envs.step(np.zeros(NUM_ENVS, np.int64))
-    envs.close()
 
 
 @pytest.mark.parametrize("sampler", OPTIONS)

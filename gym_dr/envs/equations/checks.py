@@ -20,7 +20,7 @@ from gym_dr.errors import EquationsError, RandomizationError, located, shortened
 from gym_dr.options import is_number
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import DISTURBANCE_NAMES, Param, ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import DISTURBANCE_NAMES, Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 _FLOATS = ("float32", "float64")
@@ -118,7 +118,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
         )
     own = read_presets(given)
     for name, randomization in own.items():
-        with located(f"preset {name!r}"), nominal_may_be_outside():
+        with located(f"preset {name!r}"):
             resolve(randomization, space)
     return own
 

@@ -18,7 +18,7 @@ from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 _STEPS = 10
@@ -68,8 +68,7 @@ def _random_states() -> Any:
 def _drawn(space: ParamSpace, presets: Mapping[str, Randomization]) -> Iterator[tuple[float, ...]]:
     """Parameters that presets draw."""
     for randomization in presets.values():
-        with nominal_may_be_outside():
-            found = draw(resolve(randomization.without(space.constants), space), space, np.zeros(1, np.uint64), 0)
+        found = draw(resolve(randomization.without(space.constants), space), space, np.zeros(1, np.uint64), 0)
         yield tuple(float(found[name][0]) if name in found else space[name].nominal for name in space)
 
 

@@ -20,7 +20,7 @@ from gym_dr.evaluation.report.tables import (
     summary_tables,
     watch_commands,
 )
-from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
+from gym_dr.evaluation.report.training import draw_growth, learning_curves
 from gym_dr.reports.table import Table
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
@@ -53,7 +53,6 @@ def assemble(
     sections = [make(comparison) for make in plots]
     sections.append(learning_curves(comparison.groups))
     sections.append(draw_growth(comparison.groups))
-    sections.append(draw_history(comparison.groups))
     strips, notes = _film_strips(comparison, progress)
     names = [group.name for group in comparison.groups]
     episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)

@@ -1,4 +1,4 @@
-"""Plots of training: learning curves, returns against draws, and how adaptive samplers changed the draws."""
+"""Plots of training: learning curves, and how adaptive samplers changed the draws."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.evaluation.growth import DID, MIDDLE, SHARES, WINDOWS, Growth, read_growth, read_updates
-from gym_dr.evaluation.plots import read_log, read_metrics
+from gym_dr.evaluation.plots import read_metrics
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Group, without_runs
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import line, new_figure, series, translucent, with_unit
-from gym_dr.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
 MAX_CURVE_POINTS = 250  # of a learning curve
-MAX_DRAWS = 1200  # episodes in a plot of draws
-MEDIANS = 10  # points of the line through them
-FINAL_SHARE = 0.25  # share of training that the line covers
 
 
 def learning_curves(groups: Sequence[Group]) -> Section:
@@ -65,38 +61,6 @@ def _learning_curve(index: int, table: pd.DataFrame, name: str, *, suffix: str =
     hover = f"%{{y:.1f}} after %{{x:,}} steps<extra>%{{fullData.name}}{suffix}</extra>"
     x, y = rows["steps"].to_numpy(), rows["return_mean"].to_numpy()
     return line(index, x, y, name=name, legendgroup=str(index), hovertemplate=hover, **options)
-
-
-def draw_history(groups: Sequence[Group]) -> Section:
-    """Plots, for each policy and each parameter that varied, returns against draws.
-
-    Raises:
-        RunFolderError: A file of draws is damaged.
-    """
-    import pandas as pd
-
-    views = []
-    for group in groups:
-        tables = [read_draws(run.folder) for run in group.runs if run.folder.draws.exists()]
-        space = group.policies[0].space
-        if space is None or not tables:  # no parameters, or no finished episode
-            continue
-        # progress of training at each episode, 0 to 1
-        tables = [table.assign(progress=(np.arange(len(table)) + 0.5) / len(table)) for table in tables]
-        table = pd.concat(tables, ignore_index=True)
-        varying = [name for name in space.in_order(table.columns) if table[name].nunique() > 1]
-        if varying:
-            views.append(View(name=group.name, panels=[_draws_of(table, name, space[name].unit) for name in varying]))
-    return Section(
-        key="draws",
-        title="Training draws",
-        lead="Episode return against the parameter values drawn in training.",
-        how_to_read=f"Each dot is an episode (at most {MAX_DRAWS:,} are shown); lighter dots are later in training. "
-        f"The line is the median return in the last {FINAL_SHARE:.0%} of training: where it falls, draws are still "
-        "hard for the policy." + without_runs(groups, "recorded draws"),
-        views=views,
-        choice="Policy",
-    )
 
 
 def draw_growth(groups: Sequence[Group]) -> Section:
@@ -155,54 +119,6 @@ def _did(rows: pd.DataFrame, key: str, title: str) -> Panel:
     trace = line(1, kept["update"].to_numpy(), kept[key].to_numpy(), showlegend=False, hovertemplate=hover)
     figure = new_figure([trace], x="Update", y=title, showlegend=False, margin_t=36)
     return Panel(title=title, figure=figure, description=f"{title} against updates.")
-
-
-def read_draws(folder: RunFolder) -> pd.DataFrame:
-    """Reads a run's episodes with their draws, one row each.
-
-    Raises:
-        RunFolderError: The file is missing or damaged.
-    """
-    return read_log(folder.draws, ("return",))
-
-
-def _draws_of(table: pd.DataFrame, name: str, unit: str) -> Panel:
-    import plotly.graph_objects as go
-
-    late = table[table["progress"] >= 1 - FINAL_SHARE]
-    episodes = table.iloc[evenly_spaced(len(table), MAX_DRAWS)]
-    # medians of equally large groups of episodes, ordered by the value
-    parts = np.array_split(late.sort_values(name)[[name, "return"]].to_numpy(np.float64), MEDIANS)
-    x, y = np.transpose([np.median(part, axis=0) for part in parts if len(part)]).tolist()
-    traces = [
-        go.Scatter(
-            x=episodes[name].tolist(),
-            y=episodes["return"].tolist(),
-            mode="markers",
-            marker={
-                "size": 4,
-                "opacity": 0.75,
-                "color": (100 * episodes["progress"]).tolist(),
-                "colorscale": "Cividis",
-                "cmin": 0,
-                "cmax": 100,
-                "colorbar": {"title": {"text": "training, %", "side": "right"}, "thickness": 10},
-            },
-            customdata=episodes["update"].tolist() if "update" in episodes else None,
-            hovertemplate="%{x:.3g} returned %{y:.1f}, update %{customdata}<extra></extra>",
-            showlegend=False,
-        ),
-        go.Scatter(
-            x=x,
-            y=y,
-            mode="lines+markers",
-            line={"color": series(1)[0], "width": 3},
-            hovertemplate="near %{x:.3g}: median %{y:.1f}<extra></extra>",
-            showlegend=False,
-        ),
-    ]
-    figure = new_figure(traces, x=with_unit(name, unit), y="Episode return", showlegend=False, margin_t=36)
-    return Panel(title=name, figure=figure, description=f"Episode return against sampled {name}.")
 
 
 def _mean_of_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

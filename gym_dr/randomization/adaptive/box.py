@@ -19,7 +19,7 @@ from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.rules import Rule
-from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 NOMINAL = "nominal"  # start around nominal values
@@ -96,8 +96,7 @@ class QuantileBox:
         if isinstance(start, str) and start not in (NOMINAL, *presets(self.space.name)):
             raise unknown_name("start", start, [NOMINAL, *presets(self.space.name)])
         if start != NOMINAL:
-            with nominal_may_be_outside():
-                given = resolve(start, self.space)
+            given = resolve(start, self.space)
         if not isinstance(start, str) and (absent := [name for name in given if name not in self.support]):
             raise RandomizationError(
                 f"Expected a start with parameters of the box, {', '.join(self.support)}, got also "

@@ -9,7 +9,8 @@ import pytest
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.report import curves, maps, training
+from gym_dr.evaluation.plots import read_log
+from gym_dr.evaluation.report import curves, maps
 from gym_dr.evaluation.report.assemble import _provenance, assemble
 from gym_dr.evaluation.report.comparison import Comparison, Group, group_policies
 from gym_dr.evaluation.results import Evaluation
@@ -88,12 +89,6 @@ def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comp
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 
 
-def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> None:
-    views = training.draw_history(comparison.groups).views
-    assert [view.name for view in views] == [comparison.groups[1].name]  # the first was trained on nominal physics
-    assert {panel.title for panel in views[0].panels} <= {"gravity", "enable_wind", "wind_power", "turbulence_power"}
-
-
 def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
     policies = open_runs([open_run(str(run))])
@@ -103,15 +98,9 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
     assert [found.key for found in report.sections] == ["distributions", "training"]
 
 
-def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path) -> None:
-    run = train_tiny_run(tmp_path / "run", "--randomization", "wide")
-    assert not (run / "draws.csv").exists()
-    assert training.draw_history(group_policies(open_runs([open_run(str(run))]))).views == []
-
-
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])
 def test_damaged_draws_are_named(tmp_path: Path, content: str) -> None:
     folder = RunFolder(tmp_path)
     folder.draws.write_text(content)
     with pytest.raises(RunFolderError, match=r"draws\.csv"):
-        training.read_draws(folder)
+        read_log(folder.draws, ("return",))

@@ -67,7 +67,7 @@ def test_the_page_shows_every_plot_asks_for_nothing_and_runs_no_name(
 
     shown = browser.find_elements(By.CSS_SELECTOR, ".view:not([hidden]) .plot")
     sections = {plot.get_attribute("id").partition("-")[0] for plot in shown}
-    assert sections == {"maps", "along", "distributions", "differences", "sensitivity", "training", "draws"}
+    assert sections == {"maps", "along", "distributions", "differences", "sensitivity", "training"}
     assert all(plot.find_elements(By.CSS_SELECTOR, ".main-svg") for plot in shown)
     sizes = browser.execute_script("return [...document.images].map((i) => [i.complete, i.naturalWidth])")
     assert len(sizes) > 20
