@@ -171,6 +171,7 @@ def test_a_delay_is_in_steps_of_the_environment_however_slow_the_log() -> None:
     assert number(found, "m", "mean") == pytest.approx(1.2, abs=0.005)
 
 
+@pytest.mark.slow  # its siblings are the delays above
 def test_a_delay_is_found_if_the_log_begins_at_rest() -> None:
     pendulum = "gym_dr/PendulumDR-v1"
     hanging = np.array([-1.0, 0.0, 0.0]) + 0.003 * np.random.default_rng(0).standard_normal((701, 3))
@@ -233,6 +234,7 @@ def test_a_system_that_varies_is_suspected_unless_it_is_said_to(population: Fit,
     assert (constant.suspicious, population.suspicious) == (True, False)
 
 
+@pytest.mark.slow  # its sibling is the population of lengths above
 def test_a_parameter_that_varies_as_its_prior_does_is_not_said_to_be_hidden() -> None:
     log = logged(params={"length": np.tile([0.5, 0.7], 6)}, episodes=12, steps=20, noise=0.003)
     found = fit(log, randomize={"length": (0.5, 0.7), "x_threshold": (2.0, 3.0)}, varies=True)
@@ -241,6 +243,7 @@ def test_a_parameter_that_varies_as_its_prior_does_is_not_said_to_be_hidden() ->
     assert "x_threshold keeps its prior: no step that can be replayed depends on it." in found.findings
 
 
+@pytest.mark.slow  # its sibling is the population of lengths above
 def test_parameters_of_a_population_that_vary_together_are_not_said_to_be_open() -> None:
     # each episode tells both
     masses = np.linspace(0.6, 1.4, 8)
@@ -251,6 +254,7 @@ def test_parameters_of_a_population_that_vary_together_are_not_said_to_be_open()
     assert "is determined" not in said
 
 
+@pytest.mark.slow  # its sibling is the population of lengths above
 def test_the_errors_of_a_system_that_varies_are_those_that_its_variation_leaves() -> None:
     pendulum, count = "gym_dr/PendulumDR-v1", 8
     masses, lengths = np.linspace(0.8, 1.6, count), np.linspace(0.6, 1.4, count)[::-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import shutil
 import signal
@@ -31,7 +30,6 @@ from gym_dr.errors import (
 from gym_dr.experiments.launch import aggregate_runs
 from gym_dr.options import option
 from gym_dr.randomization.space import LOG_COLUMNS
-from gym_dr.runs.config import KEYWORDS
 from gym_dr.runs.given import option_names
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
@@ -117,11 +115,6 @@ def test_a_training_uses_one_thread_for_products_of_matrices(tmp_path: Path) -> 
         gym_dr.train("a2c", run_dir=tmp_path / "run", callback=lambda row: seen.append(threads()), **TINY)
         assert seen == [{1}, {1}]
         assert threads() == {2}
-
-
-def test_the_keywords_that_no_algorithm_may_hide_are_those_of_train() -> None:
-    parameters = inspect.signature(gym_dr.train).parameters.values()
-    assert set(KEYWORDS) == {p.name for p in parameters if p.kind == p.KEYWORD_ONLY}
 
 
 def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -73,8 +72,7 @@ def test_it_acts_as_the_actor_does_in_a_rollout(runs: dict[str, gym_dr.Run], mon
     assert config.options.memory == "gru"
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-@pytest.mark.parametrize("env_id", [POLE, PENDULUM])
+@pytest.mark.parametrize(("env_id", "deterministic"), [(POLE, False), (PENDULUM, True)])
 def test_it_acts_the_same_each_time_it_is_made(runs: dict[str, gym_dr.Run], env_id: str, deterministic: bool) -> None:
     observations, starts = observations_of(env_id, 100, 3)
     first, second = (acted(runs[env_id].policy(deterministic=deterministic), observations, starts) for _ in range(2))
@@ -115,17 +113,6 @@ def test_from_a_state_that_was_kept_it_goes_on_as_it_did(
         np.testing.assert_array_equal(acted(one, observations[9:], starts[9:]), expected)
         np.testing.assert_array_equal(one.state, end)
     np.testing.assert_array_equal(kept, before)
-
-
-def test_some_sub_environments_can_go_on_without_the_others(runs: dict[str, gym_dr.Run]) -> None:
-    observations, starts = observations_of(PENDULUM, 20, 3)
-    policy = runs[PENDULUM].policy()
-    acted(policy, observations[:9], starts[:9])
-    kept = policy.state
-    expected = acted(policy, observations[9:], starts[9:])
-    policy.state = kept[[2, 0]]
-    found = acted(policy, observations[9:, [2, 0]], starts[9:, [2, 0]])
-    np.testing.assert_allclose(found, expected[:, [2, 0]], rtol=1e-5, atol=1e-6)
 
 
 def test_one_sub_environment_alone_is_treated_as_it_is_among_others(runs: dict[str, gym_dr.Run]) -> None:
@@ -224,16 +211,6 @@ def test_starts_of_another_shape_or_type_are_refused(runs: dict[str, gym_dr.Run]
 def test_observations_of_another_shape_are_refused(runs: dict[str, gym_dr.Run], shape: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError, match=r"Expected observations of shape \(N, 4\), got"):
         runs[POLE].policy()(np.zeros(shape, np.float32), np.ones(3, np.bool_))
-
-
-def test_without_the_draw_that_it_observes_it_says_how_to_show_it(tmp_path: Path) -> None:
-    randomize = ("--randomize", "length=0.4:0.6", "--context", "observation")
-    train_tiny_run(tmp_path / "told", "--env", "gym_dr/CartPoleDR-v1", *randomize, *MEMORY)
-    policy = gym_dr.load_run(tmp_path / "told").policy()
-    with pytest.raises(
-        ConfigError, match=r"\(N, 5\), got \(1, 4\)\. The policy observes the draw of length at the end: "
-    ):
-        policy(np.zeros((1, 4), np.float32), np.ones(1, np.bool_))
 
 
 def test_the_number_of_sub_environments_changes_only_where_all_begin(runs: dict[str, gym_dr.Run]) -> None:

@@ -227,12 +227,6 @@ def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(
     assert set(study(TINY, copied).results["variant"]) == {"nominal", "wide", "critic"}
 
 
-def test_other_sets_and_episodes_are_played_and_the_old_ones_forgotten(copied: Path) -> None:
-    found = study(tiny(evaluation={"episodes": 3}), copied)
-    assert set(found.results["set"]) == {"nominal", "training: wide"}
-    assert [cells.name for cells in found.evaluation.sets] == ["nominal", "training: wide"]
-
-
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))

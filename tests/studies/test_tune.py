@@ -110,6 +110,7 @@ def test_the_best_options_train_as_they_are_on_other_seeds_only(finished: tuple[
         gym_dr.train("ppo", config=found.config, seed=1002)
 
 
+@pytest.mark.slow  # its sibling is the one above
 def test_the_best_options_of_an_environment_without_parameters_train_too(tmp_path: Path) -> None:
     form = tiny(env="CartPole-v1", randomization="none", trials=1, seeds=[7])
     config = build_config(find_algorithm("ppo"), {"seed": 1}, config=tune(form, tmp_path / "out").config)
