@@ -71,11 +71,6 @@ def test_rows_are_the_steps_in_order() -> None:
     assert rollout.valid[:, 0].tolist() == [True, True, True, False, True, True]
 
 
-def test_after_an_end_the_next_row_is_the_final_observation() -> None:
-    # what a truncated episode bootstraps from: step 2 ends, row 3 is [1, 3], not the new episode's [2, 0]
-    assert collector(6).collect(BEHAVIOR).observations[3, 1].tolist() == [1, 3]
-
-
 def test_rollouts_continue_where_the_last_one_stopped() -> None:
     halves = collector(3)
     first, second = halves.collect(BEHAVIOR), halves.collect(BEHAVIOR)
@@ -156,12 +151,6 @@ def test_episodes_may_be_of_any_length() -> None:
     assert np.flatnonzero(rollout.terminated[:, 0]).tolist() == [149]
 
 
-def test_episodes_that_are_not_finite_stop_the_training() -> None:
-    envs = RecordEpisodes(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
-    with pytest.raises(TrainingError, match="not finite"):
-        collect_episodes(envs, behavior_of(envs), 1, seed=0, device="cpu")
-
-
 def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **resampling: int) -> Any:
     """Rollouts of fixed length, then of complete episodes, and everything that was recorded of them."""
     records: list[EpisodeRecord] = []
@@ -218,10 +207,3 @@ def test_playing_in_one_call_gives_what_stepping_gives(
     assert len(played_records) > 10
     if not close:
         assert played_records == stepped_records
-
-
-def test_wrappers_that_know_only_steps_are_stepped() -> None:
-    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2)
-    assert supports(envs, "rollout")
-    assert not supports(gym.wrappers.vector.ClipReward(envs, 0.0, 1.0), "rollout")  # type: ignore[arg-type]  # Gymnasium's wrong type
-    envs.close()
