@@ -101,11 +101,6 @@ def test_nothing_that_is_collected_has_a_graph() -> None:
     assert not rollout.log_probs.requires_grad
 
 
-def test_observations_that_are_not_finite_stop_the_training() -> None:
-    with pytest.raises(TrainingError, match="not finite"):
-        collector(6, bad_step=2).collect(BEHAVIOR)
-
-
 def test_other_autoreset_modes_are_refused() -> None:
     envs = SyncVectorEnv([lambda: Counter(3, True)], autoreset_mode=AutoresetMode.SAME_STEP)
     with pytest.raises(ConfigError, match="NEXT_STEP"):
@@ -154,12 +149,6 @@ def test_episodes_may_be_of_any_length() -> None:
     assert rollout.observations[:, 0, 1].tolist() == list(range(151))
     assert rollout.valid.sum(axis=0).tolist() == [150, 64]
     assert np.flatnonzero(rollout.terminated[:, 0]).tolist() == [149]
-
-
-def test_episodes_that_are_not_finite_stop_the_training() -> None:
-    envs = RecordEpisodes(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
-    with pytest.raises(TrainingError, match="not finite"):
-        collect_episodes(envs, behavior_of(envs), 1, seed=0, device="cpu")
 
 
 def lander_rollouts(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> Any:
