@@ -11,6 +11,7 @@ import pytest
 import gym_dr
 from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, family_of
+from gym_dr.envs.mujoco.stock import quiet_compiler
 
 IDS = list(ENVIRONMENTS)
 
@@ -49,6 +50,19 @@ def test_every_preset_plays_every_id(env_id: str, preset: str) -> None:
             observation, reward, *_ = env.step(env.action_space.sample())
             assert np.isfinite(observation).all()
             assert np.isfinite(float(reward))
+
+
+@pytest.mark.parametrize("env_id", [entry.id for entry in ENVIRONMENTS.values() if entry.stock])
+def test_spaces_limit_and_threshold_are_gymnasiums(env_id: str) -> None:
+    stock = ENVIRONMENTS.get(env_id).stock
+    with quiet_compiler():
+        ours, theirs = gym.make(env_id), gym.make(stock)
+    assert stock == env_id.removeprefix("gym_dr/").replace("DR-", "-")
+    assert (ours.observation_space, ours.action_space) == (theirs.observation_space, theirs.action_space)
+    assert ours.spec is not None
+    assert theirs.spec is not None
+    assert ours.spec.max_episode_steps == theirs.spec.max_episode_steps
+    assert ours.spec.reward_threshold == theirs.spec.reward_threshold
 
 
 def test_ids_exist_after_gymnasium_imports_the_module() -> None:

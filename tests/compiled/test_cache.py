@@ -43,38 +43,29 @@ def hits(function: Any) -> int:
     return sum(function._cache_hits.values())
 
 
-def test_compiled_once_with_a_message_then_loaded_silently(
+def test_compiled_once_with_one_message_then_loaded_silently(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = fresh(tmp_path, monkeypatch)
-    assert first(21) == 42
-    assert "compiling" in capsys.readouterr().err
+    for _ in range(2):  # with an empty cache each
+        for path in (tmp_path / "gym_dr").glob("*.bin"):
+            path.unlink()
+        first = fresh(tmp_path, monkeypatch)
+        assert first(21) == 42
+    assert capsys.readouterr().err.count("compiling a test for this machine") == 1
     second = fresh(tmp_path, monkeypatch)
     assert second(21) == 42
     assert capsys.readouterr().err == ""
     assert (hits(first), hits(second)) == (0, 1)
 
 
-def test_functions_of_one_part_give_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(2):  # with an empty cache each: both are compiled
-        function = fresh(tmp_path, monkeypatch)
-        assert function(21) == 42
-        assert hits(function) == 0
-        for path in (tmp_path / "gym_dr").glob("*.bin"):
-            path.unlink()
-    assert capsys.readouterr().err.count("compiling a test for this machine") == 1
-
-
-@pytest.mark.parametrize("damage", ["empty", "short", "flipped", "text"])
+@pytest.mark.parametrize("damage", ["empty", "short", "flipped"])
 def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     fresh(tmp_path, monkeypatch)(21)
     (path,) = (tmp_path / "gym_dr").glob("*.bin")
     data = bytearray(path.read_bytes())
     whole = bytes(data)
     data[len(data) // 2] ^= 1
-    path.write_bytes({"empty": b"", "short": whole[:-100], "flipped": bytes(data), "text": b"hello" * 99}[damage])
+    path.write_bytes({"empty": b"", "short": whole[:-100], "flipped": bytes(data)}[damage])
     again = fresh(tmp_path, monkeypatch)
     assert again(21) == 42
     assert hits(again) == 0
@@ -96,13 +87,8 @@ def test_sources_are_a_module_and_all_that_it_imports_from_the_package_directly_
     ):
         module.write_text(f"import numba\n{line}\n")
         assert [path.name for path in sources_of(module)] == names, line
-
-
-def test_a_change_of_a_source_is_another_key(tmp_path: Path) -> None:
-    module = tmp_path / "module.py"
-    module.write_text("SIZE = 1")
     before = source_key(module)
-    module.write_text("SIZE = 2")
+    module.write_text("import numba\n")
     assert source_key(module) != before
 
 
@@ -204,8 +190,4 @@ def test_numbas_setting_which_a_file_in_the_current_folder_changes_is_not_follow
     folder = cache.cache_folder()
     assert folder is not None
     assert tmp_path not in folder.parents
-
-
-def test_nothing_is_written_beside_the_package() -> None:
-    folder = cache.cache_folder()
-    assert folder is None or Path(cache.__file__).parent not in [folder, *folder.parents]
+    assert Path(cache.__file__).parent not in [folder, *folder.parents]  # nor is anything written beside the package

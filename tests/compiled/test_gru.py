@@ -139,17 +139,3 @@ def test_derived_gradients_are_finite_differences(monkeypatch: pytest.MonkeyPatc
     loss(weights)
     gru.unroll_backward.py_func(memory, weights, gradient, LENGTH, SEQUENCES, starts.ravel())
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
-
-
-def test_a_state_before_a_start_changes_nothing_after_it() -> None:
-    reference = torch_memory()
-    inputs, first, starts, _ = problem()
-    found = []
-    for junk in (0.0, 7.0):
-        memory = TrainedMemory.allocate(inputs=INPUTS, units=UNITS, length=LENGTH, sequences=SEQUENCES)
-        changed = inputs.copy()
-        changed[:3, 0] += junk  # the first sequence's next episode starts at step 3
-        memory.inputs[:] = changed.reshape(-1, INPUTS)
-        unroll(memory, flat(reference), LENGTH, first + np.float32(junk), starts.ravel())
-        found.append(memory.states.reshape(LENGTH, SEQUENCES, UNITS)[3:, 0].copy())
-    np.testing.assert_array_equal(*found)

@@ -30,7 +30,7 @@ def draw_normals(streams: Any, out: Any) -> None:
         out[i] = pcg64.standard_normal(streams, 0)
 
 
-@pytest.mark.parametrize("width", [19998, 1, 3, 2**31 + 1, 3_000_000_000], ids=lambda w: f"width {w}")
+@pytest.mark.parametrize("width", [19998, 1, 2**31 + 1, 3_000_000_000], ids=lambda w: f"width {w}")
 def test_the_random_stream_is_numpys_with_rejections_and_leftover_halves(width: int) -> None:
     # widths above 2**31 reject a good part of the draws, which leaves half of an output behind every other time
     generator, streams = np.random.default_rng(123), pcg64.seeded(123)[None].copy()

@@ -28,8 +28,14 @@ OWN = {
     "a_state_of_some_sub_environments_leaves_the_others_alone",
     "a_compiled_single_environment_goes_on_from_a_state",
 }
-# Worker processes are Gymnasium's: this contract for the first id of each module, and for the very first one these too,
-# which are about what we send to the processes; the others are slow.
+# Robots share these too, all but Ant, whose engine is another.
+SHARED_BY_ROBOTS = {
+    "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
+    "going_on_from_a_state_equals_going_on",
+    "a_state_of_some_sub_environments_leaves_the_others_alone",
+}
+# Worker processes are Gymnasium's: these, which are about what we send to the processes, for the very first id; the
+# others are slow.
 SAME = "everything_is_as_in_a_sync_environment"
 SENT = {
     SAME,
@@ -50,11 +56,13 @@ def cells() -> list[Any]:
             if name == "native" and entry.vector_entry_point is None:
                 continue
             first = entry.id in FAMILIES.values()
+            shared = entry.id.endswith("DR-v5") and "Ant" not in entry.id
             for contract in ENVIRONMENT_CONTRACTS[name]:
+                own = OWN - SHARED_BY_ROBOTS if shared else OWN
                 if name == "async":
-                    quick = first and contract.__name__ in (SENT if entry == ENTRIES[0] else {SAME})
+                    quick = entry == ENTRIES[0] and contract.__name__ in SENT
                 else:
-                    quick = first or (name != "sync" and contract.__name__ in OWN)
+                    quick = first or (name != "sync" and contract.__name__ in own)
                 marks: list[Any] = [] if quick else [pytest.mark.slow]
                 cell = f"{entry.id.removeprefix('gym_dr/')}-{name}-{contract.__name__}"
                 found.append(pytest.param(Mode(env_id=entry.id, name=name), contract, marks=marks, id=cell))

@@ -1,18 +1,20 @@
+"""What a wrapper does in a step is not left out by a compiled rollout; tests/contracts has what passes it on."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.wrappers.vector import ClipReward, RecordEpisodeStatistics
 
-from gym_dr import RecordEpisodes, ResampleParams
+from gym_dr import RecordEpisodes
+from gym_dr.compiled.policy import TWO_HEADS, SmallPolicy
+from gym_dr.compiled.steps import Steps
 from gym_dr.envs.capabilities import supports
+from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.wrappers.finite import RequireFinite
-
-
-class Renamed(RecordEpisodes):
-    """Inherits all."""
 
 
 class Stepping(RecordEpisodes):
@@ -27,15 +29,6 @@ def envs() -> Any:
     return gym.make_vec("gym_dr/InvertedPendulumDR-v5", 2)
 
 
-def test_an_environment_and_our_wrappers_support_rollouts(envs: Any) -> None:
-    assert supports(envs, "rollout")
-    assert supports(RequireFinite(ResampleParams(envs, rollout_steps=4)), "rollout")
-
-
-def test_a_subclass_of_a_wrapper_keeps_the_capability(envs: Any) -> None:
-    assert supports(Renamed(envs, print), "rollout")
-
-
 @pytest.mark.parametrize(
     "wrap", [lambda e: ClipReward(e, 0.0, 1.0), RecordEpisodeStatistics, lambda e: Stepping(e, print)]
 )
@@ -47,3 +40,15 @@ def test_what_a_wrapper_does_in_a_step_is_not_left_out(envs: Any, wrap: Any) -> 
 def test_an_environment_without_it_does_not_have_it() -> None:
     assert not supports(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), "rollout")
     assert not supports(gym.make_vec("gym_dr/InvertedPendulumDR-v5", 2, autoreset_mode="SameStep"), "rollout")
+
+
+def test_a_rollout_before_a_reset_or_of_noise_that_is_no_number_is_refused(envs: Any) -> None:
+    low, high = np.full(1, -3.0, np.float32), np.full(1, 3.0, np.float32)
+    policy = SmallPolicy.allocate(sizes=[4, 2], tanh=True, kind=TWO_HEADS, low=low, high=high, floor=0.0, num_envs=2)
+    noise, steps = np.zeros((3, 2, 1), np.float32), Steps.allocate(3, 2, inputs=4, actions=1)
+    with pytest.raises(EnvStateError, match="reset"):
+        envs.rollout(policy, noise, steps, 0, 3)
+    steps.observations[0], _ = envs.reset(seed=0)
+    with pytest.raises(InvalidActionError, match="finite"):
+        envs.rollout(policy, np.full_like(noise, np.nan), steps, 0, 3)
+    assert envs.rollout(policy, noise, steps, 0, 3)[0] == 3

@@ -28,21 +28,19 @@ def test_every_family_says_what_its_environments_observe() -> None:
 
 
 @pytest.mark.parametrize(("path", "env_id"), IDS, ids=named)
-def test_every_number_of_an_observation_and_of_an_action_has_a_meaning(path: str, env_id: EnvId) -> None:
+def test_every_number_of_an_observation_and_of_an_action_has_a_meaning_and_a_name_of_its_own(
+    path: str, env_id: EnvId
+) -> None:
     found: Interface = load_object(path)(env_id.id)
     env = gym.make(env_id.id)
     assert env.observation_space.shape == (sum(quantity.size for quantity in found.observation),)
     space = env.action_space
     count = int(space.n) if isinstance(space, gym.spaces.Discrete) else space.shape[0]  # type: ignore[index]
     assert len(found.actions) == count
-    env.close()
-
-
-@pytest.mark.parametrize(("path", "env_id"), IDS, ids=named)
-def test_every_quantity_of_an_observation_has_a_name_of_its_own(path: str, env_id: EnvId) -> None:
-    names = [quantity.name for quantity in load_object(path)(env_id.id).observation]
+    names = [quantity.name for quantity in found.observation]
     assert len(set(names)) == len(names)
     assert [name for name in names if not re.fullmatch(NAME, name)] == []
+    env.close()
 
 
 @pytest.mark.parametrize(("path", "env_id"), MUJOCO, ids=named)

@@ -85,25 +85,18 @@ def test_a_rule_that_would_replace_a_keyword_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "error", "message"),
     [
-        (
-            {"gravty": -5.0},
-            r"LunarLander has no keyword 'gravty'\. Did you mean 'gravity'\? Known: gravity, enable_wind",
-        ),
-        ({"randomisation": "none"}, r"has no keyword 'randomisation'\. Did you mean 'randomization'\?"),
-        ({"enable_wnd": True}, r"Did you mean 'enable_wind'\?.*, and of every environment randomization, context"),
-        ({"main_engine_power": 9.0}, r"Use randomization={'main_engine_power': ...}"),
+        ({"gravty": -5.0}, TypeError, r"LunarLander has no keyword 'gravty'\. Did you mean 'gravity'\? Known: gravity"),
+        ({"randomisation": "none"}, TypeError, r"has no keyword 'randomisation'\. Did you mean 'randomization'\?"),
+        ({"main_engine_power": 9.0}, TypeError, r"Use randomization={'main_engine_power': ...}"),
+        ({"gravity": 5.0}, RandomizationError, "from -12 to 0"),
+        ({"enable_wind": 2}, RandomizationError, "0 or 1"),
     ],
 )
-def test_an_unknown_keyword_is_refused_with_what_to_do(given: dict[str, Any], message: str) -> None:
+def test_unknown_keywords_and_impossible_constants_are_refused_with_what_to_do(
+    given: dict[str, Any], error: type[Exception], message: str
+) -> None:
     for make in (gym.make, gym.make_vec):
-        with pytest.raises(TypeError, match=message):
-            make(LANDER, **given)
-
-
-@pytest.mark.parametrize(("given", "message"), [({"gravity": 5.0}, "from -12 to 0"), ({"enable_wind": 2}, "0 or 1")])
-def test_an_impossible_constant_is_refused(given: dict[str, Any], message: str) -> None:
-    for make in (gym.make, gym.make_vec):
-        with pytest.raises(RandomizationError, match=message):
+        with pytest.raises(error, match=message):
             make(LANDER, **given)

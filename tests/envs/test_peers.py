@@ -7,7 +7,6 @@ flat, see ``INNER``. ``pytest -v`` on this file prints the table with what came 
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import warnings
 from collections.abc import Callable, Sequence
@@ -197,63 +196,6 @@ def test_wrappers_of_dicts_and_pictures_refuse_the_flat_observations_of_native_e
     with pytest.raises((ValueError, AssertionError), match=rf"Dict|image|{NO_MESSAGE}"):
         WRAPPERS[name](envs)
     envs.close()
-
-
-@pytest.mark.parametrize(
-    ("kind", "mode"),
-    [
-        pytest.param(kind, mode, marks=pytest.mark.slow if kind == "async" and mode != MODES[0] else ())
-        for kind in KINDS
-        for mode in MODES
-    ],
-)
-def test_the_same_seed_gives_the_same_again(kind: str, mode: AutoresetMode) -> None:
-    runs = []
-    for _ in range(2):
-        envs = make(kind, mode)
-        runs.append(plain(play(envs, mode)))
-        envs.close()
-    assert runs[0] == runs[1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_returned_is_the_callers_own(kind: str) -> None:
-    envs = make(kind, AutoresetMode.NEXT_STEP)
-    rows = [envs.reset(seed=1)] + [envs.step(np.zeros((NUM_ENVS, 2), np.float32)) for _ in range(15)]
-    kept = copy.deepcopy(rows)
-    for _ in range(15):
-        envs.step(np.ones((NUM_ENVS, 2), np.float32))
-    assert plain(rows) == plain(kept)
-    envs.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_closing_twice_and_use_after_closing(kind: str) -> None:
-    envs = make(kind, AutoresetMode.NEXT_STEP)
-    envs.reset(seed=1)
-    envs.close()
-    envs.close()
-    if kind == "sync":
-        return  # Gymnasium's sync environment does not know whether it is closed
-    with pytest.raises((gym_dr.errors.EnvStateError, gym.error.ClosedEnvironmentError), match="close"):
-        envs.step(np.zeros((NUM_ENVS, 2), np.float32))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_masked_reset_leaves_the_others_alone(kind: str) -> None:
-    envs, other = (make(kind, AutoresetMode.DISABLED) for _ in range(2))
-    actions = np.zeros((NUM_ENVS, 2), np.float32)
-    for env in (envs, other):
-        env.reset(seed=1)
-        env.step(actions)
-    observations, info = envs.reset(options={"reset_mask": np.array([True, False])})
-    assert info["_draw_index"].tolist() == [True, False]
-    assert observations.shape == (NUM_ENVS, 8)
-    left, right = envs.step(actions)[0], other.step(actions)[0]
-    assert (left[1] == right[1]).all()
-    assert (left[0] != right[0]).any()
-    for env in (envs, other):
-        env.close()
 
 
 @pytest.mark.parametrize(

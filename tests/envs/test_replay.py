@@ -199,20 +199,26 @@ def wandered(replay: LogReplay, seed: int) -> tuple[Numbers, Numbers]:
 
 
 @pytest.mark.parametrize("env_id", [*REPLAYED, *LANDERS, PUSHER])
-def test_difference_is_the_inverse_of_add(env_id: str, opened: Callable[[str], LogReplay]) -> None:
+def test_difference_and_add_are_inverse_and_coordinates_have_names_and_places(
+    env_id: str, opened: Callable[[str], LogReplay]
+) -> None:
     replay = opened(env_id)
     states, deltas = wandered(replay, 0)
-    np.testing.assert_allclose(replay.difference(replay.add(states, deltas), states), deltas, atol=1e-9)
-    assert replay.difference(states, states).max() == 0.0
-
-
-@pytest.mark.parametrize("env_id", [*REPLAYED, *LANDERS, PUSHER])
-def test_add_comes_from_one_state_to_another(env_id: str, opened: Callable[[str], LogReplay]) -> None:
-    replay = opened(env_id)
-    states, deltas = wandered(replay, 1)
     other = replay.add(states, deltas)
+    np.testing.assert_allclose(replay.difference(other, states), deltas, atol=1e-9)
+    assert replay.difference(states, states).max() == 0.0
     reached = replay.add(states, replay.difference(other, states))
     assert np.abs(replay.difference(reached, other)).max() < 1e-9
+    names = [coordinate.name for coordinate in replay.coordinates]
+    assert len(set(names)) == len(names)
+    assert replay.places.shape == (len(names),)
+    none = np.zeros((SLOTS, len(names)))
+    states = replay.add(np.repeat(np.nan_to_num(replay.first)[None], SLOTS, axis=0), none)  # of unit quaternions
+    for k, place in enumerate(replay.places.tolist()):  # the number that a coordinate moves
+        deltas = none.copy()
+        deltas[:, k] = 0.01
+        moved = np.abs(replay.add(states, deltas) - states)[0]
+        assert moved[place] == moved.max() > 0.0
 
 
 @settings(max_examples=8, deadline=None)
@@ -241,37 +247,14 @@ def test_angles_are_compared_the_short_way(env_id: str, opened: Callable[[str], 
     np.testing.assert_allclose(replay.difference(beyond, states)[:, turning], 0.2 - np.pi, atol=1e-9)
 
 
-@pytest.mark.parametrize("env_id", [*REPLAYED, *LANDERS, PUSHER])
-def test_places_name_the_number_that_a_coordinate_moves(env_id: str, opened: Callable[[str], LogReplay]) -> None:
-    replay = opened(env_id)
-    assert replay.places.shape == (len(replay.coordinates),)
-    none = np.zeros((SLOTS, len(replay.coordinates)))
-    states = replay.add(np.repeat(np.nan_to_num(replay.first)[None], SLOTS, axis=0), none)  # of unit quaternions
-    for k, place in enumerate(replay.places.tolist()):
-        deltas = none.copy()
-        deltas[:, k] = 0.01
-        moved = np.abs(replay.add(states, deltas) - states)[0]
-        assert moved[place] == moved.max() > 0.0
-
-
-@pytest.mark.parametrize("env_id", [*REPLAYED, *LANDERS, PUSHER])
-def test_coordinates_have_names_of_their_own(env_id: str, opened: Callable[[str], LogReplay]) -> None:
-    names = [coordinate.name for coordinate in opened(env_id).coordinates]
-    assert len(set(names)) == len(names)
-
-
 # ---- what observations leave open ----
 
 
 @pytest.mark.parametrize("env_id", REFUSED)
-def test_an_environment_that_cannot_be_replayed_says_so(env_id: str) -> None:
+def test_an_environment_that_cannot_be_replayed_or_is_closed_is_refused(env_id: str) -> None:
     envs: Any = gym.make_vec(env_id, 2)
     with pytest.raises(EnvStateError, match="does not say what of its state an observation determines"):
         envs.unwrapped.replay()
-
-
-def test_a_closed_environment_is_refused() -> None:
-    envs: Any = gym.make_vec(CART, 2)
     envs.close()
     with pytest.raises(EnvStateError, match="closed"):
         envs.unwrapped.replay()

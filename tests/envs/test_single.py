@@ -15,7 +15,7 @@ from gym_dr.envs.backend import Outcome
 from gym_dr.envs.equations.backend import EquationsBackend
 from gym_dr.envs.family import add_family
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.errors import ConfigError, InvalidActionError, RandomizationWarning
+from gym_dr.errors import ConfigError, RandomizationWarning
 from gym_dr.randomization.episode import RandomizedEnv
 from tests.plugins.parts.spring import SPRING
 from tests.registered import forgotten_afterwards
@@ -122,16 +122,8 @@ def test_a_window_shows_what_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> 
     assert not pygame.display.get_init()
 
 
-@pytest.mark.parametrize("action", [3, -1, 0.5, "left", None, [[0], [0, 1]], np.array([1])])
-def test_an_impossible_action_is_refused_with_the_space(action: Any) -> None:
-    env = on(SpringBackend)
-    env.reset(seed=0)
-    with pytest.raises(InvalidActionError, match=r"Expected an action from Discrete\(3\)"):
-        env.step(action)
-
-
-class OfVersion02(RandomizedEnv, CartPoleEnv):
-    """An environment as plugins wrote them for 0.2: its constructor calls Gymnasium's."""
+class OwnConstructor(RandomizedEnv, CartPoleEnv):
+    """Its constructor calls Gymnasium's."""
 
     def __init__(self, render_mode: str | None = None, **kwargs: Any) -> None:
         self._randomize(SPRING.param_space, "none", **kwargs)
@@ -139,5 +131,5 @@ class OfVersion02(RandomizedEnv, CartPoleEnv):
 
 
 def test_a_randomized_environment_may_have_a_constructor_of_its_own() -> None:
-    env = OfVersion02(render_mode="rgb_array", context="hidden")
+    env = OwnConstructor(render_mode="rgb_array", context="hidden")
     assert (env.render_mode, env.gravity, env.params) == ("rgb_array", 9.8, dict(SPRING.param_space.nominal))

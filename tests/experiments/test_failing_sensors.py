@@ -13,7 +13,8 @@ import gym_dr
 from gym_dr.runs.configure import build_config
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, refused, train
-from tests.runs.test_session import assert_same_run, run
+from tests.runs.test_session import assert_same_run
+from tests.runs.training import train_or_resume
 
 CART_POLE = "gym_dr/CartPoleDR-v1"
 FAILING = ("--randomize", "obs_hide:*_dot=bernoulli:0.5", "--randomize", "obs_drop:2=0:0.5", "--randomize", "tau=0.02")
@@ -97,6 +98,6 @@ def test_a_run_that_was_cut_resumes_to_the_same_result(vectorization: str, tmp_p
         {**settings, **options, "vectorization": vectorization},
         randomize={"obs_hide:*_dot": "bernoulli:0.5", "obs_drop": (0, 0.5), "obs_drop:theta": 0.3},
     )
-    whole = run(tmp_path / "whole", config)
-    run(tmp_path / "cut", config, cut_at=3)
-    assert_same_run(run(tmp_path / "cut", config, resume=True), whole)
+    whole = train_or_resume(tmp_path / "whole", config)
+    train_or_resume(tmp_path / "cut", config, cut_at=3)
+    assert_same_run(train_or_resume(tmp_path / "cut", config), whole)

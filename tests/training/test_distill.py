@@ -13,12 +13,11 @@ import pytest
 import torch
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 
-from gym_dr.errors import ConfigError
 from gym_dr.training import distill
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.api import TrainedNetworks
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, PPOConfig, ReinforceConfig
+from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, PPOConfig
 from gym_dr.training.distill import Teacher
 from gym_dr.training.networks import Actor, CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.rollout import Rollout, RolloutCollector
@@ -97,19 +96,18 @@ def test_an_actor_does_not_diverge_from_itself(name: str) -> None:
 # ---- Learning from labels
 
 LEARNING: dict[str, tuple[str, dict[str, Any]]] = {
-    "discrete": (POLE, {}),
     "discrete, relu, critic observes the draw": (POLE, {"activation": "relu", "critic_context": True}),
     "one deviation": (PENDULUM, {}),
-    "deviation by observation": (PENDULUM, {"state_dependent_std": True}),
-    "normalized": (PENDULUM, {"normalize_observations": True, "normalize_rewards": True}),
-    "memory, discrete": (POLE, MEMORY),
+    "deviation by observation, normalized": (
+        PENDULUM,
+        {"state_dependent_std": True, "normalize_observations": True, "normalize_rewards": True},
+    ),
     "memory, one deviation, critic observes the draw": (PENDULUM, MEMORY | {"critic_context": True}),
     "memory, deviation by observation, normalized": (
         PENDULUM,
         MEMORY | {"state_dependent_std": True, "normalize_observations": True},
     ),
     "prediction, discrete": (POLE, MEMORY | {"predict_draw": 0.7}),
-    "prediction, one deviation": (PENDULUM, MEMORY | {"predict_draw": 0.7}),
     "prediction, deviation by observation, critic observes the draw": (
         PENDULUM,
         MEMORY | {"predict_draw": 0.7, "state_dependent_std": True, "critic_context": True},
@@ -236,7 +234,7 @@ def test_a_teacher_is_told_the_draw_of_each_steps_own_episode_in_its_own_ranges(
         assert rollout.context is None
 
 
-@pytest.mark.parametrize("column", range(4))
+@pytest.mark.parametrize("column", [0, 3])
 def test_a_teacher_sees_the_observation_as_the_student_does(column: int) -> None:
     envs = make_envs(randomization=DRAWN)
     agent = distill.make_agent(envs, CONFIG, 1, "cpu")
@@ -266,25 +264,6 @@ def test_a_student_goes_on_with_the_same_actions_whatever_its_teacher() -> None:
     assert torch.equal(states[0][1], states[1][1])
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "other algorithm": ({"options": ReinforceConfig()}, "has other networks; expected a run of a2c, ppo or distill"),
-    "memory": ({"options": PPOConfig(memory="gru")}, "has a memory; expected a policy without one"),
-    "deviations": (
-        {"options": PPOConfig(state_dependent_std=True)},
-        "has state_dependent_std True, and its student needs the same: `state_dep",
-    ),
-    "observations": ({"state": picking(0, 5)}, "its observations or actions are not the student's: .*size mismatch"),
-    "nothing": ({"state": {}}, "its observations or actions are not the student's"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_teacher_that_cannot_be_imitated_is_refused(name: str) -> None:
-    changes, message = REFUSED[name]
-    with pytest.raises(ConfigError, match=f"teacher: runs/teacher:? {message}"):
-        Teacher(replace(trained(picking(0, 4)), **changes), CONFIG, make_envs(), "cpu")
-
-
 # ---- All of it
 
 
@@ -308,11 +287,13 @@ def taught(**options: Any) -> Any:
     return made
 
 
-def test_a_student_with_memory_does_what_its_teacher_was_told_to() -> None:
-    made = taught(**MEMORY)
+def test_a_student_with_memory_does_what_its_teacher_was_told_to_and_its_critic_learns_what_that_is_worth() -> None:
+    made = taught(critic_context=True, **MEMORY)
     assert made.rows[0]["imitation_loss"] > 0.4
     assert made.rows[-1]["imitation_loss"] < 0.08
     assert np.mean([episode.episode_return for episode in made.episodes[-200:]]) > 0.93 * STEPS
+    losses = [row["critic_loss"] for row in made.rows]
+    assert np.mean(losses[-5:]) < 0.25 * np.mean(losses[:2])
 
 
 def test_a_student_without_memory_does_what_is_best_on_average() -> None:
@@ -321,9 +302,3 @@ def test_a_student_without_memory_does_what_is_best_on_average() -> None:
     p = 1.0 / (1.0 + math.exp(-4.0))
     divergence = math.log(2.0) + p * math.log(p) + (1 - p) * math.log(1 - p)
     assert made.rows[-1]["imitation_loss"] == pytest.approx((STEPS - 1) / STEPS * divergence, abs=0.06)
-
-
-def test_the_students_critic_learns_the_values_of_its_own_policy() -> None:
-    made = taught(critic_context=True, **MEMORY)
-    losses = [row["critic_loss"] for row in made.rows]
-    assert np.mean(losses[-5:]) < 0.25 * np.mean(losses[:2])

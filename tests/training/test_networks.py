@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gym_dr.errors import ConfigError
-from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor, mlp
+from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor, mlp
 
 OBSERVATIONS = gym.spaces.Box(-1.0, 1.0, (3,))
 
@@ -105,11 +105,6 @@ def test_other_actions_are_refused(space: gym.Space[Any]) -> None:
 def test_observations_that_are_no_vector_are_refused() -> None:
     with pytest.raises(ConfigError, match="FlattenObservation"):
         make_actor(spaces(gym.spaces.Discrete(2), gym.spaces.Box(0, 1, (4, 4))), (4,), "relu")
-
-
-def test_actors_are_chosen_by_the_action_space() -> None:
-    assert isinstance(make_actor(spaces(gym.spaces.Discrete(2)), (4,), "relu"), CategoricalActor)
-    assert isinstance(make_actor(spaces(gym.spaces.Box(-1, 1, (1,))), (4,), "relu"), GaussianActor)
 
 
 def two_headed(space: gym.spaces.Box) -> TwoHeadedGaussianActor:

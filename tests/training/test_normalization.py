@@ -192,18 +192,6 @@ def test_a2c_normalizes_too() -> None:
     load_policy(session.state, session.envs, config)(np.zeros((4, 4), np.float32))
 
 
-def test_stepping_and_playing_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = []
-    for plays in (True, False):
-        monkeypatch.setattr("gym_dr.training.rollout.supports", lambda envs, capability, plays=plays: plays)
-        session = FakeSession("gym_dr/LunarLanderDR-v3")
-        session._make = lambda: gym.make_vec("gym_dr/LunarLanderDR-v3", 3, num_threads=1)
-        ppo.train(session, replace(CONFIG, rollout_steps=128))
-        trained.append((session.rows, dict(session.state["actor"]), dict(session.state["reward_moments"])))
-    assert trained[0][0] == trained[1][0]
-    torch.testing.assert_close(trained[0][1:], trained[1][1:], rtol=0.0, atol=0.0)
-
-
 def test_draws_in_the_observation_are_not_normalized() -> None:
     native = gym.make_vec("gym_dr/LunarLanderDR-v3", 2, num_threads=1, context="observation")
     wrapped = DrawContext(gym.make_vec("gym_dr/LunarLanderDR-v3", 2, num_threads=1), "observation")

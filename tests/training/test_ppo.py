@@ -19,7 +19,7 @@ from gym_dr.training.ppo import LOSSES, learn, make_agent, train
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import batch_of, cart_pole_rollout, learned_from
+from tests.training.rollouts import batch_of, learned_from
 
 CONFIG = PPOConfig(
     updates=3,
@@ -217,8 +217,9 @@ def test_losses_and_gradients_are_those_of_the_reference(name: str, by_torch: No
         np.testing.assert_allclose(gradients[key], gradient, rtol=2e-3, atol=2e-5, err_msg=key)
 
 
-@pytest.mark.parametrize("steps", [6, 100])  # less and more than a block
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "steps"), [*((name, 6) for name in CASES), ("discrete", 100), ("normalized", 100)]
+)  # less and more than a block
 def test_compiled_gradients_are_those_of_torch(name: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for epochs in (ppo.compiled_epochs, ppo.torch_epochs):
@@ -300,10 +301,10 @@ def test_weights_that_are_not_finite_end_the_training() -> None:
         learn(agent, batch_of(agent, rollout, config), replace(config, epochs=3))
 
 
-@pytest.mark.parametrize("changes", [{}, {"state_dependent_std": True}, {"activation": "relu", "init": "torch"}])
-def test_continuous_actions_train(changes: dict[str, Any]) -> None:
+def test_continuous_actions_train_with_deviations_by_observation_and_torchs_weights() -> None:
     session = FakeSession("gym_dr/LunarLanderContinuousDR-v3")
-    config = replace(CONFIG, normalize_observations=True, normalize_rewards=True, **changes)
+    options: dict[str, Any] = {"state_dependent_std": True, "activation": "relu", "init": "torch"}
+    config = replace(CONFIG, normalize_observations=True, normalize_rewards=True, **options)
     train(session, config)
     assert all(np.isfinite(row[name]) for row in session.rows for name in LOSSES)
     policy = load_policy(session.state, session.envs, config)
@@ -328,12 +329,6 @@ def test_it_learns_to_balance_a_pole() -> None:
     assert np.mean([episode.length for episode in session.episodes[-20:]]) > 80
 
 
-def test_a_critic_with_context_trains() -> None:
-    session = FakeSession("gym_dr/LunarLanderDR-v3")
-    train(session, replace(CONFIG, critic_context=True, normalize_observations=True))
-    assert all(np.isfinite(row["critic_loss"]) for row in session.rows)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize("changes", [{}, {"memory": "gru", "memory_size": 8, "sequence_length": 8}])
 def test_it_trains_on_cuda(changes: dict[str, Any]) -> None:
@@ -342,9 +337,3 @@ def test_it_trains_on_cuda(changes: dict[str, Any]) -> None:
     train(session, replace(CONFIG, normalize_observations=True, normalize_rewards=True, **changes))
     assert all(p.device.type == "cuda" for p in session.state["actor"].values())
     assert all(np.isfinite(row["critic_loss"]) for row in session.rows)
-
-
-def test_losses_of_a_rollout_are_means_over_minibatches() -> None:
-    envs = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync")
-    agent = make_agent(envs, CONFIG, 1, "cpu")
-    assert list(learn(agent, batch_of(agent, cart_pole_rollout(), CONFIG), CONFIG)) == list(LOSSES)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 _WITH_BOX2D = [
     f"{family}/{file}.py"
     for family in ("lunar_lander", "bipedal_walker")
-    for file in ("test_env", "test_constants", "native/test_equality", "native/test_state")
-] + ["lunar_lander/native/test_vector_env.py", "test_single.py"]
+    for file in ("test_env", "native/test_equality", "native/test_state")
+] + ["lunar_lander/native/test_vector_env.py", "test_single.py", "test_constants.py"]
 
 collect_ignore = [] if find_spec("Box2D") else _WITH_BOX2D

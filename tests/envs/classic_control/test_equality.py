@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.envs.family import ENVIRONMENTS
-
 NAMES = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
 KEYWORDS: dict[str, dict[str, Any]] = {
     "CartPole-v1": {"sutton_barto_reward": True},
@@ -99,14 +97,3 @@ def test_a_step_from_any_state_is_gymnasiums(name: str) -> None:
             if one[2]:
                 break
             right.state[: len(left.state)] = left.state
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_ids_and_spaces_are_gymnasiums(name: str) -> None:
-    left, right = gym.make(name), gym.make(f"gym_dr/{name.replace('-', 'DR-')}")
-    assert (left.observation_space, left.action_space) == (right.observation_space, right.action_space)
-    assert left.spec is not None
-    assert right.spec is not None
-    assert left.spec.max_episode_steps == right.spec.max_episode_steps
-    assert left.spec.reward_threshold == right.spec.reward_threshold
-    assert ENVIRONMENTS.get(right.spec.id).stock == name

@@ -15,21 +15,11 @@ def reads_a_list(p: Any, s: Swing, action: float) -> Any:
     return Swing(s.angle * TABLE[0], s.speed), 0.0, False
 
 
-def mixes_types(p: Any, s: Swing, action: float) -> Any:
-    if s.angle > 0.0:
-        return Swing(0, 0), 0.0, False
-    return s, 0.0, False
-
-
 def leaves_none(p: Any, s: Swing, action: float) -> Any:
     bonus = None
     if s.angle > 0.0:
         bonus = 1.0
     return s, bonus or 0.0, False
-
-
-def formats(p: Any, s: Swing, action: float) -> Any:
-    return Swing(float(f"{s.angle:.3f}"), s.speed), 0.0, False
 
 
 def opened(x: float) -> float:
@@ -58,9 +48,7 @@ def calls_what_forgets(p: Any, s: Swing, action: float) -> Any:
 # function -> the function and the text of the line that are named, and part of what numba says
 EXPECTED = {
     reads_a_list: ("reads_a_list", "TABLE[0]", "assigned to variable 'TABLE' in globals, is not supported"),
-    mixes_types: ("mixes_types", "return ", "Can't unify return type"),
     leaves_none: ("leaves_none", "bonus or 0.0", "OptionalType"),
-    formats: ("a function", "s.angle:.3f", "format spec in f-strings not supported"),
     calls_what_opens: ("opened", "with np.errstate", "Unsupported context manager"),
     calls_what_forgets: ("needs", "needs(s)", "name 'not_there' is not defined"),
 }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
+from gymnasium.spaces import Box, MultiBinary
 
 import gym_dr
 from gym_dr import Choice, Interface, LogUniform, Normal, Param, Quantity
@@ -21,8 +20,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.randomization.presets import PRESETS, presets
-from gym_dr.wrappers.disturbances import DISTURBANCES
-from tests.envs.equations.swing import RIGHT, Swing, begin, observe, register
+from tests.envs.equations.swing import RIGHT, Swing, begin, register
 
 ID = "tests/Swing-v0"
 
@@ -47,62 +45,37 @@ def named_interface(*names: str) -> Interface:
         ({"params": []}, "params: expected at least one"),
         ({"params": [Param(name="body:mass", nominal=1.0, low=0.1, high=2.0)]}, "names that can follow a dot"),
         ({"params": [*RIGHT["params"], *RIGHT["params"]]}, "two parameters have the same name"),
-        ({"options": {"length": 1.0}}, "names that can follow a dot"),
-        (
-            {"observation_space": Discrete(2)},
-            r"observation_space: expected a Box of one row.*, got Discrete",
-        ),
         ({"observation_space": Box(0, 1, (2, 2))}, "observation_space: expected a Box of one row"),
-        ({"observation_space": Box(0, 255, (2,), np.uint8)}, "observation_space: expected a Box of one row of floats"),
+        ({"observation_space": Box(0, 1, (2,), np.float16)}, r"Box of one row of floats \(32 or 64 bits\)"),
         ({"action_space": MultiBinary(3)}, "action_space: expected a Discrete or a Box of one row"),
-        ({"action_space": Dict({})}, "action_space: expected a Discrete or a Box of one row"),
         ({"start": {"angle": (1.0, -1.0)}}, "start 'angle': .*low"),
         ({"start": {"angle": 3.0}}, r"start 'angle': expected Uniform\(low, high\), .* got 3.0"),
         ({"start": {"angle": LogUniform(0.1, 1.0)}}, "start 'angle': expected Uniform.*Compute other distributions"),
-        ({"start": {"angle": Normal(0.0, 1.0, low=-1.0)}}, "start 'angle': expected Uniform"),
         ({"process_noise": {"2nd": (0.0, 1.0)}}, "process_noise: expected names"),
         ({"process_noise": {"gust": Choice((0.0, 1.0))}}, "process_noise 'gust': expected"),
         ({"process_noise": {"gust": (0.0, 1.0)}}, r"expected step\(c, state, action, w\), where w .*swing.py:24"),
         ({"step": lambda p, s: s}, r"expected step\(c, state, action\) at test_family.py:\d+, got step\(p, s\)"),
         ({"begin": Swing}, r"expected a function begin\(c, u\), made with def or lambda, got"),
-        ({"observe": partial(observe, None)}, r"expected a function observe\(c, state\)"),
-        ({"derive": "p"}, r"expected a function derive\(p\)"),
         ({"begin": lambda p, u: u.tilt}, "begin failed with AttributeError: .*tilt.* at test_family.py:.*lambda p, u"),
         ({"begin": lambda p, u: (u.angle, 0.0)}, "expected begin at .* to return a named tuple of numbers, got"),
         ({"begin": lambda p, u: Swing("left", 0.0)}, "to return numbers, got angle = 'left'"),  # type: ignore[arg-type]
-        ({"derive": lambda p: 1.0 / p.length}, "expected derive at .* to return a named tuple of numbers, got 1.0"),
         ({"derive": lambda p: p.length / 0.0}, "derive failed with ZeroDivisionError.*called with Params"),
         ({"pushed": ["height"]}, r"pushed: expected fields of the state \(angle, speed\), got 'height'"),
         ({"presets": {}}, r"presets: expected one called 'default', .* \{'default': \{'length': \(low, high\)\}\}"),
-        ({"presets": {"wide": {"length": (0.5, 2.0)}}}, "presets: expected one called 'default'"),
-        ({"observation_space": Box(0, 1, (2,), np.float16)}, r"Box of one row of floats \(32 or 64 bits\)"),
         ({"begin": lambda p, u: Nothing()}, "expected begin at .* to return a named tuple of numbers"),
         ({"presets": {"default": 3}}, "presets: expected names other than 'none'"),
-        ({"presets": {"default": {}, "none": {}}}, "presets: expected names other than 'none'"),
-        *(
-            (
-                {"params": [Param(name=name, nominal=1.0, low=0.0, high=2.0)]},
-                f"Parameter '{name}': this name is reserved",
-            )
-            for name in DISTURBANCES
-        ),
+        ({"params": [Param(name="obs_noise", nominal=1.0, low=0.0, high=2.0)]}, "'obs_noise': this name is reserved"),
         ({"params": [CONTEXT], "keywords": ("context",)}, "keywords: expected names that no .* has yet, got 'context'"),
-        ({"options": {"wrappers": 3.0}}, "options: expected names that no environment has yet"),
         ({"time_step": "dt"}, r"time_step: expected None, .* or one of the parameters \(length\), got 'dt'"),
-        *(({"time_step": wrong}, "time_step: expected None, a number above 0") for wrong in (-1.0, 0, True, np.nan)),
+        ({"time_step": np.nan}, "time_step: expected None, a number above 0"),
         ({"keys": {("left",): 3}}, r"keys: expected actions of Discrete\(3\), got 3 for \('left',\)"),
-        ({"keys": {("left",): 1.5}}, "keys: expected actions of"),
         (
             {"keys": {(): (5.0, 2.0)}, "action_space": Box(-1, 1, (1,))},
             r"keys: expected actions of Box.*, got \(5.0, 2.0",
         ),
-        ({"keys": {(): 5.0}, "action_space": Box(-1, 1, (1,))}, "keys: expected actions of Box"),
-        ({"keys": {(): "up"}, "action_space": Box(-1, 1, (1,))}, "keys: expected actions of Box"),
         ({"options": {"kind": "dense"}}, "options: expected names that no environment has yet, with numbers"),
-        ({"options": {"num_envs": 3.0}}, "options: expected names that no environment has yet"),
         ({"pushed": ["speed", "speed"]}, "pushed: expected names that can follow a dot.*duplicate"),
         ({"keys": {("lft",): 1}}, r"keys: expected tuples of arrows \(left, right, up, down\)"),
-        ({"keys": {"left": 1}}, "keys: expected tuples of arrows"),
         ({"params": ["length"]}, r"params: expected .*, got \['length'\]"),
         (
             {"interface": Interface(observation=(Quantity("angle"),), actions=())},
@@ -110,7 +83,7 @@ def named_interface(*names: str) -> Interface:
         ),
         *(
             ({"interface": named_interface(*names)}, "interface: expected a name of its own")
-            for names in (("angle", "angle"), ("angle", "2"), ("angle", "its speed"), ("angle:1", ""))
+            for names in (("angle", "angle"), ("angle", "its speed"))
         ),
     ],
 )
@@ -129,7 +102,6 @@ def test_what_cannot_be_used_is_refused_by_name_and_nothing_is_registered(change
         (RandomizationError, {"presets": {"default": {"length": (0.0, 2.0)}}}),
         (ConfigError, {"max_episode_steps": 0}),
         (ConfigError, {"render_fps": 0.5}),
-        (ConfigError, {"reward_threshold": "x"}),
         (ConfigError, {"reward_threshold": np.nan}),
         (UnknownNameError, {"keywords": ("mass",)}),
     ],
@@ -140,13 +112,13 @@ def test_impossible_values_are_refused_with_the_error_for_them(error: type[Excep
     assert ID not in gym.registry
 
 
-@pytest.mark.parametrize("env_id", ["", "my swing", "a/b/c-v0", "mine:Swing-v0", None])
+@pytest.mark.parametrize("env_id", ["my swing", "mine:Swing-v0", None])
 def test_a_malformed_id_is_refused(env_id: str) -> None:
     with pytest.raises(EquationsError, match="expected an id such as 'Cart-v0' or 'mine/Cart-v0'"):
         register(env_id)
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1", "gym_dr/LunarLanderDR-v3"])
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
 def test_an_id_of_another_environment_is_refused(env_id: str) -> None:
     spec = gym.registry[env_id]
     with pytest.raises(EquationsError, match="another environment is already registered with this id"):
@@ -182,6 +154,8 @@ def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() ->
     assert env.reset(seed=0)[0].tolist() == [3.0, 2.0]  # the preset does not vary a keyword
     with pytest.raises(TypeError, match="has no keyword 'mass'"):
         gym.make(ID, mass=1.0)
+    with pytest.raises(RandomizationError, match="Keyword 'push': expected a number, got 'hard'"):
+        gym.make(ID, push="hard")
 
 
 def test_options_of_reset_bound_uniform_numbers_alone() -> None:
@@ -205,12 +179,6 @@ def test_options_of_reset_that_give_no_bounds_are_refused_and_nothing_changes(wr
     with pytest.raises(EquationsError, match=r"expected reset_options to return 1 pairs \(low, high\)"):
         envs.reset(seed=7, options={"far": True})
     np.testing.assert_array_equal(envs.reset()[0], twin.reset()[0])
-
-
-def test_an_option_that_is_no_number_is_refused() -> None:
-    register(options={"push": 0.0})
-    with pytest.raises(RandomizationError, match="Keyword 'push': expected a number, got 'hard'"):
-        gym.make(ID, push="hard")
 
 
 def test_a_registration_that_fails_leaves_the_one_before() -> None:
@@ -270,19 +238,18 @@ def test_an_episode_may_have_no_limit() -> None:
     assert spec.max_episode_steps is None
 
 
-def test_a_picture_of_another_form_is_refused() -> None:
-    register(render=lambda p, s: np.zeros((4, 5)))
+@pytest.mark.parametrize(
+    ("render", "message"),
+    [
+        (lambda p, s: np.zeros((4, 5)), r"expected render to return an array \(height, width, 3\) of uint8, got"),
+        (lambda p, s: np.zeros(int(1.0 / 0.0)), r"render failed with ZeroDivisionError.*at test_family.py:\d+ `\(lam"),
+    ],
+)
+def test_a_picture_of_another_form_and_an_error_of_one_are_told(render: Any, message: str) -> None:
+    register(render=render)
     env = gym.make(ID, render_mode="rgb_array")
     env.reset(seed=0)
-    with pytest.raises(EquationsError, match=r"expected render to return an array \(height, width, 3\) of uint8, got"):
-        env.unwrapped.render()
-
-
-def test_an_error_of_a_picture_is_told_with_its_line() -> None:
-    register(render=lambda p, s: np.zeros(int(1.0 / 0.0)))
-    env = gym.make(ID, render_mode="rgb_array")
-    env.reset(seed=0)
-    with pytest.raises(EquationsError, match=r"render failed with ZeroDivisionError.*at test_family.py:\d+ `register"):
+    with pytest.raises(EquationsError, match=message):
         env.unwrapped.render()
 
 

@@ -26,7 +26,7 @@ def _registered() -> None:
 
 @pytest.mark.parametrize(
     "algorithm",
-    ["ppo", "reinforce", pytest.param("a2c", marks=pytest.mark.slow)],  # a2c trains in the next test too
+    ["ppo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("reinforce", "a2c"))],
 )
 def test_every_algorithm_trains_the_same_again_through_the_noise_of_steps(algorithm: str, tmp_path: Path) -> None:
     runs = [gym_dr.train(algorithm, env=ENV, run_dir=tmp_path / name, **BUDGET) for name in ("one", "two")]

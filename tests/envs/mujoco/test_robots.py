@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr import DisturbVector, Scale
+from gym_dr import Scale
 from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
 from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
@@ -86,7 +86,7 @@ def test_a_robot_has_our_presets_its_own_limit_and_a_step_of_frame_skip(swing: A
     assert 1.0 < info["params"]["body_mass"] < 2.0
 
 
-@pytest.mark.parametrize("preset", ["none", "default", "wide", "random", "extreme"])
+@pytest.mark.parametrize("preset", ["none", "wide", "extreme"])
 def test_native_equals_sync_under_every_preset(swing: Any, preset: str) -> None:
     kwargs: Any = {"randomization": preset, "max_episode_steps": 15}
     sync = gym.make_vec(register(swing), 3, vectorization_mode="sync", **kwargs)
@@ -209,15 +209,6 @@ def test_a_relative_path_in_a_notebook_starts_at_the_current_folder(
 # ---- disturbances, training, evaluation, the command line ------------------------------------------------------------
 
 
-def test_a_robot_is_disturbed_and_its_draw_observed(swing: Any) -> None:
-    envs: Any = gym.make_vec(register(swing), 3, context="observation")
-    assert envs.single_observation_space.shape == (11 + len(envs.randomization),)
-    envs = DisturbVector(envs, {"push_speed": 1.0, "push_probability": 1.0, "obs_delay": 1})
-    envs.reset(seed=1)
-    observations, *_ = envs.step(np.zeros((3, 1)))
-    assert observations in envs.observation_space
-
-
 def test_a_run_names_its_robots_module_which_is_imported_again_only_if_it_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,18 +243,12 @@ def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_fo
     ("changes", "message"),
     [
         ({"observe": None}, "expected a function as observe, got None"),
-        ({"reward": "fast"}, "expected a function as reward, got 'fast'"),
         ({"frame_skip": 0}, "frame_skip to be a whole number above 0, got 0"),
-        ({"max_episode_steps": 2.5}, "max_episode_steps to be a whole number"),
         ({"presets": {"default": {"gravity.z": (1, 0)}}}, "gravity.z"),
         ({"presets": ["default"]}, r"presets: expected names with mappings .*, got \['default'\]"),
-        ({"presets": {"default": None}}, "presets: .* mappings of parameters to their draws, got 'default': None"),
         ({"presets": {"none": {}}}, "presets: expected names other than 'none'"),
-        ({"fields": None}, "expected names of fields of MjData as fields, got None"),
         ({"fields": [3]}, "expected names of fields"),
         ({"reset": lambda rng: rng}, r"expected reset\(rng, model\), got reset\(rng\)"),
-        ({"reward": lambda before: before}, r"expected reward\(before, after\), got reward\(before\)"),
-        ({"terminated": lambda: True}, r"expected terminated\(state\), got terminated\(\)"),
         ({"model": 3}, "expected the path of an MJCF or URDF file as model, got 3"),
         ({"model": body(" " * 500)}, "^.{0,50}expected the path of a file as model, got XML: '<mujoco.{200,250}$"),
         ({"model": "x" * 5000}, "expected a model file, got .{200,250}, which does not exist"),
@@ -284,7 +269,6 @@ def test_impossible_arguments_are_refused_before_anything_is_registered(
     ("env_id", "message"),
     [
         ("Hopper-v5", "another environment"),
-        ("gym_dr/HopperDR-v5", "another environment"),
         ("my robot!", "such as 'C"),
         ("my_robot:mine/Foo-v0", "such as 'Cart-v0' or 'mine/Cart-v0', got .*: a module is named only to make it"),
         (5, "such as 'Cart-v0'"),
@@ -306,21 +290,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"observe": lambda s: s.qpos[:1]}, r"observe .* to return shape \(3, 2\), got shape \(1, 2\)"),
     ({"observe": lambda s: s.qpos - s.qpos.mean(axis=0)}, "rows that depend only on their own simulation"),
     ({"observe": lambda s: s.qpos * np.nan}, "observe .* to return numbers, got NaN as number 0 of sub-environment 0"),
-    ({"observe": lambda s: "left"}, r"observe .* shape \(n, size\)"),
     ({"observe": lambda s: s.xpos}, r"'xpos'; add it with register_robot\(..., fields=\['xpos'\]\)"),
     ({"observe": lambda s: s.speed}, "not 'speed'"),
     ({"fields": ["site_pos"]}, "Unknown field of MjData for robot 'tests/Own-v0': 'site_pos'. Did you mean"),
     ({"fields": ["time", "cfrc_ext"]}, "arrays beside cfrc_ext, got time"),
     ({"reward": lambda b, a: a.qpos}, r"reward .* to return shape \(1,\), got shape \(1, 2\)"),
-    ({"reward": lambda b, a: 1.0}, r"reward .* to return shape \(1,\), got shape \(\)"),
     ({"reward": lambda b, a: [None] * len(a.qpos)}, "NaN as sub-environment 0"),
     ({"terminated": lambda s: s.qpos[:, 0]}, r"terminated .* booleans of shape \(1,\), got float64 of shape \(1,\)"),
     ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
-    ({"reset": lambda rng, model: (np.zeros(3), np.zeros(2))}, r"reset .* shape \(2,\), got shape \(3,\)"),
     ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
     ({"reset": rolling}, "reset .* same state, got .* from the generator"),
     ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': Unknown parameter"),
-    ({"presets": {"odd": {"body_mass:cart": (-2, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': .*body_mass:cart"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]
 
@@ -374,7 +354,6 @@ def test_nan_is_refused_in_the_step_that_gives_it_with_the_place_and_the_state(
     [
         ("<mujoco><worldbod/></mujoco>", "model.xml cannot be compiled: XML Error"),
         (body("", actuators=""), "at least one actuator, got none"),
-        ("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>", "at least one joint, got none"),
         (body("", actuators='<motor name="m" joint="j"/>'), "a ctrlrange for each actuator, .* got none for m"),
     ],
 )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gym_dr import Add, Correlation, Randomization, Scale, Uniform
-from gym_dr.envs.mujoco.editor import ModelEditor, ModelFields, needs_set_const
-from gym_dr.envs.mujoco.fields import FIELDS, element_names
+from gym_dr.envs.mujoco.editor import ModelEditor, ModelFields
+from gym_dr.envs.mujoco.fields import element_names
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.space import ModelSpace, model_space
 from gym_dr.errors import RandomizationError, UnknownNameError
@@ -30,24 +30,12 @@ HOPPER = space_of("Hopper")
 
 
 def test_names_are_mujocos() -> None:
-    for name in (
-        "gravity.z",
-        "density",
-        "viscosity",
-        "wind.x",
-        "body_mass:torso",
-        "body_mass",
-        "body_inertia:torso.x",
-        "body_ipos:foot.z",
-        "geom_friction:floor.slide",
-        "geom_friction:floor",
-        "jnt_stiffness:thigh_joint",
-        "dof_damping:thigh_joint",
-        "dof_armature:thigh_joint",
-        "dof_frictionloss:thigh_joint",
-        "actuator_gear:thigh_joint",
-    ):
-        assert name in HOPPER
+    assert {"gravity.z", "density", "viscosity", "wind.x", "body_mass", "body_mass:torso"} <= set(HOPPER)
+    assert {"body_inertia:torso.x", "body_ipos:foot.z", "geom_friction:floor", "geom_friction:floor.slide"} <= set(
+        HOPPER
+    )
+    joint = ("jnt_stiffness", "dof_damping", "dof_armature", "dof_frictionloss", "actuator_gear")
+    assert {f"{field}:thigh_joint" for field in joint} <= set(HOPPER)
     pendulum = space_of("InvertedPendulum")
     assert {"dof_damping:slider", "actuator_gear:slide", "body_length:pole"} <= set(pendulum)
 
@@ -122,7 +110,6 @@ def test_a_written_name_wins_over_a_pattern() -> None:
             r"Unknown element of body_mass in Hopper: 'legg'. Did you mean 'leg'\? Known: foot, leg",
         ),
         ({"geom_friction:flor.slide": 1.0}, "Did you mean 'floor.slide'"),
-        ({"geom_friction:floor.slip": 1.0}, "Known: .*floor.slide"),
         ({"body_mas:leg": 1.0}, "Did you mean 'body_mass'"),
         ({"gravty.z": -9.0}, "Did you mean 'gravity.z'"),
         ({"body_mass:q*": 1.0}, "Known: foot, leg, thigh, torso"),
@@ -138,16 +125,12 @@ def test_unknown_names_list_what_the_model_has(rules: dict[str, Any], message: s
     ("rules", "message"),
     [
         ({"body_mass:leg": 0.0}, "kg, got"),
-        ({"body_mass:leg": (-1.0, 3.0)}, "kg, got"),
         ({"body_mass": Scale((0.0, 2.0))}, "from 1e-06"),
-        ({"geom_friction:floor.slide": -0.1}, "from 0 to"),
         ({"geom_friction:floor": 0.5}, "geom_friction:floor.slide"),
         ({"gravity": (-11.0, -9.0)}, "gravity.z"),
         ({"body_mass": (1.0, 2.0)}, r"expected Scale\(...\)"),
         ({"body_inertia:leg.x": 9.0}, "none exceeds the sum of the other two"),
-        ({"body_inertia:leg.x": Scale((0.5, 2.0))}, "none exceeds the sum"),
         ({"body_mass:*": (1.0, 4.0), "body_mass:t*": (3.0, 5.0)}, "two patterns"),
-        ({"gravity.z": float("nan")}, "gravity.z"),
     ],
 )
 def test_impossible_rules_are_refused(rules: dict[str, Any], message: str) -> None:
@@ -169,6 +152,7 @@ def test_impossible_values_are_refused() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_holds_for_its_model(name: str) -> None:
     space = space_of(name)
+    assert sorted(PRESETS) == sorted(NAMES)
     assert sorted(PRESETS[name]) == ["default", "extreme", "random", "wide"]
     for preset in PRESETS[name]:
         assert len(resolve(preset, space)) >= 2
@@ -179,10 +163,6 @@ def test_every_preset_holds_for_its_model(name: str) -> None:
         low, high = inside[key].distribution.support
         drawn = outside[key].distribution.ppf(np.linspace(0.01, 0.99, 99))
         assert ((drawn <= low) | (drawn >= high)).all()
-
-
-def test_every_preset_table_is_a_registered_environments() -> None:
-    assert sorted(PRESETS) == sorted(NAMES)
 
 
 # ---- values -> model ------------------------------------------------------------------------------------------------
@@ -197,9 +177,7 @@ def fields_of(values: dict[str, float], name: str = "Hopper") -> dict[str, Any]:
 def test_factors_multiply_values() -> None:
     model = model_of("Hopper")
     mass = fields_of({"body_mass:leg": 2.0, "body_mass": 1.5})["body_mass"]
-    expected = model.body_mass * 1.5
-    expected[3] = 3.0
-    np.testing.assert_allclose(mass, expected)
+    np.testing.assert_allclose(mass, [*(model.body_mass[:3] * 1.5), 3.0, model.body_mass[4] * 1.5])
     friction = fields_of({"geom_friction:floor.slide": 0.4, "geom_friction:floor": 0.5, "geom_friction": 3.0})
     np.testing.assert_allclose(friction["geom_friction"][0], [0.6, *(model.geom_friction[0, 1:] * 1.5)])
     np.testing.assert_allclose(friction["geom_friction"][1:], model.geom_friction[1:] * 3.0)
@@ -282,13 +260,6 @@ def test_derived_constants_are_those_of_a_model_that_was_built_so() -> None:
         values = getattr(built, name)
         if isinstance(values, np.ndarray) and values.dtype.kind == "f":
             np.testing.assert_allclose(getattr(edited, name), values, rtol=1e-12, err_msg=name)
-
-
-def test_fields_are_derived_from_as_mujoco_says() -> None:
-    for field in FIELDS.values():
-        derived = field.name in mujoco.MjModel._setconst_inputs
-        assert field.derived == derived, field.name
-        assert needs_set_const({field.name: np.zeros(1)}) == derived
 
 
 def test_a_live_simulation_is_left_alone() -> None:

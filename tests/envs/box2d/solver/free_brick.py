@@ -18,7 +18,7 @@ from gym_dr.envs.box2d.solver.memory import Scratch, World
 from gym_dr.envs.box2d.solver.shapes import hull
 
 f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
+ZERO = f32(0)
 BRICK = (-1.0, -0.5), (1.0, -0.5), (1.0, 0.5), (-1.0, 0.5)
 
 

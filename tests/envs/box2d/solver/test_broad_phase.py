@@ -15,7 +15,6 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY
 from gym_dr.envs.box2d.solver import broad_phase
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import BODY
 from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from tests.envs.box2d.exact import EXACT
@@ -178,10 +177,3 @@ def test_contacts_are_those_that_box2d_begins() -> None:
         assert pairs_of(ours) == theirs
         begun += len(theirs)
     assert begun > 100
-
-
-def test_the_boxes_of_two_bodies_are_apart_in_memory() -> None:
-    world = make_world([BRICK, KITE])
-    place(world, 1.0, 2.0, body=1)
-    assert not world.rows[0, :BODY].any()
-    assert world.rows[0, BODY:][BOX].all()

@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
 
-from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY
-from gym_dr.envs.box2d.solver import island
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, LANES
 from gym_dr.envs.box2d.solver.memory import World
@@ -101,20 +97,3 @@ def test_a_brick_at_rest_stays_where_it_is_and_falls_asleep_after_half_a_second(
         awake.append(bool(world.rows[0, BODY + at.AWAKE]))
     assert world.rows[0, at.CENTER_X : at.ANGLE + 1].tolist() == pytest.approx([1.0, 0.515, 0.0], abs=2e-3)
     assert 24 <= awake.index(False) <= 30
-
-
-@njit(**ENTRY)
-def _sort(ints: Any, count: int) -> None:
-    island.sort(ints, count)
-
-
-cache_on_disk(_sort, "the solver's tests")
-
-
-def test_worlds_are_sorted_by_class_and_keep_their_order_within_one() -> None:
-    ints, classes = np.zeros(at.INT_SCRATCH, np.int64), [3, 0, 255, 3, 1, 0]
-    for at_place, (env, own) in enumerate(zip((7, 9, 4, 2, 8, 1), classes, strict=True)):
-        ints[at.I_CLASS + at_place] = own << 40 | env
-    _sort(ints, 6)
-    assert ints[at.I_ORDER : at.I_ORDER + 6].tolist() == [9, 1, 8, 7, 2, 4]
-    assert ints[at.I_CLASS : at.I_CLASS + 6].tolist() == sorted(classes)

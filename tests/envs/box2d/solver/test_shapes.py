@@ -14,7 +14,6 @@ from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker.native import shapes as walker_shapes
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.native import shapes as lander_shapes
-from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.shapes import (
     Polygon,
     box,
@@ -22,8 +21,6 @@ from gym_dr.envs.box2d.solver.shapes import (
     hull,
     make_shapes,
     mass_properties,
-    set_properties,
-    unit,
 )
 from tests.envs.box2d.solver.worlds import LOPSIDED, SHAPES
 from tests.strategies import few
@@ -71,19 +68,6 @@ def test_normals_are_unit_vectors_that_point_outward(points: Any) -> None:
 def test_a_hull_begins_with_the_rightmost_point_and_goes_counterclockwise() -> None:
     square = hull([(-3.0, 3.0), (3.0, 3.0), (3.0, -3.0), (-3.0, -3.0)], 3.0)
     assert square.vertices.tolist() == [[1.0, -1.0], [1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]]
-
-
-def test_what_is_next_to_nothing_has_no_direction() -> None:
-    assert [float(v) for v in unit.py_func(np.float32(3), np.float32(4))] == pytest.approx([0.6, 0.8])
-    assert [float(v) for v in unit.py_func(np.float32(1e-8), np.float32(0))] == pytest.approx([1e-8, 0.0])
-
-
-def test_properties_of_a_body_are_its_own() -> None:
-    properties = np.zeros((2, 3, at.PROPERTIES), np.float32)
-    set_properties.py_func(properties, 1, 2, (1.0, 2.0, 3.0, 4.0), 0.5)
-    fields = [at.INV_MASS, at.INV_INERTIA, at.LOCAL_CENTER_X, at.LOCAL_CENTER_Y, at.FRICTION]
-    assert properties[1, 2, fields].tolist() == [1.0, 2.0, 3.0, 4.0, 0.5]
-    assert np.count_nonzero(properties) == 5
 
 
 HULLS = [

@@ -18,26 +18,26 @@ VARIANTS = pytest.mark.parametrize("hardcore", [False, True], ids=["plain", "har
 @exact
 @VARIANTS
 def test_nominal_episodes_are_equal(hardcore: bool) -> None:
-    assert duel(seed=1000, episodes=15, hardcore=hardcore, max_steps=100).differing == []
+    assert duel(seed=1000, episodes=6, hardcore=hardcore, max_steps=100).differing == []
 
 
 @exact
 @VARIANTS
 def test_episodes_of_the_preset_extreme_are_equal(hardcore: bool) -> None:
-    assert duel(seed=2000, episodes=12, hardcore=hardcore, randomization="extreme", max_steps=80).differing == []
+    assert duel(seed=2000, episodes=6, hardcore=hardcore, randomization="extreme", max_steps=80).differing == []
 
 
 @exact
 @VARIANTS
 def test_episodes_over_the_whole_range_of_every_parameter_are_equal(hardcore: bool) -> None:
-    params = whole_range(np.random.default_rng(5), 12, hardcore)
-    assert duel(seed=3000, episodes=12, hardcore=hardcore, params=params, max_steps=80).differing == []
+    params = whole_range(np.random.default_rng(5), 6, hardcore)
+    assert duel(seed=3000, episodes=6, hardcore=hardcore, params=params, max_steps=80).differing == []
 
 
 @exact
 @VARIANTS
 def test_walkers_that_are_thrown_over_obstacles_are_equal(hardcore: bool) -> None:
-    assert duel(seed=4000, episodes=10, hardcore=hardcore, max_steps=150, blows=True).differing == []
+    assert duel(seed=4000, episodes=5, hardcore=hardcore, max_steps=150, blows=True).differing == []
 
 
 @pytest.mark.slow

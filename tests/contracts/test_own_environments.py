@@ -1,4 +1,4 @@
-"""Environments from equations of one's own keep the contracts that ours keep."""
+"""Environments from equations and robots of one's own keep the contracts that ours keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
-from tests.contracts.test_environments import SAME
+from tests.contracts.test_environments import OWN, SAME
 from tests.registered import forgotten_afterwards
 
 IDS = (
@@ -16,15 +16,21 @@ IDS = (
     "tests.envs.equations.own.tank:tests/Tank-v0",  # choices, and noise in first states and steps
     "tests.envs.equations.own.bare:tests/Bare-v0",  # nothing that can be left out
     "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random
+    "tests.envs.mujoco.own_robots.swing:tests/Swing-v0",  # a robot
 )
+WHOLE = (IDS[0], IDS[-1])  # the others share the code of the first, and are quick where they differ
+
+
+def marks(env_id: str, name: str, contract: Contract) -> list[pytest.MarkDecorator]:
+    if name == "async":  # worker processes are Gymnasium's, so one contract for one id is enough for every day
+        quick = contract.__name__ == SAME and env_id == IDS[0]
+    else:
+        quick = env_id in WHOLE or (name != "sync" and contract.__name__ in OWN)
+    return [] if quick else [pytest.mark.slow]
+
+
 CELLS = [
-    pytest.param(
-        env_id,
-        name,
-        contract,
-        # worker processes are Gymnasium's, so one contract for one id is enough for every day
-        marks=[pytest.mark.slow] if name == "async" and (contract.__name__ != SAME or env_id != IDS[0]) else [],
-    )
+    pytest.param(env_id, name, contract, marks=marks(env_id, name, contract))
     for env_id in IDS
     for name, contracts in ENVIRONMENT_CONTRACTS.items()
     for contract in contracts
@@ -41,5 +47,5 @@ def _registered() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("env_id", "name", "contract"), CELLS)
-def test_equations(env_id: str, name: str, contract: Contract) -> None:
+def test_own_environments(env_id: str, name: str, contract: Contract) -> None:
     contract(Mode(env_id=env_id, name=name))
