@@ -25,13 +25,12 @@ class Counter(gym.Env[Any, Any]):
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,))
     action_space = gym.spaces.Discrete(2)
 
-    def __init__(self, length: int, terminates: bool, bad_step: int = -1) -> None:
-        self.length, self.terminates, self.bad_step = length, terminates, bad_step
+    def __init__(self, length: int, terminates: bool) -> None:
+        self.length, self.terminates = length, terminates
         self.episode = 0
 
     def _observe(self) -> Any:
-        value = np.nan if self.t == self.bad_step else self.t
-        return np.array([self.episode, value], dtype=np.float32)
+        return np.array([self.episode, self.t], dtype=np.float32)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -52,8 +51,8 @@ def behavior_of(envs: Any) -> Behavior:
 BEHAVIOR = behavior_of(SyncVectorEnv([lambda: Counter(3, True)] * 2))
 
 
-def collector(steps: int, **kwargs: Any) -> RolloutCollector:
-    envs = SyncVectorEnv([lambda: Counter(3, True, **kwargs), lambda: Counter(3, False)])
+def collector(steps: int) -> RolloutCollector:
+    envs = SyncVectorEnv([lambda: Counter(3, True), lambda: Counter(3, False)])
     made = RolloutCollector(envs, steps, "cpu")
     made.reset(seed=0)
     return made
@@ -94,11 +93,6 @@ def test_nothing_that_is_collected_has_a_graph() -> None:
     assert not rollout.observations.requires_grad
     assert not rollout.actions.requires_grad
     assert not rollout.log_probs.requires_grad
-
-
-def test_observations_that_are_not_finite_stop_the_training() -> None:
-    with pytest.raises(TrainingError, match="not finite"):
-        collector(6, bad_step=2).collect(BEHAVIOR)
 
 
 def test_other_autoreset_modes_are_refused() -> None:
