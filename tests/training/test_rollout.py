@@ -70,11 +70,6 @@ def test_rows_are_the_steps_in_order() -> None:
     assert rollout.valid[:, 0].tolist() == [True, True, True, False, True, True]
 
 
-def test_after_an_end_the_next_row_is_the_final_observation() -> None:
-    # what a truncated episode bootstraps from: step 2 ends, row 3 is [1, 3], not the new episode's [2, 0]
-    assert collector(6).collect(BEHAVIOR).observations[3, 1].tolist() == [1, 3]
-
-
 def test_rollouts_continue_where_the_last_one_stopped() -> None:
     halves = collector(3)
     first, second = halves.collect(BEHAVIOR), halves.collect(BEHAVIOR)
@@ -206,10 +201,3 @@ def test_playing_in_one_call_gives_what_stepping_gives(
     assert len(played_records) > 10
     if not close:
         assert played_records == stepped_records
-
-
-def test_wrappers_that_know_only_steps_are_stepped() -> None:
-    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2)
-    assert supports(envs, "rollout")
-    assert not supports(gym.wrappers.vector.ClipReward(envs, 0.0, 1.0), "rollout")  # type: ignore[arg-type]  # Gymnasium's wrong type
-    envs.close()
