@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import LogError
-from gym_dr.fitting.archives import SUFFIX
 from gym_dr.fitting.logs import EXPECTED, LoggedEpisode, read_log
 from gym_dr.integrations.minari import find_dataset, read_minari, root
 
@@ -65,10 +64,5 @@ def _read(source: Any) -> Any:
         raise LogError(
             f"{path}: expected {EXPECTED}, or a data set of Minari, its folder or its id in {root()}; got nothing of "
             "this name."
-        )
-    if path.is_file() and path.suffix.lower() != SUFFIX:
-        raise LogError(
-            f"{path}: expected {EXPECTED}, or a data set of Minari, got a file that does not end in {SUFFIX}. Write "
-            f"each episode with numpy.savez, or read a table in Python: pandas.read_csv({str(path)!r})."
         )
     return path

@@ -135,7 +135,10 @@ def _files(path: Path) -> Iterator[_Raw]:
     except (OSError, ValueError) as error:
         raise LogError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     if not is_folder and path.suffix.lower() != SUFFIX:
-        raise LogError(f"{path}: expected {EXPECTED}, got a file that does not end in {SUFFIX}.")
+        raise LogError(
+            f"{path}: expected {EXPECTED}, got a file that does not end in {SUFFIX}. Write each episode with "
+            f"numpy.savez, or read a table in Python: pandas.read_csv({str(path)!r})."
+        )
     paths = archives_in(path) if is_folder else [path]
     yield from zip(map(str, paths), read_archives(paths), strict=True)
 

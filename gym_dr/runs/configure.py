@@ -35,7 +35,7 @@ from gym_dr.runs.environments import (
 )
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.given import Given, check_given, make_options, option_names, read_config_file, read_named
-from gym_dr.runs.other_runs import check_imitable, check_weights_fit
+from gym_dr.runs.other_runs import check_other_run
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import check_minibatches
 from gym_dr.training.registry import find_algorithm
@@ -211,7 +211,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
             raise ConfigError(
                 f"initial_std: has no effect with `{name}={value!r}`, whose standard deviation goes on. Leave it out."
             )
-        (check_weights_fit if kind == "weights" else check_imitable)(config, other, name, source)
+        check_other_run(config, other, kind, name, source)
         if not updates_saved(folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
         paths[name] = str(folder.path.resolve())

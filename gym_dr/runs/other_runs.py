@@ -31,37 +31,25 @@ def folders_of_seeds(config: RunConfig) -> dict[str, str]:
     return {name: str(path.parent) for name, path in named_runs(config).items() if path.name == own}
 
 
-def check_weights_fit(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
-    """Checks that a run can go on from the weights of another one.
+def check_other_run(config: RunConfig, other: RunConfig, kind: str, name: str, source: str) -> None:
+    """Checks that a run can take from another one what an option says.
 
     Args:
         config: Of the new run.
         other: Of the other one.
+        kind: "weights" to go on from, or "teacher" for a policy to imitate; see ``options.option``.
         name: The option that names the other run, for messages.
         source: The other run's folder, for messages.
 
     Raises:
-        ConfigError: Networks, spaces, or what they observe differ.
+        ConfigError: Networks, spaces, or what they observe differ. For a teacher: it is no policy to imitate, or
+            observes what this run's environment does not have.
     """
-    check_same_networks(config.options, other.options, name, source)
-    _check_same_inputs(config, other, name, source)
-    _check_same_draws(config, other, name, source)
-
-
-def check_imitable(config: RunConfig, teacher: RunConfig, name: str, source: str) -> None:
-    """Checks that a run can imitate the policy of another one; for the arguments see ``check_weights_fit``.
-
-    Raises:
-        ConfigError: It is no policy to imitate, or observes what this run's environment does not have.
-    """
-    check_teacher(config.options, teacher.options, name, source)
-    _check_same_inputs(config, teacher, name, source)
-    _check_observable(config, teacher, name, source)
-
-
-def _check_same_inputs(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
+    goes_on = kind == "weights"
+    (check_same_networks if goes_on else check_teacher)(config.options, other.options, name, source)
     _check_spaces(config.settings.env, other.settings.env, name, source)
     _check_same_past(config.past, other.past, name, source)
+    (_check_same_draws if goes_on else _check_observable)(config, other, name, source)
 
 
 def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:

@@ -194,8 +194,8 @@ def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
     return MemorylessActorPolicy(actor, deterministic=deterministic)
 
 
-class MemorylessActorPolicy:
-    """The policy of a trained actor without memory, called as ``policy(observations)``.
+class _ActorPolicy:
+    """Base of policies of a trained actor, for any number of observations at a time.
 
     Attributes:
         actor: The actor.
@@ -203,23 +203,55 @@ class MemorylessActorPolicy:
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
         """See ``trained_policy``."""
-        self.actor = actor
-        self._acting = _Acting(actor, deterministic=deterministic)
-
-    def __call__(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Actions for the environment, for observations ``(N, obs)``."""
-        return self._acting.act(observations, np.zeros(len(observations), np.bool_))
+        self.actor, self._deterministic = actor, deterministic
+        self._generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+        self._behaviors: dict[int, Behavior] = {}  # by the number of observations
+        self._ahead: list[Floats] = []
 
     def reseed(self, seed: int) -> None:
         """Restarts the random numbers of sampled actions."""
-        self._acting.reseed(seed)
+        self._generator.manual_seed(seed)
+        self._ahead.clear()
+
+    def _behavior(self, num_envs: int) -> Behavior:
+        """The behavior for a number of observations."""
+        if num_envs not in self._behaviors:
+            self._behaviors[num_envs] = (
+                TorchBehavior(self.actor, self._generator, "cpu", num_envs, deterministic=True)
+                if self._deterministic
+                else make_behavior(self.actor, self._generator, "cpu", num_envs)
+            )
+            self._behaviors[num_envs].begin()
+        return self._behaviors[num_envs]
+
+    def _act(self, observations: npt.NDArray[Any], starts: Mask) -> npt.NDArray[Any]:
+        """Actions for the environment; for the arguments see ``RememberingPolicy``."""
+        behavior = self._behavior(len(observations))
+        steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
+        return behavior.act(steps, 0, self._noise(behavior, len(observations)), starts)
+
+    def _noise(self, behavior: Behavior, num_envs: int) -> Floats:
+        """Noise that samples discrete actions; zeros for the mean of continuous ones, and where nothing is sampled."""
+        if self._deterministic or not isinstance(self.actor, CategoricalActor):
+            numbers = 1 if isinstance(self.actor, CategoricalActor) else self.actor.size
+            return np.zeros((num_envs, numbers), np.float32)
+        if not self._ahead or len(self._ahead[-1]) != num_envs:
+            self._ahead[:] = draw_noise(behavior, _POLICY_STEPS, num_envs)[::-1]
+        return self._ahead.pop()
 
 
-class RememberingPolicy:
+class MemorylessActorPolicy(_ActorPolicy):
+    """The policy of a trained actor without memory, called as ``policy(observations)``."""
+
+    def __call__(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Actions for the environment, for observations ``(N, obs)``."""
+        return self._act(observations, np.zeros(len(observations), np.bool_))
+
+
+class RememberingPolicy(_ActorPolicy):
     """The policy of a trained actor with memory, called as ``policy(observations, episode_starts)``.
 
     Attributes:
-        actor: The actor.
         size: Numbers in the state of one sub-environment: what it remembers, and its last action.
         hint: Ends the message about observations of another shape.
         memory_size: H, how many of these it remembers; they come first.
@@ -227,8 +259,7 @@ class RememberingPolicy:
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
         """Remembers nothing yet; see ``trained_policy``."""
-        self.actor = actor
-        self._acting = _Acting(actor, deterministic=deterministic)
+        super().__init__(actor, deterministic=deterministic)
         self._num_envs: int | None = None
         self.memory_size = 0 if actor.memory is None else actor.memory.size
         self.size = self.memory_size + actor.code_size
@@ -263,11 +294,7 @@ class RememberingPolicy:
                 "no memory to go on from."
             )
         self._num_envs = num_envs
-        return self._acting.act(observations, starts)
-
-    def reseed(self, seed: int) -> None:
-        """Restarts the random numbers of sampled actions."""
-        self._acting.reseed(seed)
+        return self._act(observations, starts)
 
     @property
     def state(self) -> Floats:
@@ -277,7 +304,7 @@ class RememberingPolicy:
         """
         if self._num_envs is None:
             return np.zeros((0, self.size), np.float32)
-        return np.concatenate(self._acting.behavior(self._num_envs).remembered, 1)
+        return np.concatenate(self._behavior(self._num_envs).remembered, 1)
 
     @state.setter
     def state(self, state: npt.ArrayLike) -> None:
@@ -291,45 +318,4 @@ class RememberingPolicy:
                 f"{given.shape}."
             )
         self._num_envs = len(given)
-        self._acting.behavior(len(given)).restore(given[:, : self.memory_size], given[:, self.memory_size :])
-
-
-class _Acting:
-    """Actions of a trained actor for any number of observations at a time."""
-
-    def __init__(self, actor: Actor, *, deterministic: bool) -> None:
-        self.actor, self._deterministic = actor, deterministic
-        self._generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
-        self._behaviors: dict[int, Behavior] = {}  # by the number of observations
-        self._ahead: list[Floats] = []
-
-    def reseed(self, seed: int) -> None:
-        """Restarts the random numbers."""
-        self._generator.manual_seed(seed)
-        self._ahead.clear()
-
-    def behavior(self, num_envs: int) -> Behavior:
-        """The behavior for a number of observations."""
-        if num_envs not in self._behaviors:
-            self._behaviors[num_envs] = (
-                TorchBehavior(self.actor, self._generator, "cpu", num_envs, deterministic=True)
-                if self._deterministic
-                else make_behavior(self.actor, self._generator, "cpu", num_envs)
-            )
-            self._behaviors[num_envs].begin()
-        return self._behaviors[num_envs]
-
-    def act(self, observations: npt.NDArray[Any], starts: Mask) -> npt.NDArray[Any]:
-        """Actions for the environment; for the arguments see ``RememberingPolicy``."""
-        behavior = self.behavior(len(observations))
-        steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
-        return behavior.act(steps, 0, self._noise(behavior, len(observations)), starts)
-
-    def _noise(self, behavior: Behavior, num_envs: int) -> Floats:
-        """Noise that samples discrete actions; zeros for the mean of continuous ones, and where nothing is sampled."""
-        if self._deterministic or not isinstance(self.actor, CategoricalActor):
-            numbers = 1 if isinstance(self.actor, CategoricalActor) else self.actor.size
-            return np.zeros((num_envs, numbers), np.float32)
-        if not self._ahead or len(self._ahead[-1]) != num_envs:
-            self._ahead[:] = draw_noise(behavior, _POLICY_STEPS, num_envs)[::-1]
-        return self._ahead.pop()
+        self._behavior(len(given)).restore(given[:, : self.memory_size], given[:, self.memory_size :])

@@ -16,7 +16,7 @@ from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.capabilities import supports
-from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
+from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
 from gym_dr.wrappers.record import RecordEpisodes
@@ -97,7 +97,6 @@ class RolloutCollector:
         Environments that support it play many steps with a small policy in one compiled call.
 
         Raises:
-            NotFiniteError: An observation or reward is not finite.
             TrainingError: ``reset`` was not called.
         """
         if self._observations is None:
@@ -157,7 +156,6 @@ def collect_episodes(
 
     Raises:
         ConfigError: The environment has another autoreset mode.
-        NotFiniteError: An observation or reward is not finite.
     """
     _check_next_step(envs)
     behavior.begin()
@@ -218,8 +216,6 @@ def _actions(steps: Steps) -> npt.NDArray[Any]:
 
 
 def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = None) -> Rollout:
-    if not (np.isfinite(steps.observations).all() and np.isfinite(steps.rewards).all()):
-        raise NotFiniteError("The environment returned an observation or reward that is not finite.")
     return Rollout(
         observations=torch.from_numpy(steps.observations).to(device),
         actions=torch.from_numpy(_actions(steps)).to(device),

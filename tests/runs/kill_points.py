@@ -37,20 +37,8 @@ TINY = [*ENV, "--updates", "7", "--checkpoint-every", "2", "--eval-episodes", "0
 OPTIONS = {
     "a2c": [*TINY, "--rollout-steps", "48", "--resample-every", "1", "--optimizer", "adam"],
     "ppo": [
-        *TINY,
-        "--rollout-steps",
-        "48",
-        "--epochs",
-        "2",
-        "--minibatches",
-        "2",
-        "--critic-context",
-        "--sampler",
-        "adr",
-        "--success",
-        "-300",
-        "--cohort",
-        "2",
+        *(*TINY, "--rollout-steps", "48", "--epochs", "2", "--minibatches", "2", "--critic-context"),
+        *("--sampler", "adr", "--success", "-300", "--cohort", "2"),
     ],
     "reinforce": [*TINY, "--episodes-per-env", "1", "--baseline", "learned", "--sampler", "growing"],
 }

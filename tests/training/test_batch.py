@@ -64,23 +64,6 @@ def test_the_critic_is_given_draws_behind_the_observation_where_a_rollout_has_th
     assert batch_of().critic_inputs.tolist() == batch_of().observations.tolist()
 
 
-def test_rows_of_a_batch_belong_together() -> None:
-    part = batch_of()[torch.tensor([2, 0])]
-    assert part.observations.flatten().tolist() == [3.0, 1.0]
-    assert part.actions.tolist() == [1, 0]
-    assert part.advantages.tolist() == [2.5, 2.75]
-    assert part.returns.tolist() == [5.5, 3.75]
-    assert part.log_probs.tolist() == [-0.75, -0.25]
-
-
-def test_minibatches_use_every_step_once_in_random_order() -> None:
-    parts = minibatches(10, 3, torch.Generator().manual_seed(1))
-    rows = [row for part in parts if isinstance(part, torch.Tensor) for row in part.tolist()]
-    assert [len(part) for part in parts if isinstance(part, torch.Tensor)] == [4, 4, 2]
-    assert sorted(rows) == list(range(10))
-    assert rows != sorted(rows)
-
-
 def test_one_minibatch_is_all_steps_as_they_are_and_draws_nothing() -> None:
     generator = torch.Generator().manual_seed(1)
     before = generator.get_state()
@@ -115,30 +98,6 @@ def sequences_of(length: int = 2, learned: Any = True) -> Sequences:
     return make_sequences(rollout, memory, torch.ones(5, 2), numbers[:-1].numpy(), length)
 
 
-def test_sequences_are_consecutive_steps_of_one_sub_environment() -> None:
-    # two steps each: the first two of either sub-environment, then the last two; rows are steps, columns sequences
-    sequences = sequences_of()
-    expected = [[10.0, 20.0, 12.0, 22.0], [11.0, 21.0, 13.0, 23.0]]
-    assert len(sequences) == 4
-    assert sequences.observations[..., 0].tolist() == expected
-    assert sequences.critic_inputs[..., 0].tolist() == expected
-    assert sequences.actions.tolist() == expected
-    assert sequences.log_probs.tolist() == [[-x for x in row] for row in expected]
-    assert sequences.advantages.tolist() == expected
-    assert sequences.returns.tolist() == [[x + 1.0 for x in row] for row in expected]  # values are 1
-    assert sequences.previous[..., 0].tolist() == [[100.0 * x for x in row] for row in expected]
-
-
-def test_sequences_know_their_first_states_and_where_episodes_start_and_which_steps_to_learn_from() -> None:
-    sequences = sequences_of()
-    assert sequences.states[0, :, 0].tolist() == [10_000.0, 20_000.0, 12_000.0, 22_000.0]
-    assert sequences.critic_states is not None
-    assert sequences.critic_states[0, :, 0].tolist() == [-10_000.0, -20_000.0, -12_000.0, -22_000.0]
-    # an episode starts with the rollout, and in the step after a reset; that after the last step is none of them
-    assert sequences.starts.tolist() == [[True, True, True, False], [False, False, False, False]]
-    assert sequences.kept.tolist() == [[True, True, True, True], [False, True, True, False]]
-
-
 def test_sequences_without_a_step_to_learn_from_are_left_out() -> None:
     masked = np.ones((4, 2), bool)
     masked[:2, 1] = False  # the second sequence; the first one's second step is a reset
@@ -147,31 +106,6 @@ def test_sequences_without_a_step_to_learn_from_are_left_out() -> None:
     assert sequences.observations[..., 0].tolist() == [[10.0, 12.0], [11.0, 13.0]]
     assert sequences.states[0, :, 0].tolist() == [10_000.0, 12_000.0]
     assert sequences.kept.tolist() == [[True, True], [False, True]]
-
-
-def test_minibatches_partition_sequences() -> None:
-    sequences = sequences_of(length=1)  # each step is one, but for the two resets
-    parts = [sequences[rows] for rows in minibatches(len(sequences), 4, torch.Generator().manual_seed(1))]
-    assert [len(part) for part in parts] == [2, 2, 1, 1]
-    seen = torch.cat([part.observations[0, :, 0] for part in parts]).tolist()
-    assert sorted(seen) == [10.0, 12.0, 13.0, 20.0, 21.0, 22.0]
-    for part in parts:  # whose columns belong together
-        x = part.observations[0, :, 0]
-        assert torch.equal(part.states[0, :, 0], 1000.0 * x)
-        assert torch.equal(part.previous[0, :, 0], 100.0 * x)
-        assert torch.equal(part.log_probs[0], -x)
-
-
-def test_kept_steps_have_what_is_remembered_behind_the_inputs() -> None:
-    sequences = sequences_of()
-    batch = sequences.kept_steps(2.0 * sequences.observations, 3.0 * sequences.observations)
-    # in the order of steps, without the resets 11 and 23
-    kept = [10.0, 20.0, 12.0, 22.0, 21.0, 13.0]
-    assert batch.observations.tolist() == [[x, 2.0 * x] for x in kept]
-    assert batch.critic_inputs.tolist() == [[x, 3.0 * x] for x in kept]
-    assert batch.actions.tolist() == kept
-    assert batch.log_probs.tolist() == [-x for x in kept]
-    assert sequences.kept_steps(sequences.observations, None).critic_inputs.tolist() == [[x] for x in kept]
 
 
 def test_advantages_of_sequences_are_normalized_over_the_steps_to_learn_from() -> None:

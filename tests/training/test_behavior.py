@@ -146,11 +146,6 @@ def test_at_the_start_of_an_episode_all_is_forgotten(space: gym.Space[Any], cont
             np.testing.assert_array_equal(part, expected)
 
 
-def test_a_large_memory_is_torchs() -> None:
-    actor = actor_of(DISCRETE, GaussianActor, "relu", memory_size=130)
-    assert isinstance(make_behavior(actor, torch.Generator(), "cpu", 2), TorchBehavior)
-
-
 def test_saturated_units_are_one_not_more() -> None:
     actor = actor_of(BOX, GaussianActor, "tanh", (3,))
     with torch.no_grad():
@@ -159,13 +154,14 @@ def test_saturated_units_are_one_not_more() -> None:
     assert_alike(*both(actor))
 
 
-def test_large_networks_and_other_devices_are_torchs() -> None:
+def test_large_networks_large_memories_and_other_devices_are_torchs() -> None:
     generator = torch.Generator()
     small = actor_of(DISCRETE, GaussianActor, "relu")
     large = actor_of(DISCRETE, GaussianActor, "relu", (256, 256))
+    remembering = actor_of(DISCRETE, GaussianActor, "relu", memory_size=130)
     assert sum(parameter.numel() for parameter in large.parameters()) > SMALL
-    assert isinstance(make_behavior(large, generator, "cpu", 2), TorchBehavior)
-    assert isinstance(make_behavior(small, generator, "meta", 2), TorchBehavior)
+    for actor, device in ((large, "cpu"), (remembering, "cpu"), (small, "meta")):
+        assert isinstance(make_behavior(actor, generator, device, 2), TorchBehavior)
 
 
 def test_a_policy_acts_for_any_number_of_observations_and_the_same_each_time_it_is_made() -> None:

@@ -384,7 +384,7 @@ TRAININGS: dict[str, tuple[Callable[..., None], int, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize("name", ["ppo", pytest.param("a2c", marks=pytest.mark.slow)])
 def test_it_learns_to_answer_what_it_was_shown_before(name: str) -> None:
     train, num_envs, config = TRAININGS[name]
     session = FakeSession("")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gym_dr.errors import ConfigError
-from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor, mlp
+from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
 
 OBSERVATIONS = gym.spaces.Box(-1.0, 1.0, (3,))
 
@@ -18,30 +18,30 @@ def spaces(action_space: gym.Space[Any], observation_space: gym.Space[Any] = OBS
     return SimpleNamespace(single_observation_space=observation_space, single_action_space=action_space)
 
 
-def test_mlp_has_the_layers_that_are_asked_for() -> None:
-    network = mlp(3, (8, 4), 2, "tanh")
-    assert [tuple(p.shape) for p in network.parameters()] == [(8, 3), (8,), (4, 8), (4,), (2, 4), (2,)]
-    assert [type(layer).__name__ for layer in network] == ["Linear", "Tanh", "Linear", "Tanh", "Linear"]
+def normal_of(actor: Any, observations: Any) -> Any:
+    raw = actor.network(observations)
+    if isinstance(actor, TwoHeadedGaussianActor):
+        return torch.distributions.Normal(raw[:, :2], torch.log1p(raw[:, 2:].exp()) + 1e-6)
+    return torch.distributions.Normal(raw, actor.log_std.exp())
 
 
-def test_categorical_log_prob_and_entropy_equal_torchs() -> None:
-    actor = make_actor(spaces(gym.spaces.Discrete(4)), (8,), "relu")
-    observations, actions = torch.randn(50, 3), torch.randint(4, (50,))
+@pytest.mark.parametrize("kind", [CategoricalActor, GaussianActor, TwoHeadedGaussianActor])
+def test_log_probabilities_and_entropy_equal_those_of_torchs_distributions(kind: Any) -> None:
+    discrete, observations = kind is CategoricalActor, torch.randn(50, 3)
+    space: Any = gym.spaces.Discrete(4) if discrete else gym.spaces.Box(-1.0, 1.0, (2,))
+    actor = make_actor(spaces(space), (8,), "relu", GaussianActor if discrete else kind)
+    assert isinstance(actor, kind)
+    if isinstance(actor, GaussianActor):
+        actor.log_std.data = torch.tensor([0.3, -0.7])
+    if discrete:
+        actions = torch.randint(4, (50,))
+        reference: Any = torch.distributions.Categorical(logits=actor.network(observations))
+    else:
+        actions = torch.randn(50, 2)
+        reference = torch.distributions.Independent(normal_of(actor, observations), 1)
     log_probs, entropy = actor.log_prob_and_entropy(observations, actions)
-    reference = torch.distributions.Categorical(logits=actor.network(observations))
     torch.testing.assert_close(log_probs, reference.log_prob(actions))
     torch.testing.assert_close(entropy, reference.entropy())
-
-
-def test_gaussian_log_prob_and_entropy_equal_torchs() -> None:
-    actor = make_actor(spaces(gym.spaces.Box(-1.0, 1.0, (2,))), (8,), "relu")
-    assert isinstance(actor, GaussianActor)
-    actor.log_std.data = torch.tensor([0.3, -0.7])
-    observations, actions = torch.randn(50, 3), torch.randn(50, 2)
-    log_probs, entropy = actor.log_prob_and_entropy(observations, actions)
-    reference = torch.distributions.Normal(actor.network(observations), actor.log_std.exp())
-    torch.testing.assert_close(log_probs, reference.log_prob(actions).sum(-1))
-    torch.testing.assert_close(entropy, reference.entropy().sum(-1))
 
 
 def test_categorical_samples_have_the_softmax_frequencies() -> None:
@@ -94,38 +94,23 @@ def test_scaled_actions_are_in_the_space_even_for_awkward_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "space",
-    [gym.spaces.MultiDiscrete([2, 2]), gym.spaces.Box(-np.inf, np.inf, (2,)), gym.spaces.Box(-1, 1, (2, 2))],
+    ("action_space", "observation_space", "message"),
+    [
+        (gym.spaces.MultiDiscrete([2, 2]), OBSERVATIONS, "Expected Discrete actions or a bounded Box"),
+        (gym.spaces.Box(-np.inf, np.inf, (2,)), OBSERVATIONS, "Expected Discrete actions or a bounded Box"),
+        (gym.spaces.Box(-1, 1, (2, 2)), OBSERVATIONS, "Expected Discrete actions or a bounded Box"),
+        (gym.spaces.Discrete(2), gym.spaces.Box(0, 1, (4, 4)), "FlattenObservation"),
+    ],
 )
-def test_other_actions_are_refused(space: gym.Space[Any]) -> None:
-    with pytest.raises(ConfigError, match="Expected Discrete actions or a bounded Box"):
-        make_actor(spaces(space), (4,), "relu")
-
-
-def test_observations_that_are_no_vector_are_refused() -> None:
-    with pytest.raises(ConfigError, match="FlattenObservation"):
-        make_actor(spaces(gym.spaces.Discrete(2), gym.spaces.Box(0, 1, (4, 4))), (4,), "relu")
+def test_other_spaces_are_refused(action_space: Any, observation_space: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_actor(spaces(action_space, observation_space), (4,), "relu")
 
 
 def two_headed(space: gym.spaces.Box) -> TwoHeadedGaussianActor:
     actor = make_actor(spaces(space), (16, 32), "tanh", TwoHeadedGaussianActor)
     assert isinstance(actor, TwoHeadedGaussianActor)
     return actor
-
-
-def test_the_two_headed_actor_is_a_normal_with_softplus_deviation() -> None:
-    actor = two_headed(gym.spaces.Box(-1.0, 1.0, (2,)))
-    observations, actions = torch.randn(50, 3), torch.randn(50, 2)
-    raw = actor.network(observations)
-    reference = torch.distributions.Normal(raw[:, :2], torch.log1p(raw[:, 2:].exp()) + 1e-6)
-    log_probs, entropy = actor.log_prob_and_entropy(observations, actions)
-    torch.testing.assert_close(log_probs, reference.log_prob(actions).sum(-1))
-    torch.testing.assert_close(entropy, reference.entropy().sum(-1))
-
-
-def test_the_two_headed_actor_acts_in_the_environments_units() -> None:
-    actor = two_headed(gym.spaces.Box(-3.0, 3.0, (2,)))
-    assert actor.to_env(torch.tensor([[0.5, 7.0]])).tolist() == [[0.5, 3.0]]
 
 
 def test_the_two_headed_actor_samples_its_mean_and_deviation() -> None:

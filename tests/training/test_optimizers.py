@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
+import pytest
 import torch
 
 from gym_dr.training.optimizers import without_compiler
@@ -46,16 +47,25 @@ def compared() -> dict[str, bool]:
     return found
 
 
+@pytest.mark.slow  # imports torch's compiler; the sibling is the first step of each
 def test_steps_and_saved_state_are_those_of_torch() -> None:
     # torch's own import its compiler, which a process cannot import any more once it has rendered a robot
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(compared).result() == dict.fromkeys(OPTIMIZERS, True)
 
 
-def test_gradients_are_off_in_a_step_and_on_again_after_it() -> None:
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    # a slope of 4: Adam steps by the learning rate; AdamW shrinks the weight by lr / 100 before; RMSprop divides by
+    # sqrt(0.01 * 4^2) = 0.4
+    [("adam", 1.0 - 0.01), ("adamw", 0.9999 - 0.01), ("rmsprop", 1.0 - 0.01 * 4.0 / 0.4)],
+)
+def test_a_first_step_is_that_of_the_formula_and_gradients_are_on_again_after_it(name: str, expected: float) -> None:
+    optimizer, options = OPTIMIZERS[name]
     weight = torch.ones(1, requires_grad=True)
-    optimizer: Any = without_compiler(torch.optim.Adam)([weight])
-    weight.backward(torch.ones(1))
-    optimizer.step()
+    made: Any = without_compiler(optimizer)([weight], lr=0.01, **options)
+    weight.backward(torch.full((1,), 4.0))
+    made.step()
+    assert weight.item() == pytest.approx(expected, rel=1e-6)
     assert weight.is_leaf
     assert torch.is_grad_enabled()

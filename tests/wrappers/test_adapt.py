@@ -16,11 +16,12 @@ from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, Unkn
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.sampler import FixedSampler, Task
+from gym_dr.testing.playing import play
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 BOX = Randomization({"gravity": (-11.5, -5.0), "lander_density": (3.0, 9.0)})
 NUM_ENVS, LIMIT = 3, 5  # sub-environments, steps of an episode
-NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode
+NEXT_STEP, SAME_STEP, _ = AutoresetMode
 # the median return of five steps is near -3
 OPTIONS: dict[str, dict[str, Any]] = {
     "adr": {"success": -3.0, "cohort": 6, "bound_episodes": 2, "widen_at": 0.4},
@@ -35,16 +36,6 @@ def make(mode: str = "native", autoreset: AutoresetMode = NEXT_STEP, **kwargs: A
         return gym.make_vec(ENV_ID, NUM_ENVS, autoreset_mode=autoreset, **shared)
     vector = {"autoreset_mode": autoreset}
     return gym.make_vec(ENV_ID, NUM_ENVS, vectorization_mode=mode, vector_kwargs=vector, **shared)
-
-
-def play(envs: Any, steps: int) -> None:
-    """Steps, and resets by hand where nobody else does."""
-    envs.reset(seed=20)
-    for t in range(steps):
-        _, _, terminations, truncations, _ = envs.step(np.full(NUM_ENVS, t % 4))
-        done = np.logical_or(terminations, truncations)
-        if envs.metadata["autoreset_mode"] == DISABLED and done.any():
-            envs.reset(options={"reset_mask": done})
 
 
 def played(sampler: str, mode: str, autoreset: AutoresetMode, steps: int = 120) -> tuple[list[Any], list[Any]]:

@@ -19,7 +19,7 @@ from gym_dr import (
     VectorParams,
 )
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
-from gym_dr.testing.playing import assert_same
+from gym_dr.testing.playing import assert_same, play
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 HOPPER = "gym_dr/HopperDR-v5"
@@ -43,17 +43,6 @@ def expected(params: dict[str, Any]) -> Any:
     return np.stack([(params["gravity"] + 7.0) / 5.0, (params["wind_power"] - 10.0) / 10.0], axis=-1)
 
 
-def trace(envs: Any, steps: int = 20) -> list[Any]:
-    """Everything that episodes of six steps give, finished ones reset by hand where nobody else does."""
-    results: list[Any] = [envs.reset(seed=5)]
-    for _ in range(steps):
-        results.append(envs.step(np.zeros(envs.action_space.shape, envs.action_space.dtype)))
-        done = results[-1][2] | results[-1][3]
-        if envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
-            results.append(envs.reset(options={"reset_mask": done}))
-    return results
-
-
 @pytest.mark.parametrize(("env_id", "mode"), [*zip([LANDER, LANDER, HOPPER], MODES, strict=True)])
 def test_keyword_and_wrapper_native_and_sync_show_the_same(env_id: str, mode: AutoresetMode) -> None:
     ways = [
@@ -63,38 +52,11 @@ def test_keyword_and_wrapper_native_and_sync_show_the_same(env_id: str, mode: Au
         DrawContext(make(env_id, "sync", mode=mode), "observation"),
     ]
     assert all(envs.observation_space == ways[0].observation_space for envs in ways)
-    first, *others = [trace(envs) for envs in ways]
+    first, *others = [play(envs, 20) for envs in ways]
     for other in others:
         for a, b in zip(first, other, strict=True):
             np.testing.assert_allclose(a[0], b[0], atol=1e-9)
             np.testing.assert_array_equal(a[0][:, -2:], b[0][:, -2:])
-
-
-def test_a_final_observation_shows_the_draw_that_its_episode_had() -> None:
-    envs = DrawContext(make(LANDER, "native", mode=AutoresetMode.SAME_STEP), "observation")
-    results = trace(envs, 6)  # all are truncated by the sixth step
-    info = results[-1][-1]
-    before = expected(results[0][1]["params"])
-    for i in range(3):
-        np.testing.assert_allclose(info["final_obs"][i][-2:], before[i], atol=1e-6)
-    after = expected(info["params"])
-    np.testing.assert_allclose(results[-1][0][:, -2:], after, atol=1e-6)
-    assert (np.abs(after - before) > 1e-3).any(axis=1).all()
-
-
-def test_next_step_shows_the_old_draw_with_the_last_observation_and_the_new_one_with_the_first() -> None:
-    envs = DrawContext(make(LANDER, "native"), "observation")
-    results = trace(envs, 7)
-    assert results[6][3].all()
-    np.testing.assert_array_equal(results[6][0][:, -2:], results[0][0][:, -2:])
-    np.testing.assert_allclose(results[7][0][:, -2:], expected(results[7][-1]["params"]), atol=1e-6)
-
-
-def test_a_masked_reset_changes_the_context_of_the_masked_alone() -> None:
-    envs = DrawContext(make(LANDER, "native", mode=AutoresetMode.DISABLED), "observation")
-    before, _ = envs.reset(seed=3)
-    after, _ = envs.reset(options={"reset_mask": np.array([False, True, False])})
-    np.testing.assert_array_equal((after != before)[:, -2:].any(axis=1), [False, True, False])
 
 
 def test_resampled_and_set_values_are_shown() -> None:
@@ -120,7 +82,7 @@ def test_a_subset_and_ranges_of_ones_own_can_be_chosen() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_wrapper_hides_draws_as_the_keyword_does(mode: AutoresetMode) -> None:
     keyword, wrapper = make(LANDER, "native", mode=mode, context="hidden"), make(LANDER, "native", mode=mode)
-    for one, other in zip(trace(keyword, 8), trace(DrawContext(wrapper, "hidden"), 8), strict=True):
+    for one, other in zip(play(keyword, 8), play(DrawContext(wrapper, "hidden"), 8), strict=True):
         assert_same(one, other)
         assert not {"params", "_params"} & (other[-1].keys() | other[-1].get("final_info", {}).keys())
 
@@ -129,8 +91,8 @@ def test_the_wrapper_hides_draws_as_the_keyword_does(mode: AutoresetMode) -> Non
 def test_episodes_are_recorded_with_their_draws_inside_of_the_wrapper_that_hides_them(mode: AutoresetMode) -> None:
     hidden: list[EpisodeRecord] = []
     seen: list[EpisodeRecord] = []
-    trace(DrawContext(RecordEpisodes(make(LANDER, "native", mode=mode), hidden.append), "hidden"))
-    trace(RecordEpisodes(make(LANDER, "native", mode=mode), seen.append))
+    play(DrawContext(RecordEpisodes(make(LANDER, "native", mode=mode), hidden.append), "hidden"), 20)
+    play(RecordEpisodes(make(LANDER, "native", mode=mode), seen.append), 20)
     assert hidden == seen
     assert len(seen) >= 6
     assert all("gravity" in record.params for record in hidden)
@@ -223,7 +185,7 @@ def test_wrappers_that_randomize_show_what_draw_context_shows(env_id: str) -> No
     shown = gym.vector.SyncVectorEnv([partial(wrapped, env_id, context="observation")] * 3)
     other = DrawContext(gym.vector.SyncVectorEnv([partial(wrapped, env_id)] * 3), "observation")
     assert shown.observation_space == other.observation_space
-    for a, b in zip(trace(shown), trace(other), strict=True):
+    for a, b in zip(play(shown, 20), play(other, 20), strict=True):
         np.testing.assert_array_equal(a[0], b[0])
         assert a[-1]["params"].keys() == b[-1]["params"].keys()
         assert a[0] in shown.observation_space

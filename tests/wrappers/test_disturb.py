@@ -128,26 +128,6 @@ def test_observations_are_seen_late_and_never_those_of_the_episode_before(mode: 
     assert (seen, final) == OBSERVATION_TABLES[mode]
 
 
-def test_sub_environments_have_delays_and_histories_of_their_own() -> None:
-    envs = DisturbVector(tapes(OFF, 3, 5), {"obs_delay": Integer(0, 3), "action_delay": Integer(0, 3)})
-    envs.reset(seed=0, options={"params": {"obs_delay": [0, 1], "action_delay": [1, 2]}})
-    for _ in range(3):
-        result = envs.step(np.full((2, 1), 7, np.float32))
-    # what is: 13 and 13, of which the second is one step old; both got the 7 of a step before
-    assert result[0].tolist() == [[13], [12]]
-    assert result[-1]["got"].tolist() == [7, 7]
-    # the first begins anew, with a longer delay than any before; the second goes on as if nothing had been
-    mask = np.array([True, False])
-    observations, info = envs.reset(options={"reset_mask": mask, "params": {"obs_delay": 3, "action_delay": 3}})
-    assert observations.tolist() == [[20], [12]]
-    assert info["params"]["_obs_delay"].tolist() == [True, False]
-    table = []
-    for t in range(2):
-        result = envs.step(np.full((2, 1), 8 + t, np.float32))
-        table.append((result[0].ravel().tolist(), result[-1]["got"].tolist()))
-    assert table == [([20, 13], [0, 7]), ([20, 14], [0, 7])]
-
-
 def test_a_dropped_action_leaves_the_one_before_in_force() -> None:
     envs = DisturbVector(tapes(NEXT, 1000), {"action_drop": 0.5})
     envs.reset(seed=0)
@@ -175,17 +155,6 @@ def test_noise_and_bias_have_the_size_that_was_asked_for() -> None:
     assert np.std(table.mean(axis=0)) == pytest.approx(0.2, rel=0.2)
     assert np.std(actions) == pytest.approx(3.0, rel=0.05)
     assert abs(np.corrcoef(table[0] - table.mean(axis=0), table[1] - table.mean(axis=0))[0, 1]) < 0.3
-
-
-def test_action_noise_stays_within_the_action_space() -> None:
-    class Narrow(Tape):
-        action_space = gym.spaces.Box(-1, 1, (1,))
-
-    env = Disturb(Narrow(100), {"action_noise": 5.0})
-    env.reset(seed=0)
-    actions = [env.step(np.zeros(1, np.float32))[-1]["got"] for _ in range(50)]
-    assert min(actions) == -1
-    assert max(actions) == 1
 
 
 def results_of(envs: Any, steps: int = 30) -> list[Any]:

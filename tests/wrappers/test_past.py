@@ -79,15 +79,6 @@ def test_sensors_are_found_in_all_that_an_observation_shows(shown: dict[str, Any
         sensor_columns(envs, ["phi"])
 
 
-def test_same_step_shows_the_last_observation_with_the_history_of_its_episode() -> None:
-    envs = counters(SAME_STEP, stack_observations=2, observe_reward=True)
-    envs.reset(seed=1)
-    for _ in range(4):
-        observations, *_, info = envs.step(np.zeros(1, np.int64))
-    np.testing.assert_array_equal(observations, [[2, 0, 2, 0, 0]])
-    np.testing.assert_array_equal(info["final_obs"][0], [1, 4, 1, 3, 4])
-
-
 @pytest.mark.parametrize(
     ("mode", "kind"), [(NEXT_STEP, "native"), (SAME_STEP, "native"), (SAME_STEP, "sync"), (DISABLED, "sync")]
 )

@@ -13,20 +13,10 @@ from packaging.version import Version
 from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.randomization.draws import draw
+from gym_dr.testing.playing import SEED, play
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
-
-
-def play(envs: Any, steps: int) -> None:
-    """Random actions; with autoreset off, finished sub-environments are reset by hand."""
-    envs.reset(seed=50)
-    rng = np.random.default_rng(0)
-    for _ in range(steps):
-        _, _, terminated, truncated, _ = envs.step(rng.integers(4, size=envs.num_envs))
-        done = terminated | truncated
-        if envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
-            envs.reset(options={"reset_mask": done})
 
 
 @functools.cache
@@ -63,7 +53,7 @@ def test_every_finished_episode_is_recorded_with_its_return_and_length(mode: Aut
 @pytest.mark.parametrize("mode", MODES)
 def test_each_record_names_the_draw_that_was_in_force(mode: AutoresetMode) -> None:
     for item in record(mode):
-        assert item.seed == 50 + item.env_index
+        assert item.seed == SEED + item.env_index
         values = draw(PRESETS["default"], LUNAR_LANDER, np.array([item.seed], dtype=np.uint64), item.draw_index)
         assert {name: item.params[name] for name in values} == {name: v[0] for name, v in values.items()}
 
