@@ -66,13 +66,6 @@ def test_a_name_that_would_place_its_folder_elsewhere_is_refused(name: str) -> N
     assert err.endswith(f"--policy: expected a name without slashes, got {name!r}.")
 
 
-def test_a_function_alone_has_a_folder_and_draws_of_its_own() -> None:
-    result = gymdr("evaluate", *BRAKE, *TRUST, "--randomization", "random", "--episodes", "1", "--corners")
-    assert result.code == 0, result.err
-    assert result.out.endswith("Wrote brake-evaluation\n")
-    assert "corners: 128 cells" in result.out  # "random" varies seven parameters
-
-
 SHOW = ("--policy", f"{MODULE}:show", "--env", "gym_dr/LunarLanderDR-v3", "--context", "observation")
 
 

@@ -297,16 +297,6 @@ def test_impossible_true_parameters_of_a_log_are_left_out_with_a_sentence(short:
     assert "'length'" in said
 
 
-def test_if_held_out_episodes_cannot_be_replayed_it_is_said_that_the_fitted_ones_are() -> None:
-    late = logged(params=TRUTH, episodes=6, steps=12, late=2)
-    late[-2:] = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in late[-2:]]
-    found = fit(late, randomize={**LENGTH, "action_delay": 2})
-    told = "Replay of the fitted episodes themselves (no step of those held out can be replayed), error after"
-    assert found.findings[-1].startswith(told)
-    late[-1] = late[0]
-    assert fit(late, randomize={**LENGTH, "action_delay": 2}).findings[-1].startswith("Replay of 1 held-out episode, ")
-
-
 def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_others(short: Any) -> None:
     one = {"observations": short[2]["observations"][:2], "actions": short[2]["actions"][:1]}
     found = fit([*short[:2], one])

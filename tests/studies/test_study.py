@@ -258,34 +258,11 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path
     assert study(TINY, copied).missing == {}  # what was wrong is right now
 
 
-def test_a_run_whose_process_was_killed_is_missing_and_the_others_are_not(copied: Path) -> None:
-    def lose(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
-        return call_here(function, calls) | dict.fromkeys([name for name in calls if "critic/seed-1" in name])
-
-    shutil.rmtree(copied / "runs" / "critic" / "seed-1")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "call_in_processes", lose)
-        found = study(TINY, copied)
-    assert list(found.missing) == ["critic/seed-1"]
-    assert found.missing["critic/seed-1"].startswith("its process was killed. Continue with: gymdr resume ")
-
-
 def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "train_folder", lambda *_: "the loss is NaN")
         with pytest.raises(TrainingError, match=r"no run could be trained:\n  nominal/seed-1: the loss is NaN"):
             study(TINY, tmp_path / "out")
-
-
-def test_unequal_budgets_are_marked_in_every_table(tmp_path: Path) -> None:
-    variants = {"nominal": {"randomization": "none"}, "long": {"randomization": "none", "updates": 4}}
-    form = {**tiny(seeds=[1], unequal_budgets=True, evaluation={"episodes": 1}), "variants": variants}
-    found = study(form, tmp_path / "out")
-    assert set(found.results["budgets"]) == set(found.comparisons["budgets"]) == {"unequal"}
-    rows = [row for row in found.tables.markdown().splitlines() if row.startswith(("| nominal", "| long"))]
-    assert rows
-    assert all("†" in row for row in rows)
-    assert "† Budgets are unequal, in environment steps: nominal 384, long 512." in found.tables.markdown()
 
 
 # ---- refused before anything is trained ------------------------------------------------------------------------------
