@@ -67,7 +67,7 @@ class NameClashError(PluginError):
 
 
 class PluginWarning(UserWarning):
-    """A broken plugin, which is skipped."""
+    """A logger that fails, which is left out."""
 
 
 class TrainingError(GymDrError, RuntimeError):

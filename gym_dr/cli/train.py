@@ -6,7 +6,6 @@ import click
 from click.core import ParameterSource
 
 from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize, sampler_options
-from gym_dr.errors import ConfigError
 from gym_dr.experiments.launch import LAUNCHERS
 from gym_dr.experiments.train import train
 from gym_dr.plugins.loading import load_plugins
@@ -75,19 +74,12 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         click.Option(
             ["--total-steps"], type=int, help="environment steps, instead of --updates; rounded up to whole updates"
         ),
-        click.Option(["--total-timesteps"], hidden=True, expose_value=False, callback=_refuse_timesteps),
         *field_options(algorithm.config_class()),
         *sampler_options(),
     ]
     return click.Command(
         algorithm.name, params=list(options), callback=lambda **_: _train(algorithm), help=algorithm.summary
     )
-
-
-def _refuse_timesteps(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Answers what users of other libraries type."""
-    if value is not None:
-        raise ConfigError(f"--total-timesteps is called --total-steps here: --total-steps {value}")
 
 
 def _train(algorithm: Algorithm) -> None:

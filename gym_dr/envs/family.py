@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, parse_env_id
 
+from gym_dr.envs.interface import Interface
 from gym_dr.errors import GymDrError, RandomizationError, located, shortened
 from gym_dr.randomization.presets import NONE, PRESETS, add_preset, presets, remove_preset
 from gym_dr.randomization.space import ParamSpace
@@ -62,6 +63,15 @@ def family_of(env_id: str) -> EnvFamily | None:
     """The family of an id, with or without a module prefix; None if the id belongs to no family."""
     name = env_id.rpartition(":")[2]
     return next((family for family in FAMILIES.values() if name in [env.id for env in family.ids]), None)
+
+
+def interface_of(env_id: str) -> Interface | None:
+    """What the numbers of an id's observations and actions are; None if its family does not say."""
+    family = family_of(env_id)
+    if family is None or not family.interface:
+        return None
+    found: Interface = load_object(family.interface)(env_id.rpartition(":")[2])
+    return found
 
 
 def randomized_id(env_id: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,7 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.sensitivity import SIGNIFICANCE, failing
 from gym_dr.evaluation.statistics import Interval, means_with_intervals
 
-REGRET, WORST_REGRET = "regret", "regret_worst_10"  # statistics of a policy on a set
-TAIL = 0.1  # of the cells, whose regret is the largest
+REGRET = "regret"  # statistic of a policy on a set
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,9 +28,6 @@ class BestKnown:
 
     returns: Array  # of each episode: what the policy that the other half chose returns, (cells, episodes)
     regret: Array  # of each policy and episode: returns minus its own, (policies, cells, episodes)
-    # of each policy and episode, so that the mean is that of the cells with the largest regret, which the other half
-    # chooses; None if there is one choice for the whole set: single episodes do not tell a draw from chance
-    worst: Array | None
 
 
 def best_known(returns: Array) -> BestKnown | None:
@@ -52,20 +47,13 @@ def best_known(returns: Array) -> BestKnown | None:
         return None
     if episodes == 1:
         found = best_known(returns.reshape(policies, 1, cells))
-        return found and BestKnown(returns=found.returns.T, regret=found.regret.swapaxes(1, 2), worst=None)
+        return found and BestKnown(returns=found.returns.T, regret=found.regret.swapaxes(1, 2))
     half = np.arange(episodes) % 2
     # of the other half, (halves, policies, cells)
     means = np.stack([returns[:, :, half != own].mean(-1) for own in (0, 1)])
     chosen: Indices = means.argmax(1)  # (halves, cells)
     best = np.take_along_axis(returns, chosen.T[None][:, :, half], axis=0)[0]
-    regret = best - returns
-    if cells == 1:
-        return BestKnown(returns=best, regret=regret, worst=None)
-    largest = math.ceil(TAIL * cells)
-    seeming = means.max(1, keepdims=True) - means
-    rank = np.argsort(np.argsort(-seeming, axis=-1, kind="stable"), axis=-1)
-    among = (rank < largest).transpose(1, 2, 0)[:, :, half]  # (policies, cells, episodes)
-    return BestKnown(returns=best, regret=regret, worst=np.where(among, regret * cells / largest, 0.0))
+    return BestKnown(returns=best, regret=best - returns)
 
 
 def best_on(cells: CellSet, returns: Array) -> BestKnown | None:
@@ -84,14 +72,12 @@ def why_no_regret(cells: CellSet) -> str:
 
 
 def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interval]]:
-    """For each policy, mean regret and, where cells have several episodes, that of the worst tenth of the cells.
+    """For each policy, its mean regret.
 
     Intervals take choices as given. That makes them somewhat too narrow where policies are nearly equal.
     """
-    rows = {REGRET: known.regret} if known.worst is None else {REGRET: known.regret, WORST_REGRET: known.worst}
-    count = len(known.regret)
-    found = means_with_intervals(np.concatenate(list(rows.values())).reshape(count * len(rows), -1), cells)
-    return [{name: found[k + count * i] for i, name in enumerate(rows)} for k in range(count)]
+    found = means_with_intervals(known.regret.reshape(len(known.regret), -1), cells)
+    return [{REGRET: interval} for interval in found]
 
 
 def describe_best(known: BestKnown, cells: CellSet, success: float | None) -> dict[str, Any]:

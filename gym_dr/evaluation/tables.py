@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible, why_no_regret
+from gym_dr.evaluation.regret import REGRET, best_entry, impossible, why_no_regret
 from gym_dr.reports.table import Cell, Row, Table
 from gym_dr.wording import counted
 
@@ -103,12 +103,9 @@ def regret_tables(document: Mapping[str, Any], sets: Sequence[SetResults]) -> li
             continue
         if sentences := impossible(entry):
             notes.append(f"{one.place}: {' '.join(sentences)}")
-        for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
-            if statistic in one.results[0]["statistics"]:
-                columns.append(f"{one.label}{words}")
-                rows[0].append(interval_cell(entry["mean"]) if statistic == REGRET else "")
-                for row, result in zip(rows[1:], one.results, strict=True):
-                    row.append(interval_cell(result["statistics"][statistic]))
+        columns.append(one.label)
+        for row, found in zip(rows, [entry["mean"], *(r["statistics"][REGRET] for r in one.results)], strict=True):
+            row.append(interval_cell(found))
     return [Table(caption="Regret", columns=columns, rows=rows if len(columns) > 1 else [], notes=notes)]
 
 

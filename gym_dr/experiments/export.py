@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from gym_dr.envs.family import family_of
-from gym_dr.envs.interface import Interface, Quantity
+from gym_dr.envs.family import interface_of
+from gym_dr.envs.interface import Quantity
 from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
-from gym_dr.registry import load_object, needs
+from gym_dr.registry import needs
 from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
     import gym_dr
 
     observation, action = envs.single_observation_space, envs.single_action_space
-    interface = _interface_of(policy.env)
+    interface = interface_of(policy.env)
     plain = sum(quantity.size for quantity in interface.observation) if interface else 0
     seen = _named(interface.observation if interface else (), plain) if plain <= observation.shape[0] else []
     about: dict[str, Any] = {
@@ -133,15 +133,6 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
     if (step := _time_step(policy, envs)) is not None:
         about["time_step_seconds"] = step
     return about
-
-
-def _interface_of(env_id: str) -> Interface | None:
-    name = env_id.rpartition(":")[2]
-    family = family_of(name)
-    if family is None or not family.interface:
-        return None
-    found: Interface = load_object(family.interface)(name)
-    return found
 
 
 def _named(quantities: tuple[Quantity, ...], count: int) -> list[dict[str, Any]]:

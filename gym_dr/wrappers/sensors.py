@@ -14,12 +14,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from gym_dr.envs.family import ENVIRONMENTS, family_of
-from gym_dr.envs.interface import Interface, Quantity
+from gym_dr.envs.family import ENVIRONMENTS, interface_of
+from gym_dr.envs.interface import Quantity
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param
-from gym_dr.registry import load_object
 
 HIDE, DROP = "obs_hide", "obs_drop"
 _HIDDEN = "whether this sensor reads 0 for a whole episode; SENSOR is one of those below"
@@ -136,8 +135,5 @@ def _observed(env_id: str) -> Sequence[Quantity]:
     """The quantities of an observation, also of the environment that an id of ours equals at nominal values."""
     name = env_id.rpartition(":")[2]
     ours = next((env.id for env in ENVIRONMENTS.values() if name and name in (env.id, env.stock)), "")
-    family = family_of(ours)
-    if family is None or not family.interface:
-        return ()
-    found: Interface = load_object(family.interface)(ours)
-    return found.observation
+    found = interface_of(ours)
+    return () if found is None else found.observation

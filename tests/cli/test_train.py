@@ -165,7 +165,6 @@ def test_total_steps_replace_the_updates_of_a_file_and_give_the_same_run(tmp_pat
     [
         (("a2c", "--total-steps", "32", "--updates", "2"), "Expected --updates or --total-steps, got both"),
         (("a2c", "--total-steps", "0"), "--total-steps: expected a whole number of at least 1, got 0"),
-        (("a2c", "--total-timesteps", "32"), "--total-timesteps is called --total-steps here: --total-steps 32"),
         (("reinforce", "--total-steps", "32"), "got reinforce, whose updates take complete episodes. Use --updates"),
     ],
     ids=str,

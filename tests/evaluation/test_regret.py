@@ -12,7 +12,6 @@ from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import (
     REGRET,
-    WORST_REGRET,
     best_known,
     best_on,
     describe_best,
@@ -35,14 +34,12 @@ def draws(episodes: int) -> CellSet:
 def estimates(means: Any, episodes: int, times: int, seed: int = 0) -> dict[str, tuple[float, float]]:
     """Mean and standard error, over repetitions, of estimates for the first policy; ``means`` is (policies, cells)."""
     rng = np.random.default_rng(seed)
-    found: dict[str, list[float]] = {REGRET: [], WORST_REGRET: [], "naive": []}
+    found: dict[str, list[float]] = {REGRET: [], "naive": []}
     for _ in range(times):
         returns = np.asarray(means)[:, :, None] + SPREAD * rng.normal(size=(*np.shape(means), episodes))
         known = best_known(returns)
         assert known is not None
         found[REGRET].append(known.regret[0].mean())
-        if known.worst is not None:
-            found[WORST_REGRET].append(known.worst[0].mean())
         each = returns.mean(-1)
         found["naive"].append((each.max(0) - each[0]).mean())
     return {name: (float(np.mean(v)), float(np.std(v) / math.sqrt(times))) for name, v in found.items() if v}
@@ -58,9 +55,8 @@ def test_the_regret_of_equal_policies_is_0_on_average_where_the_highest_mean_is_
     num_cells: int, episodes: int
 ) -> None:
     found = estimates(np.zeros((4, num_cells)), episodes, 1500)
-    for name in (REGRET, WORST_REGRET):
-        mean, error = found.get(name, (0.0, 1.0))
-        assert abs(mean) < 4 * error
+    mean, error = found[REGRET]
+    assert abs(mean) < 4 * error
     assert found["naive"][0] > 5 * found["naive"][1]
 
 
@@ -71,7 +67,6 @@ def test_regret_is_too_low_rather_than_too_high_and_right_with_many_episodes() -
     few, many = estimates(means, 5, 200), estimates(means, 200, 50)
     assert 50 < few[REGRET][0] < 90
     assert many[REGRET][0] == pytest.approx(90, abs=1)
-    assert many[WORST_REGRET][0] == pytest.approx(120, abs=4)
 
 
 def test_without_noise_regret_is_exact_and_that_of_the_best_is_0() -> None:
@@ -80,8 +75,6 @@ def test_without_noise_regret_is_exact_and_that_of_the_best_is_0() -> None:
     assert known is not None
     assert known.returns[:, 0].tolist() == [5.0, 4.0, 2.0]
     assert known.regret[:, :, 0].tolist() == [[0.0, 3.0, 0.0], [2.0, 0.0, 0.0]]
-    assert known.worst is not None
-    assert known.worst.mean((1, 2)).tolist() == [3.0, 2.0]  # a tenth of three cells is one
 
 
 def test_single_episodes_do_not_tell_which_policy_is_best_on_a_draw() -> None:
@@ -90,7 +83,6 @@ def test_single_episodes_do_not_tell_which_policy_is_best_on_a_draw() -> None:
     for shape in ((2, 1, 40), (2, 40, 1)):
         known = best_known(returns.reshape(shape))
         assert known is not None
-        assert known.worst is None
         assert known.regret.reshape(2, 40).mean(1).tolist() == [0.0, 0.5]
         assert known.returns.shape == shape[1:]
 
@@ -125,10 +117,8 @@ def test_statistics_are_those_of_each_policy() -> None:
     returns = np.random.default_rng(0).normal(size=(3, 20, 4))
     known = best_known(returns)
     assert known is not None
-    assert known.worst is not None
     for k, found in enumerate(regret_statistics(known, grid(20, 4))):
         assert found[REGRET]["value"] == pytest.approx(known.regret[k].mean())
-        assert found[WORST_REGRET]["value"] == pytest.approx(known.worst[k].mean())
         assert found[REGRET]["low"] < found[REGRET]["value"] < found[REGRET]["high"]
 
 
