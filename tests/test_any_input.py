@@ -138,20 +138,13 @@ option_values = st.one_of(
 options = st.sampled_from(
     [
         "--seed",
-        "--seeds",
         "--num-envs",
-        "--resample-every",
         "--randomization",
         "--randomize",
         "--config",
         "--env",
-        "--vectorization",
         "--gamma",
-        "--rollout-steps",
-        "--updates",
-        "--workers",
         "--launcher",
-        "--checkpoint-every",
     ]
 )
 

@@ -12,7 +12,7 @@ from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.spaces import Box
 
 from gym_dr import RandomizeMujoco, Scale
-from gym_dr.errors import EnvStateError, RandomizationError, RandomizationWarning, UnknownNameError
+from gym_dr.errors import EnvStateError, RandomizationError, RandomizationWarning
 
 CART = """<mujoco><option timestep="0.01"/><worldbody><body name="cart"><joint name="slider" type="slide" axis="1 0 0"/>
 <geom name="box" type="box" size="0.1 0.1 0.1" mass="1"/></body></worldbody>
@@ -84,11 +84,6 @@ def test_any_mujoco_environment_is_randomized(tmp_path: Path) -> None:
         assert speed == pytest.approx(0.01 * force / mass)
         assert info["speed"] == speed
         assert info["params"]["body_mass:cart"] == mass
-
-
-def test_its_names_are_the_models(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="Known: cart"):
-        cart(tmp_path, {"body_mass:wagon": 1.0})
 
 
 def test_presets_of_ours_hold_for_gymnasiums_class() -> None:
