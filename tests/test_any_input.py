@@ -338,22 +338,6 @@ def test_any_mask_and_parameters_of_set_params(twins: tuple[Any, Any], mask: Any
         env.set_params(None)
 
 
-@steps
-@given(options=scalars | st.lists(st.integers(), max_size=2))
-def test_any_options(twins: tuple[Any, Any], options: Any) -> None:
-    envs, other = twins
-    for env in twins:
-        env.reset(seed=5)
-    try:
-        envs.reset(seed=6, options=options)
-    except GymDrError:
-        assert options is not None
-    else:
-        assert options is None
-        other.reset(seed=6)
-    assert_same(twins)
-
-
 def test_the_strategies_reach_both_outcomes() -> None:
     accepted = [assert_read_or_refused(value) for value in ({"gravity": (-9, -1)}, {"gravity": -3}, {}, None)]
     refused = [assert_read_or_refused(value) for value in ({"gravity": math.nan}, {"gravity": (1, 2)}, 3, {3: 4}, b"x")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,19 +19,11 @@ from gym_dr.randomization.episode import RandomizedEnv
 from tests.plugins.parts.spring import SPRING
 from tests.registered import forgotten_afterwards
 
-BLIND = dataclasses.replace(
-    SPRING,
-    name="parts/Blind-v0",
-    ids=(dataclasses.replace(SPRING.ids[0], id="parts/Blind-v0"),),
-    render=None,
-)
-
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     with forgotten_afterwards():
-        for family in (SPRING, BLIND):
-            add_family(family, "a test")
+        add_family(SPRING, "a test")
         yield
 
 
@@ -61,13 +52,6 @@ class Drawing(SpringBackend):
     def step(self, *args: Any) -> Outcome:
         self.seed([0], [int(self.generators()[0].integers(100))])
         return super().step(*args)
-
-
-class Blind(EquationsBackend):
-    """Draws no pictures."""
-
-    def __init__(self) -> None:
-        super().__init__(BLIND.ids[0].id)
 
 
 def on(backend: Any, **kwargs: Any) -> Any:
@@ -103,8 +87,6 @@ def test_spaces_are_an_environments_own() -> None:
 
 
 def test_a_render_mode_that_the_backend_lacks_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Expected render_mode None, got 'rgb_array'"):
-        on(Blind, render_mode="rgb_array")
     with pytest.raises(ConfigError, match="Expected render_mode None or one of human, rgb_array, got 'ansi'"):
         on(SpringBackend, render_mode="ansi")
 

@@ -28,7 +28,6 @@ pytest.importorskip("sb3_contrib")
 
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
 
 from gym_dr.integrations.sb3 import make_vec_env
@@ -164,45 +163,6 @@ def test_actions_are_those_of_its_own_package_on_the_same_episodes(saved: Path, 
         np.testing.assert_array_equal(np.array(mine), np.array(other)[: len(mine)])
 
 
-def test_what_a_policy_remembers_and_sees_changes_its_actions(saved: Path) -> None:
-    """Else the test above would find nothing: memory that is never cleared, and ranges that are not its own."""
-    policy = opened(saved, "recurrent")
-    kept = dataclasses.replace(policy, load=lambda envs: never_cleared(policy.make(envs)))
-    assert not same(ours(policy), ours(kept))
-    shown = opened(saved, "shown", context_params={"gravity": (-12.0, 0.0), "lander_density": (4.0, 6.0)})
-    assert not same(ours(shown), ours(opened(saved, "shown")))
-
-
-def never_cleared(act: Any) -> Any:
-    calls: list[int] = []
-
-    def keeps(observations: Any, episode_starts: Any) -> Any:
-        calls.append(0)
-        return act(observations, episode_starts & (len(calls) == 1))
-
-    return keeps
-
-
-def same(one: Taken, other: Taken) -> bool:
-    return all(
-        np.array_equal(a[: len(b)], b[: len(a)])
-        for a, b in zip(map(np.array, one.actions), map(np.array, other.actions), strict=True)
-    )
-
-
-@pytest.mark.parametrize("name", ["stacked", "recurrent"])
-def test_returns_are_those_of_evaluate_policy(saved: Path, name: str) -> None:
-    """Within five standard errors of the difference, since the episodes differ."""
-    case, episodes = CASES[name], 60
-    venv = case.wrap(environments(case, 20, 5))
-    model = case.algorithm.load(saved / f"{name}.zip")
-    found: Any = evaluate_policy(model, venv, episodes, return_episode_rewards=True, warn=False)
-    expected = np.array(found[0])
-    returns = evaluate(saved, name, episodes=episodes).returns("training")
-    error = np.sqrt((expected.var() + returns.var()) / episodes)
-    assert abs(expected.mean() - returns.mean()) < 5 * error
-
-
 def evaluate(saved: Path, name: str, **others: Any) -> Evaluation:
     return evaluated(f"sb3:{saved / name}.zip", **{"episodes": 2, **options(saved, name), **others})
 
@@ -211,9 +171,6 @@ def evaluate(saved: Path, name: str, **others: Any) -> Evaluation:
     ("name", "expected"),
     [
         ("plain", {"algorithm": "PPO"}),
-        ("stacked", {"algorithm": "PPO", "frames": 3}),
-        ("recurrent", {"algorithm": "RecurrentPPO"}),
-        ("one_shown", {"algorithm": "PPO", "context": {"lander_density": [3.0, 9.0]}}),
         (
             "everything",
             {

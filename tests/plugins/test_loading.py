@@ -103,12 +103,6 @@ def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
     assert set(ENVIRONMENTS) == {env.id for family in BUILTIN for env in family.ids}
 
 
-def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "builtin", sys)
-    load([], frozenset())
-    assert not any(map(list, (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, LOGGERS)))
-
-
 def test_a_plugin_adds_an_algorithm(site: Site) -> None:
     site.install("good", GOOD)
     plugins = site.load()
@@ -161,15 +155,6 @@ BROKEN = {
         "@hookimpl\ndef gym_dr_register_environments(register):\n"
         "    register(EnvFamily(name='CartPole-v1', ids=(EnvId(id='CartPole-v1', entry_point='plug_bad:Config'),)))",
         "environment 'CartPole-v1' is already registered with Gymnasium",
-    ),
-    "has an id that cannot be": (
-        "@hookimpl\ndef gym_dr_register_environments(register):\n"
-        "    register(EnvFamily(name='no good id!', ids=(EnvId(id='no good id!', entry_point='plug_bad:Config'),)))",
-        "Malformed environment ID",
-    ),
-    "takes the preset none": (
-        "@hookimpl\ndef gym_dr_register_presets(register): register('Mars', 'none', Randomization())",
-        "Mars already has a preset 'none'",
     ),
 }
 

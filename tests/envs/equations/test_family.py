@@ -135,14 +135,6 @@ def test_registering_again_replaces_the_equations_in_environments_made_afterward
     assert list(presets(ID)) == ["none", "default", "long"]
 
 
-def test_a_family_is_what_registering_registers() -> None:
-    register()
-    family = FAMILIES.get(ID)
-    made = gym_dr.equations_family(ID, **RIGHT)
-    assert (made.ids, made.presets, made.param_space.nominal) == (family.ids, family.presets, {"length": 1.0})
-    assert made.equations.state is Swing
-
-
 def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() -> None:
     register(
         keywords=("length",),
@@ -231,13 +223,6 @@ def test_a_parameter_space_may_be_shared() -> None:
     assert gym.make("tests/Two-v0").reset(seed=0)[0].shape == (2,)
 
 
-def test_an_episode_may_have_no_limit() -> None:
-    register(max_episode_steps=None)
-    spec = gym.make(ID).spec
-    assert spec is not None
-    assert spec.max_episode_steps is None
-
-
 @pytest.mark.parametrize(
     ("render", "message"),
     [
@@ -251,9 +236,3 @@ def test_a_picture_of_another_form_and_an_error_of_one_are_told(render: Any, mes
     env.reset(seed=0)
     with pytest.raises(EquationsError, match=message):
         env.unwrapped.render()
-
-
-def test_without_a_picture_there_is_no_render_mode() -> None:
-    register()
-    with pytest.raises(ConfigError, match="Expected render_mode None, got 'rgb_array'"):
-        gym.make_vec(ID, 2, render_mode="rgb_array")
