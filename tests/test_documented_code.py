@@ -186,11 +186,6 @@ def test_the_table_of_hooks_has_all_of_them() -> None:
     assert {row["hook"].strip("`") for row in rows} == {name for name in vars(hookspecs) if name.startswith("gym_dr_")}
 
 
-def test_every_extra_on_a_page_exists() -> None:
-    extras = {name for page in PAGES for name in re.findall(r"gym-dr\[(\w+)\]", page.read_text(encoding="utf-8"))}
-    assert extras <= PROJECT["optional-dependencies"].keys()
-
-
 def test_the_reference_lists_every_public_name() -> None:
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert set(re.findall(r"auto(?:class|function):: (?:gym_dr\.)?(\w+)$", page, re.MULTILINE)) >= set(gym_dr.__all__)

@@ -71,28 +71,10 @@ def test_another_output_is_found(right: str, wrong: str, page: Path) -> None:
         pages.run_page(page)
 
 
-def test_numbers_matter_unless_the_page_says_that_they_vary(page: Path) -> None:
-    page.write_text(PAGE.replace(pages.VARIES, ""))
-    with pytest.raises(AssertionError, match="and the page shows"):
-        pages.run_page(page)
-
-
-def test_dots_stand_for_anything(page: Path) -> None:
-    page.write_text(PAGE.replace("two\n3", "t...3"))
-    pages.run_page(page)
-
-
 def test_a_command_that_fails_is_found(page: Path) -> None:
     page.write_text(PAGE.replace("echo 25", "false; echo 25"))
     with pytest.raises(subprocess.CalledProcessError):
         pages.run_page(page)
-
-
-def test_an_error_names_the_line_of_the_page(page: Path) -> None:
-    page.write_text(PAGE.replace("x + 1\n", "x / 0\n"))
-    with pytest.raises(ZeroDivisionError) as caught:
-        pages.run_program(page)
-    assert caught.traceback[-1].lineno == 5  # counted from 0
 
 
 def test_as_a_program_it_does_not_use_this_checkout(page: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import SimpleNamespace
 
 import click
 import pytest
@@ -110,35 +109,6 @@ def test_plot_writes_into_the_run_or_where_it_is_told(run: Path, tmp_path: Path)
     assert (run / "training.png").read_bytes()[:4] == (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_plot_of_several_runs_writes_beside_none_of_them(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert gymdr("plot", run, run).out == "Wrote comparison.png\n"
-    assert (tmp_path / "comparison.png").is_file()
-
-
-def play(run: Path) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pygame.time.Clock", lambda: SimpleNamespace(tick=lambda fps: 0))  # nobody watches
-        return gymdr("play", run, "--episodes", "1").out
-
-
-@pytest.fixture(scope="module")
-def played(run: Path) -> str:
-    return play(run)
-
-
-def test_play_tells_return_and_randomized_values(played: str) -> None:
-    assert played.startswith("return")
-    assert "gravity" in played
-    assert "lander_density" not in played
-
-
-def test_the_same_seed_plays_the_same_episode(run: Path, played: str) -> None:
-    assert play(run) == played
-
-
 @pytest.mark.skipif(os.name == "nt", reason="pipes close differently there")
 def test_a_reader_that_stops_early_gets_no_traceback() -> None:
     program = "import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1)\n"
@@ -154,10 +124,6 @@ def test_a_full_disk_gets_no_traceback() -> None:
         result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True)
     assert result.stderr == "Error: Output cannot be written: No space left on device.\n"
     assert result.returncode == 2
-
-
-def test_randomize_options_are_split_at_the_first_equals_sign() -> None:
-    assert read_randomize((" a = uniform:0:1 ", "b=1")) == {"a": "uniform:0:1", "b": "1"}
 
 
 @pytest.mark.parametrize("text", ["a", "=1", "a=", " = "])

@@ -11,13 +11,6 @@ SMALL = [*TINY, "--hidden-sizes", "8", "--minibatches", "2", "--eval-episodes", 
 MEMORY = ["--memory", "gru", "--memory-size", "4", "--critic-context", "--predict-draw", "1"]
 
 
-def test_help_says_what_names_a_run() -> None:
-    words = " ".join(gymdr("train", "distill", "--help").out.split())
-    assert "--teacher RUN the run to imitate, named by its folder" in words
-    assert "--init torch|orthogonal|RUN initial weights: torch's default" in words
-    assert "or those of a run, named by its folder" in words
-
-
 def test_a_student_imitates_a_teacher_and_goes_on_with_ppo(tmp_path: Path) -> None:
     teacher, student, better = (tmp_path / name for name in ("teacher", "student", "better"))
     assert gymdr("train", "ppo", *SMALL, "--context", "observation", "--run-dir", teacher).code == 0

@@ -66,12 +66,6 @@ def randomization_of(folder: Path, *args: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_randomize_alone_varies_nothing_else(tmp_path: Path) -> None:
-    assert randomization_of(tmp_path / "run", "--randomize", "lander_density=4") == {
-        "lander_density": {"distribution": "constant", "value": 4.0}
-    }
-
-
 def test_a_parameter_turns_its_switch_on_and_the_run_says_so(tmp_path: Path) -> None:
     result = train(tmp_path / "run", "--updates", "1", "--randomize", "wind_power=uniform:0:20")
     assert "enable_wind is on: without it, wind_power would have no effect." in result.err

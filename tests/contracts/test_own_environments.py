@@ -14,8 +14,7 @@ from tests.registered import forgotten_afterwards
 IDS = (
     "examples.own_equations:mine/Quadrotor-v0",  # the tutorial's: two numbers as actions, and gusts
     "tests.envs.equations.own.tank:tests/Tank-v0",  # choices, and noise in first states and steps
-    "tests.envs.equations.own.bare:tests/Bare-v0",  # nothing that can be left out
-    "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random
+    "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random, or that can be left out
     "tests.envs.mujoco.own_robots.swing:tests/Swing-v0",  # a robot
 )
 WHOLE = (IDS[0], IDS[-1])  # the others share the code of the first, and are quick where they differ

@@ -190,14 +190,6 @@ def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
     assert not outcomes or outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize("name", INNER)
-def test_wrappers_of_dicts_and_pictures_refuse_the_flat_observations_of_native_environments(name: str) -> None:
-    envs = make("native", AutoresetMode.NEXT_STEP)
-    with pytest.raises((ValueError, AssertionError), match=rf"Dict|image|{NO_MESSAGE}"):
-        WRAPPERS[name](envs)
-    envs.close()
-
-
 @pytest.mark.parametrize(
     "kind",
     ["native", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sync", "async"))],  # both are Gymnasium's

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,19 +18,11 @@ from gym_dr.randomization.episode import RandomizedEnv
 from tests.plugins.parts.spring import SPRING
 from tests.registered import forgotten_afterwards
 
-BLIND = dataclasses.replace(
-    SPRING,
-    name="parts/Blind-v0",
-    ids=(dataclasses.replace(SPRING.ids[0], id="parts/Blind-v0"),),
-    render=None,
-)
-
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     with forgotten_afterwards():
-        for family in (SPRING, BLIND):
-            add_family(family, "a test")
+        add_family(SPRING, "a test")
         yield
 
 
@@ -63,13 +53,6 @@ class Drawing(SpringBackend):
         return super().step(*args)
 
 
-class Blind(EquationsBackend):
-    """Draws no pictures."""
-
-    def __init__(self) -> None:
-        super().__init__(BLIND.ids[0].id)
-
-
 def on(backend: Any, **kwargs: Any) -> Any:
     return type("Env", (CompiledEnv,), {"backend_class": backend})(randomization="none", **kwargs)
 
@@ -92,19 +75,7 @@ def test_the_generator_is_the_backends_before_and_after_each_step() -> None:
     assert env.np_random.random() == np.random.default_rng(int(twin.integers(100))).random()
 
 
-def test_spaces_are_an_environments_own() -> None:
-    one, other = on(SpringBackend), on(SpringBackend)
-    one.action_space.seed(1), other.action_space.seed(1)
-    for _ in range(3):
-        one.action_space.sample()
-    fresh = copy.deepcopy(SPRING.equations.action_space)
-    fresh.seed(1)
-    assert other.action_space.sample() == fresh.sample()
-
-
 def test_a_render_mode_that_the_backend_lacks_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Expected render_mode None, got 'rgb_array'"):
-        on(Blind, render_mode="rgb_array")
     with pytest.raises(ConfigError, match="Expected render_mode None or one of human, rgb_array, got 'ansi'"):
         on(SpringBackend, render_mode="ansi")
 

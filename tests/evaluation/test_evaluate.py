@@ -217,15 +217,14 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     }
 
 
-@pytest.mark.parametrize("name", ["evaluate.write_document", "episodes.write_episodes"])
-def test_an_evaluation_killed_before_its_first_files_were_written_goes_on(
-    name: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_evaluation_killed_before_its_first_episodes_were_written_goes_on(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: Any) -> None:
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"gym_dr.evaluation.{name}", stop)
+        patch.setattr("gym_dr.evaluation.episodes.write_episodes", stop)
         with pytest.raises(StopError):
             play([runs / "one"], tmp_path / "out", GRID)
     assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8
@@ -343,17 +342,6 @@ def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path)
     with pytest.raises(RunFolderError, match="holds an evaluation of one; evaluate it too"):
         play([runs / "two"], tmp_path / "out", cells.nominal(2))
     assert content(tmp_path / "out") == before
-
-
-def test_the_order_of_policies_and_sets_does_not_change_an_episode(
-    runs: Path, tmp_path: Path, played: Evaluation
-) -> None:
-    turned = play([runs / "two", runs / "one"], tmp_path / "out", GRID, DRAWS, cells.nominal(2))
-    for name in ("one", "two"):
-        for cell_set in ("nominal", "training", "grid"):
-            pd.testing.assert_frame_equal(
-                rows(turned, policy=name, set=cell_set), rows(played, policy=name, set=cell_set), check_like=True
-            )
 
 
 def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import ConfigError, GymDrError
-from gym_dr.evaluation.report import evaluation
 from gym_dr.integrations.onnx_policy import MAX_FILE, read_policy
 from gym_dr.policies.open import is_policy_text
 from tests.cli.command import gymdr, refused
@@ -99,23 +98,6 @@ def test_the_command_line_needs_the_file_alone(
     assert result.out.endswith("Wrote pole-evaluation\n")
     (entry,) = json.loads(Path("pole-evaluation/evaluation.json").read_text())["policies"]
     assert entry["trained_on"] == "wide"
-
-
-def test_a_file_has_a_page_and_is_watched(
-    exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, value in (("EPISODES", 5), ("POINTS", 4), ("POINT_EPISODES", 5)):
-        monkeypatch.setattr(evaluation, name, value)
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])  # test_report.py has them
-    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
-    Path("pole.onnx").write_bytes(exported["the past"][1].read_bytes())
-    result = gymdr("report", "--policy", "onnx:pole.onnx")
-    assert result.code == 0, result.err
-    assert "onnx:pole.onnx" in Path("report.html").read_text()
-    result = gymdr("play", "--policy", "onnx:pole.onnx", "--set", "m=1.5", "--episodes", "1", "--video", "swing.gif")
-    assert result.code == 0, result.err
-    assert "(m 1.5)" in result.out
 
 
 def test_draws_and_environment_that_the_user_names_replace_those_of_the_file(

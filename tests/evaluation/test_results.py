@@ -124,11 +124,6 @@ def test_rows_of_something_else_are_named(tmp_path: Path, row: str) -> None:
         read_episodes(write(tmp_path / "episodes.csv", row))
 
 
-def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
-    assert len(read_episodes(tmp_path / "none.csv")) == 0
-    assert len(read_episodes(write(tmp_path / "episodes.csv"))) == 0
-
-
 def test_an_interrupted_evaluation_tells_how_to_go_on_and_repeats_no_strangers_command(tmp_path: Path) -> None:
     document = {"format": "gym_dr evaluation", "gym_dr": "0.4.0", "complete": False, "policies": [], "sets": []}
     document |= {"env": "CartPole-v1", "success": None, "results": []}

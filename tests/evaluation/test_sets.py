@@ -12,7 +12,7 @@ import gym_dr
 from gym_dr import Constant, Scale, Uniform
 from gym_dr.errors import ConfigError, GymDrError, RandomizationError, UnknownNameError
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.sets import EvaluationSet, sets_of
+from gym_dr.evaluation.sets import sets_of
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.environments import param_space_of
@@ -182,13 +182,3 @@ def test_an_environment_without_parameters_has_no_sets() -> None:
     with pytest.raises(ConfigError, match="CartPole-v1 has no parameters to vary"):
         sets_of("CartPole-v1", None, gym_dr.draws(length=1.0), {}, None)
     assert [one.name for one in sets_of("CartPole-v1", None, (), {}, 3)] == ["nominal"]
-
-
-def test_a_set_says_how_it_was_made() -> None:
-    made = [gym_dr.grid(gravity=(-12, -2, 3)), gym_dr.sobol(8, box=True), gym_dr.draws("wide", gravity=-3)]
-    assert all(isinstance(one, EvaluationSet) for one in made)
-    assert [repr(one) for one in made] == [
-        "grid(gravity=(-12, -2, 3))",
-        "sobol(8, box=True)",
-        "draws('wide', gravity=-3)",
-    ]

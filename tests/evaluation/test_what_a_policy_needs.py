@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.evaluation import cells, play
+from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.report import film_strips
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
-from gym_dr.evaluation.sets import cells_to_play, sets_for
+from gym_dr.evaluation.sets import sets_for
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
@@ -99,19 +99,6 @@ def test_a_disturbed_episode_is_played_again_exactly_for_its_film(comparison: Co
         returns = comparison.returns(1, name)[0]
         episode = film_strips.Episode(policy=policy, set_name=name, number=3, episode_return=float(returns[3]))
         assert film_strips.replay(comparison, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
-
-
-def test_playing_shows_a_policy_its_disturbances_and_its_draw(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # drawing takes most of the time
-    monkeypatch.setattr(play, "_picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
-    policy = opened(root)[1]
-    episodes = list(
-        play.play_policy(policy, cells_to_play(policy, None, 2), episodes=2, seed=1, video=str(tmp_path / "out.gif"))
-    )
-    assert all(0 <= episode.params["obs_delay"] <= 3 for episode in episodes)
-    assert {"gravity", "obs_delay"} <= episodes[0].params.keys()
 
 
 @pytest.mark.parametrize(

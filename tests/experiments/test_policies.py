@@ -11,7 +11,7 @@ import pytest
 
 import gym_dr
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import ConfigError, InvalidActionError, UnknownNameError
+from gym_dr.errors import ConfigError, InvalidActionError
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.tables import number
@@ -61,12 +61,6 @@ def test_an_evaluation_is_short_as_text_and_tables_in_a_notebook() -> None:
     assert f'<th scope="row">brakes</th><td>{number(found.returns("grid")[0].mean())}<br>' in shown
 
 
-def test_sets_of_your_own_are_played_with_their_draws_and_may_leave_nominal_values_out() -> None:
-    found = evaluate(brake, gym_dr.draws({"gravity": "uniform:-5:-3"}, name="weak"))  # without the nominal -10
-    assert [cells.name for cells in found.sets] == ["nominal", "default", "weak"]
-    assert found.episodes.query("set == 'weak'")["gravity"].between(-5, -3).all()
-
-
 def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None:
     found = evaluate([run, brake, f"slow={BRAKE}"], env=None, trust=[MODULE], output="both")
     assert found.policies == ["first", "brake", "slow"]
@@ -80,25 +74,11 @@ def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None
     assert [path.name for path in found.runs] == ["first"]
 
 
-def test_the_order_in_which_policies_are_given_is_kept(run: Path) -> None:
-    assert evaluate([brake, run], output="turned").policies == ["brake", "first"]
-
-
-def test_a_mapping_names_policies() -> None:
-    found = evaluate({"brakes": brake, "rests": coast, "named": BRAKE}, trust=[MODULE], output="out")
-    assert found.policies == ["brakes", "rests", "named"]
-
-
 def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
     found = evaluate(coast, randomization={"gravity": (-11, -9), "enable_wind": False}, sets=[gym_dr.corners()])
     assert {cells.name: cells.num_cells for cells in found.sets} == {"nominal": 1, "training": 1, "corners": 2}
     (entry,) = found.document["policies"]
     assert (entry["name"], entry["trained_on"], entry["ranges"]["gravity"]) == ("Coast", "own", [-11.0, -9.0])
-
-
-def test_without_word_of_the_training_the_preset_default_is_filled() -> None:
-    found = evaluate(brake, [gym_dr.sobol(2)])
-    assert found.cell_set("sobol: default").num_cells == 2 * (4 + 2)  # it varies four parameters
 
 
 def test_an_environment_without_parameters_needs_none() -> None:
@@ -169,9 +149,6 @@ def test_a_policy_that_remembers_forgets_at_the_start_of_each_batch(monkeypatch:
     assert len(set(returns[0][0][0])) > 1
 
 
-GRAVITY = {"gravity": (-12, -8), "enable_wind": False}
-
-
 def seen_by(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     """What a policy observes at its first call in an evaluation on a grid of gravity, shape (6, ...)."""
     seen: list[Any] = []
@@ -187,16 +164,10 @@ def seen_by(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"context_params": {"gravity": (-12.0, -8.0)}}, [[-1], [0], [1]]),
         ({"context_params": {"gravity": (-12.0, -4.0)}}, [[-1], [-0.5], [0]]),
-        ({"randomization": {"gravity": (-12, -8)}}, [[-1], [0], [1]]),
         # beyond what it was trained on it sees the nearest end
         ({"randomization": {"gravity": (-11, -9)}}, [[-1], [0], [1]]),
         ({"randomization": "wide", "context_params": {"gravity": (-12, -8), "wind_power": None}}, None),
-        (
-            {"randomization": {"gravity": (-12, -8), "wind_power": (0, 20)}, "context_params": ["gravity"]},
-            [[-1], [0], [1]],
-        ),
     ],
 )
 def test_a_policy_observes_what_its_environments_showed(
@@ -220,11 +191,6 @@ def test_ranges_are_recorded_and_other_ranges_are_another_policy() -> None:
     assert entries[0]["digest"] != entries[1]["digest"]
 
 
-def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> None:
-    found = evaluate([run, own_policies.show], context="observation", context_params={"gravity": (-11, -9)}, output="o")
-    assert [entry.get("context") for entry in found.document["policies"]] == [None, {"gravity": [-11.0, -9.0]}]
-
-
 # what is refused
 
 
@@ -234,32 +200,18 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
         (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: `trust=\['{MODULE}'\]`"),
         (BRAKE, {"trust": ["tests"]}, "If you trust it"),
         ("no_such_module:act", {"trust": ["no_such_module"]}, "cannot be imported: ModuleNotFoundError"),
-        (f"{MODULE}:brak", {"trust": [MODULE]}, "cannot be imported: AttributeError"),
         (f"{MODULE}:limit", {"trust": [MODULE]}, "expected a function, got 3"),
-        ("sb3:none.zip", {}, "none.zip: there is no such file"),
         (object(), {}, "Expected a policy: a run, a callable"),
         ([], {}, "Expected a run or a policy"),
         (brake, {"env": None}, "Expected `env`: only runs and files of"),
         ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
         ([brake, coast], {}, "Expected `output` for"),
         (brake, {"stochastic": True}, "`stochastic` is for runs and policies of Stable-Baselines3"),
-        (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
         (brake, {"env": "CartPole-v1", "sets": [gym_dr.corners()]}, "CartPole-v1 has no parameters to vary"),
         (brake, {"context": "observation"}, "`context='observation'`: what a policy observes is scaled by the ranges"),
         (brake, {"context": "observation", "context_params": ["gravity"]}, "Give its training randomization"),
         (brake, {"context_params": ["gravity"]}, "Expected .*context_params.* with .*context='observation'.* only"),
-        (brake, {"env": "CartPole-v1", "context": "observation"}, "expected an environment with parameters to observe"),
         (lambda a, b, c: a, {}, r"policy 'lambda': expected a function \(observations\) or \(observations, episode_st"),
-        (
-            brake,
-            {"sets": gym_dr.draws("wide", name="default")},
-            "Two sets are named 'default'",
-        ),
-        (
-            brake,
-            {"sets": gym_dr.draws("wide", name="grid")},
-            "'grid' is the name of a kind of set",
-        ),
         (lambda observations: observations @ np.ones(9), {}, "policy 'lambda': fails on gym_dr/LunarLanderDR-v3"),
     ],
 )
@@ -288,17 +240,6 @@ def test_actions_that_are_not_finite_end_an_evaluation_with_their_policy() -> No
         evaluate(fades, env="gym_dr/LunarLanderContinuousDR-v3")
 
 
-def test_unknown_environments_and_presets_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="LunarLanderDR-v3"):
-        evaluate(brake, env="gym_dr/LunarLandrDR-v3")
-    with pytest.raises(UnknownNameError, match="wide"):
-        evaluate(brake, randomization="wid")
-    with pytest.raises(UnknownNameError, match="Did you mean 'observation'"):
-        evaluate(brake, context="observations")
-    with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
-        evaluate(brake, context="observation", context_params={"gravty": (-12, -8)})
-
-
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"first: was trained on gym_dr/LunarLanderDR-v3, not on CartPole-v1"):
         evaluate([run, brake], env="CartPole-v1", output="out")
@@ -317,23 +258,15 @@ def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(report_evaluation, name, value)
 
 
-def test_a_page_of_runs_and_others_says_what_the_others_lack(run: Path, few_episodes: None) -> None:
+def test_a_page_of_runs_and_others_says_what_the_others_lack(
+    run: Path, few_episodes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.report.film_strips.FRAMES", 3)  # drawing takes most of the time
     page = gym_dr.report([run, brake, own_policies.pulse], env=LANDER, output="both.html", progress=False)
     text = page.read_text()
     assert "Robustness of 3 policies" in text
     assert "brake and Pulse, trained elsewhere, have no curves." in text
-    assert "brake and Pulse, trained elsewhere, have no recorded draws." in text
     assert "policy &#39;brake&#39; (kind callable). It was trained elsewhere" in text
     assert "Policy Pulse." in text  # under its film strips
     assert "The replay returned" not in text
     assert Path("both-evaluation/evaluation.json").is_file()
-
-
-def test_a_page_of_others_alone_has_nothing_on_training(few_episodes: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])  # the page above has them
-    text = gym_dr.report(brake, env=LANDER, progress=False).read_text()
-    assert 'id="maps"' in text
-    assert 'id="training"' not in text
-    assert 'id="draws"' not in text
-    assert Path("report.html").is_file()
-    assert Path("brake-evaluation/evaluation.json").is_file()

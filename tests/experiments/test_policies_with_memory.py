@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -73,8 +72,7 @@ def test_it_acts_as_the_actor_does_in_a_rollout(runs: dict[str, gym_dr.Run], mon
     assert config.options.memory == "gru"
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-@pytest.mark.parametrize("env_id", [POLE, PENDULUM])
+@pytest.mark.parametrize(("env_id", "deterministic"), [(POLE, False), (PENDULUM, True)])
 def test_it_acts_the_same_each_time_it_is_made(runs: dict[str, gym_dr.Run], env_id: str, deterministic: bool) -> None:
     observations, starts = observations_of(env_id, 100, 3)
     first, second = (acted(runs[env_id].policy(deterministic=deterministic), observations, starts) for _ in range(2))
@@ -82,13 +80,10 @@ def test_it_acts_the_same_each_time_it_is_made(runs: dict[str, gym_dr.Run], env_
     assert takes_episode_starts(runs[env_id].policy())
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("env_id", [POLE, PENDULUM])
-def test_it_remembers_the_observations_before_and_its_last_action(
-    runs: dict[str, gym_dr.Run], env_id: str, deterministic: bool
-) -> None:
+def test_it_remembers_the_observations_before_and_its_last_action(runs: dict[str, gym_dr.Run], env_id: str) -> None:
     observations, _ = observations_of(env_id, 3, 2)
-    policy, never = runs[env_id].policy(deterministic=deterministic), np.zeros(2, np.bool_)
+    policy, never = runs[env_id].policy(), np.zeros(2, np.bool_)
     policy(observations[0], ~never)
     policy(observations[1], never)
     remembering = policy.state
@@ -120,31 +115,12 @@ def test_from_a_state_that_was_kept_it_goes_on_as_it_did(
     np.testing.assert_array_equal(kept, before)
 
 
-def test_some_sub_environments_can_go_on_without_the_others(runs: dict[str, gym_dr.Run]) -> None:
-    observations, starts = observations_of(PENDULUM, 20, 3)
-    policy = runs[PENDULUM].policy()
-    acted(policy, observations[:9], starts[:9])
-    kept = policy.state
-    expected = acted(policy, observations[9:], starts[9:])
-    policy.state = kept[[2, 0]]
-    found = acted(policy, observations[9:, [2, 0]], starts[9:, [2, 0]])
-    np.testing.assert_allclose(found, expected[:, [2, 0]], rtol=1e-5, atol=1e-6)
-
-
-def test_before_its_first_observations_it_has_no_state(runs: dict[str, gym_dr.Run]) -> None:
-    policy = runs[POLE].policy()
-    assert policy.size == 6 + 2  # what it remembers, and which of two actions was the last
-    assert policy.state.shape == (0, 8)
-
-
-@pytest.mark.parametrize("env_id", [POLE, PENDULUM])
-def test_one_sub_environment_alone_is_treated_as_it_is_among_others(runs: dict[str, gym_dr.Run], env_id: str) -> None:
-    observations, starts = observations_of(env_id, 50, 5)
-    together = acted(runs[env_id].policy(deterministic=True), observations, starts)
-    for i in range(5):
+def test_one_sub_environment_alone_is_treated_as_it_is_among_others(runs: dict[str, gym_dr.Run]) -> None:
+    observations, starts = observations_of(PENDULUM, 50, 3)
+    together = acted(runs[PENDULUM].policy(deterministic=True), observations, starts)
+    for i in range(3):
         only = slice(i, i + 1)
-        starts_of_one = starts[:, only].copy()
-        alone = acted(runs[env_id].policy(deterministic=True), observations[:, only], starts_of_one)
+        alone = acted(runs[PENDULUM].policy(deterministic=True), observations[:, only], starts[:, only])
         np.testing.assert_allclose(alone, together[:, only], rtol=0.0, atol=1e-6)
 
 
@@ -223,40 +199,26 @@ def expected_episodes(run: gym_dr.Run) -> list[list[list[int]]]:
 
 @pytest.mark.parametrize(
     "starts",
-    [np.ones(2, np.bool_), np.ones((3, 1), np.bool_), np.ones(3), np.ones(3, np.int64), True, None],
-    ids=["too few", "a column", "float", "int", "one", "none"],
+    [np.ones(2, np.bool_), np.ones((3, 1), np.bool_), np.ones(3), None],
+    ids=["too few", "a column", "float", "none"],
 )
 def test_starts_of_another_shape_or_type_are_refused(runs: dict[str, gym_dr.Run], starts: Any) -> None:
     with pytest.raises(ConfigError, match=r"Expected episode_starts of shape \(3,\), True where an observation is the"):
         runs[POLE].policy()(np.zeros((3, 4), np.float32), starts)
 
 
-@pytest.mark.parametrize("shape", [(4,), (3, 3), (3, 5), (3, 4, 1), ()])
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_observations_of_another_shape_are_refused(
-    runs: dict[str, gym_dr.Run], shape: tuple[int, ...], deterministic: bool
-) -> None:
+@pytest.mark.parametrize("shape", [(4,), (3, 5), (3, 4, 1)])
+def test_observations_of_another_shape_are_refused(runs: dict[str, gym_dr.Run], shape: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError, match=r"Expected observations of shape \(N, 4\), got"):
-        runs[POLE].policy(deterministic=deterministic)(np.zeros(shape, np.float32), np.ones(3, np.bool_))
-
-
-def test_without_the_draw_that_it_observes_it_says_how_to_show_it(tmp_path: Path) -> None:
-    randomize = ("--randomize", "length=0.4:0.6", "--context", "observation")
-    train_tiny_run(tmp_path / "told", "--env", "gym_dr/CartPoleDR-v1", *randomize, *MEMORY)
-    policy = gym_dr.load_run(tmp_path / "told").policy()
-    with pytest.raises(
-        ConfigError, match=r"\(N, 5\), got \(1, 4\)\. The policy observes the draw of length at the end: "
-    ):
-        policy(np.zeros((1, 4), np.float32), np.ones(1, np.bool_))
-
-
-def test_an_episode_cannot_go_on_without_its_beginning(runs: dict[str, gym_dr.Run]) -> None:
-    with pytest.raises(ConfigError, match="True everywhere for 2 observations after no observations"):
-        runs[POLE].policy()(np.zeros((2, 4), np.float32), np.array([True, False]))
+        runs[POLE].policy()(np.zeros(shape, np.float32), np.ones(3, np.bool_))
 
 
 def test_the_number_of_sub_environments_changes_only_where_all_begin(runs: dict[str, gym_dr.Run]) -> None:
     policy = runs[POLE].policy()
+    assert policy.size == 6 + 2  # what it remembers, and which of two actions was the last
+    assert policy.state.shape == (0, 8)
+    with pytest.raises(ConfigError, match="True everywhere for 2 observations after no observations"):
+        policy(np.zeros((2, 4), np.float32), np.array([True, False]))
     policy(np.zeros((2, 4), np.float32), np.ones(2, np.bool_))
     with pytest.raises(ConfigError, match="True everywhere for 3 observations after 2 observations"):
         policy(np.zeros((3, 4), np.float32), np.array([False, False, True]))
@@ -267,8 +229,8 @@ def test_the_number_of_sub_environments_changes_only_where_all_begin(runs: dict[
 
 @pytest.mark.parametrize(
     "state",
-    [np.zeros((2, 7)), np.zeros(8), np.full((2, 8), np.nan), [["a"] * 8], [[0.0] * 8, [0.0]], None],
-    ids=["too few", "one row", "not finite", "text", "ragged", "none"],
+    [np.zeros((2, 7)), np.full((2, 8), np.nan), [["a"] * 8], [[0.0] * 8, [0.0]]],
+    ids=["too few", "not finite", "text", "ragged"],
 )
 def test_a_state_of_another_shape_or_not_of_numbers_is_refused(runs: dict[str, gym_dr.Run], state: Any) -> None:
     policy = runs[POLE].policy()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
 
 import gym_dr
 from gym_dr.errors import UnknownNameError
 from gym_dr.experiments.pretrained import names
-from tests.cli.command import gymdr
 
 # at least, on nominal physics
 RETURNS = {
@@ -28,18 +26,16 @@ def test_each_has_a_return_that_it_is_held_to() -> None:
     assert set(names()) == set(RETURNS)
 
 
-@pytest.mark.parametrize("name", names())
+LANDERS = ("lander", "lander_memory")  # the siblings of the others, which walk for long
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in LANDERS else pytest.param(name, marks=pytest.mark.slow) for name in RETURNS]
+)
 def test_it_returns_what_is_said_of_it(name: str, tmp_path: Path) -> None:
     # two episodes tell: each alone returns a fifth more than this
     found = gym_dr.evaluate(gym_dr.load_run(gym_dr.pretrained(name)), episodes=2, output=tmp_path)
     assert found.returns("nominal").mean() >= RETURNS[name]
-
-
-def test_it_plays_before_anything_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gym.spec("gym_dr/LunarLanderDR-v3"), "max_episode_steps", 50)  # rendering takes long
-    shown = gymdr("play", "--pretrained", "lander", "--episodes", "1", "--video", tmp_path / "flight.gif")
-    assert shown.code == 0, shown.err
-    assert (tmp_path / "flight.gif").exists()
 
 
 def test_an_unknown_one_names_the_nearest() -> None:

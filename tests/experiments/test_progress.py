@@ -65,13 +65,6 @@ def test_what_was_there_before_counts_for_the_place_but_not_for_the_speed(
     ]
 
 
-def test_a_long_run_prints_few_lines(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("update") as show:
-        for update in range(1001):
-            show("t", update, 1000)
-    assert len(lines(capsys)) == 20
-
-
 def test_nothing_is_shown_where_nothing_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("update", "nothing") as show:
         show("t", 0, 2)
@@ -105,11 +98,3 @@ def test_a_terminal_gets_a_bar_with_the_same_numbers(clock: Clock, monkeypatch: 
     assert "\r" in text
     assert "| 4/4 [" in text
     assert "150 steps/s, 0 s left]" in text  # that is the one that stays
-
-
-def test_runs_beside_each_other_print_lines_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = on_a_terminal(monkeypatch)
-    with Progress("update", "lines") as show:
-        show("t", 0, 1)
-        show("t", 1, 1)
-    assert terminal.getvalue() == "t: update 1/1\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.training import SMALL, UPDATES, gymdr, killed_and_resumed, rows
+from tests.integrations.training import SMALL, UPDATES, gymdr, rows
 
 mlflow = pytest.importorskip("mlflow")
 
@@ -25,12 +25,6 @@ def test_it_gets_the_metrics_of_a_run(tmp_path: Path, monkeypatch: pytest.Monkey
     expected = [(int(row["steps"]), float(row["episodes"])) for row in rows(tmp_path / "run")]
     assert len(expected) == UPDATES
     assert points(tmp_path / "run", "training/episodes", monkeypatch) == expected
-
-
-def test_a_killed_and_resumed_run_shows_every_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = killed_and_resumed("mlflow", tmp_path)
-    steps = [step for step, _ in points(run, "training/episodes", monkeypatch)]
-    assert sorted(set(steps)) == [int(row["steps"]) for row in rows(run)]
 
 
 def test_parameters_whose_names_have_a_colon_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

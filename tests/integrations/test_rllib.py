@@ -78,10 +78,3 @@ def test_wrappers_work_below_a_runner_and_reset_steps_are_no_steps_of_its_episod
     assert found[0].get_observations(0).shape == (9,)
     assert {record.draw_index for record in records} >= {0, 1}
     assert {"gravity", "obs_noise"} <= records[0].params.keys()
-
-
-def test_the_seeds_of_runners_overlap(cluster: None) -> None:
-    for worker_index in (1, 2):
-        envs = runner("gym_dr:gym_dr/LunarLanderDR-v3", worker_index)
-        envs.sample(num_timesteps=NUM_ENVS, random_actions=True)
-        assert envs.env.unwrapped.np_random_seed == tuple(SEED + worker_index + i for i in range(NUM_ENVS))

@@ -15,7 +15,6 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
-from gymnasium.wrappers.vector import TransformObservation
 
 import gym_dr
 from gym_dr.errors import ConfigError
@@ -29,7 +28,7 @@ from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env as make_dummy
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor, load_results
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, VecVideoRecorder
 
 from gym_dr.integrations.sb3 import GymnasiumVecEnv, make_vec_env
 
@@ -124,12 +123,6 @@ def test_native_mujoco_plays_the_episodes_of_dummy_vec_env_to_1e_6() -> None:
     assert assert_same_episodes(ours, theirs, steps=60, close=1e-6) > N
 
 
-def test_environments_of_others_play_the_episodes_of_dummy_vec_env() -> None:
-    ours = GymnasiumVecEnv(make("sync", env_id="CartPole-v1"))
-    ours.seed(SEED)
-    assert assert_same_episodes(ours, make_dummy("CartPole-v1", N, seed=SEED), steps=60) > N
-
-
 def test_a2c_learns_the_same_weights_as_on_dummy_vec_env() -> None:
     weights = []
     for function in (make_vec_env, make_dummy):
@@ -183,30 +176,6 @@ def test_evaluation_and_normalization_work_and_statistics_are_shared(tmp_path: P
     returns, lengths = evaluate_policy(model, evaluate, n_eval_episodes=5, return_episode_rewards=True)
     assert len(returns) == len(lengths) == 5
     assert min(returns) < -10  # of the environment itself, not those that VecNormalize has scaled
-
-
-def test_vec_monitor_reports_the_same_episodes() -> None:
-    bare = make_vec_env(LANDER, N, seed=SEED)
-    with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):
-        monitored = VecMonitor(make_vec_env(LANDER, N, seed=SEED))
-    bare.reset(), monitored.reset()
-    for actions in actions_of(bare, 120):
-        _, _, dones, infos = bare.step(actions)
-        for ours, theirs in zip(ended(infos, dones), ended(monitored.step(actions)[3], dones), strict=True):
-            assert theirs["episode"]["r"] == pytest.approx(ours["episode"]["r"], rel=1e-4)
-            assert theirs["episode"]["l"] == ours["episode"]["l"]
-
-
-def test_observation_wrappers_of_gymnasium_reach_the_terminal_observation() -> None:
-    double = TransformObservation(make("native", DISABLED, max_episode_steps=5), lambda observations: 2 * observations)
-    doubled, plain = GymnasiumVecEnv(double), GymnasiumVecEnv(make("native", DISABLED, max_episode_steps=5))
-    for venv in (doubled, plain):
-        venv.seed(SEED)
-        venv.reset()
-    for actions in actions_of(plain, 5):
-        infos, expected = doubled.step(actions)[3], plain.step(actions)[3]
-    for i in range(N):
-        assert np.array_equal(infos[i]["terminal_observation"], 2 * expected[i]["terminal_observation"])
 
 
 # ---- attributes, methods, seeds, options -----------------------------------------------------------------------------

@@ -211,10 +211,6 @@ class Own(ActorCriticPolicy):
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "softplus after batch normalization": (
-        lambda: made(CrossQ, CONTINUOUS, **activation(torch.nn.Softplus)),
-        "got Softplus(beta=1.0, threshold=20.0)",
-    ),
     "own extractor": (
         lambda: made(PPO, LANDER, policy_kwargs={"features_extractor_class": Doubled}),
         "Doubled before them",
@@ -233,11 +229,3 @@ def test_what_cannot_be_exported_is_named(name: str, tmp_path: Path) -> None:
     result = gymdr("export", f"sb3:{path}", "--env", env, "--trust", path, "--output", tmp_path / "policy.onnx")
     assert expected in refused(result)
     assert not (tmp_path / "policy.onnx").exists()
-
-
-def test_a_file_that_is_not_trusted_is_not_opened(tmp_path: Path) -> None:
-    path = tmp_path / "model.zip"
-    made(PPO, LANDER).save(path)
-    message = refused(gymdr("export", f"sb3:{path}", "--env", LANDER, "--output", tmp_path / "policy.onnx"))
-    assert "hold pickles" in message
-    assert f"--trust {path}" in message

@@ -76,8 +76,3 @@ def test_parameters_are_pinned_through_the_vector_environment(vector_class: Any)
     _, infos = envs.reset()
     assert [info["params"]["gravity"] for info in infos] == [-3.0] * NUM_ENVS
     envs.close()
-
-
-def test_native_environments_are_not_for_it() -> None:
-    with pytest.raises((TypeError, AttributeError)):
-        collector(gym.make_vec(ID, NUM_ENVS)).collect(n_step=NUM_ENVS, random=True)

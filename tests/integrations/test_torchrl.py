@@ -105,20 +105,6 @@ def test_same_step_needs_the_draw_hidden_from_info_and_gives_its_index(mode: str
     assert (steps == ended).all()
 
 
-def test_same_step_fails_with_nested_info_of_any_environment() -> None:
-    class Nested(gym.Wrapper[Any, Any, Any, Any]):
-        def reset(self, **kwargs: Any) -> Any:
-            return super().reset(**kwargs)[0], {"nested": {"value": 1.0}}
-
-        def step(self, action: Any) -> Any:
-            return (*super().step(action)[:-1], {"nested": {"value": 1.0}})
-
-    from torchrl.envs import GymWrapper
-
-    with pytest.raises(RuntimeError, match="TensorDictPrimer"):
-        GymWrapper(gym.vector.SyncVectorEnv([lambda: Nested(gym.make("CartPole-v1"))], autoreset_mode=SAME_STEP))
-
-
 def test_wrappers_work_below_a_collector() -> None:
     from torchrl.collectors import Collector
 

@@ -34,12 +34,12 @@ def load(name: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Installed:
-    """An example, installed into a folder of its own."""
+    """Examples, installed into a folder of their own."""
 
     site: Path
 
     def gymdr(self, *args: str | Path, **env: str) -> Result:
-        """``gymdr ARGS`` in this process, which finds the example as an installed package and forgets it again."""
+        """``gymdr ARGS`` in this process, which finds the examples as installed packages and forgets them again."""
         with forgotten_afterwards(), pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(self.site))
             for name in [name for name in sys.modules if name.startswith("gym_dr_")]:  # that were loaded elsewhere
@@ -60,11 +60,13 @@ class Installed:
         return Result(done.returncode, done.stdout, done.stderr)
 
 
-def install(name: str, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Installs an example with pip."""
-    source, site = tmp_path_factory.mktemp("source") / name, tmp_path_factory.mktemp("site")
-    shutil.copytree(EXAMPLES / name, source)  # so that building writes nothing into the repository
+def install(tmp_path_factory: pytest.TempPathFactory, *names: str) -> Installed:
+    """Installs examples with pip."""
+    sources, site = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("site")
+    for name in names:
+        shutil.copytree(EXAMPLES / name, sources / name)  # so that building writes nothing into the repository
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--no-compile"]
-    installed = subprocess.run([*pip, "--target", str(site), str(source)], capture_output=True, text=True)
+    command = [*pip, "--target", str(site), *(str(sources / name) for name in names)]
+    installed = subprocess.run(command, capture_output=True, text=True)
     assert installed.returncode == 0, installed.stderr
     return Installed(site)

@@ -158,26 +158,31 @@ def test_a_value_does_not_depend_on_its_neighbors(distribution: Distribution) ->
 
 
 @pytest.mark.parametrize(
-    ("distribution", "support"),
+    ("distribution", "support", "integral"),
     [
-        (Uniform(-3, 5), (-3, 5)),
-        (LogUniform(0.1, 10), (0.1, 10)),
-        (Normal(0, 1), (-math.inf, math.inf)),
-        (Normal(0, 1, low=-1), (-1, math.inf)),
-        (Normal(0, 1, low=-1, high=3), (-1, 3)),
-        (Integer(-2, 7), (-2, 7)),
-        (Choice((3, 1, 2)), (1, 3)),
-        (Bernoulli(0.5), (0, 1)),
-        (Bernoulli(0), (0, 0)),
-        (Bernoulli(1), (1, 1)),
-        (Constant(4), (4, 4)),
-        (Mixture((Uniform(4, 5), Uniform(-1, 2))), (-1, 5)),
-        (Mixture((Uniform(4, 5), Uniform(-1, 2)), (1, 0)), (4, 5)),
+        (Uniform(-3, 5), (-3, 5), False),
+        (LogUniform(1, 10), (1, 10), False),
+        (Normal(0, 1), (-math.inf, math.inf), False),
+        (Normal(0, 1, low=-1), (-1, math.inf), False),
+        (Normal(0, 1, low=-1, high=3), (-1, 3), False),
+        (Integer(-2, 7), (-2, 7), True),
+        (Choice((3, 1, 2)), (1, 3), True),
+        (Choice((3, 1.5, 2)), (1.5, 3), False),
+        (Choice((-5.0, 1.0, 0.5), (0, 1, 0)), (1, 1), True),  # values of probability 0 do not count
+        (Bernoulli(0.5), (0, 1), True),
+        (Bernoulli(0), (0, 0), True),
+        (Bernoulli(1), (1, 1), True),
+        (Constant(4), (4, 4), True),
+        (Constant(0.5), (0.5, 0.5), False),
+        (Mixture((Integer(4, 5), Uniform(-1, 2))), (-1, 5), False),
+        (Mixture((Uniform(4, 5), Uniform(-1, 2)), (1, 0)), (4, 5), False),
     ],
     ids=repr,
 )
-def test_support(distribution: Distribution, support: tuple[float, float]) -> None:
-    assert distribution.support == support
+def test_support_and_whether_all_values_are_whole(
+    distribution: Distribution, support: tuple[float, float], integral: bool
+) -> None:
+    assert (distribution.support, distribution.integral) == (support, integral)
 
 
 @by_repr
@@ -216,22 +221,6 @@ def test_draws_have_the_known_mean(distribution: Distribution, mean: float) -> N
 def test_integral_distributions_give_whole_numbers_only(distribution: Distribution, u: float) -> None:
     assert distribution.integral
     assert float(distribution.ppf(u)).is_integer()
-
-
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        Uniform(0, 2),
-        LogUniform(1, 2),
-        Normal(0, 1),
-        Choice((1, 1.5)),
-        Constant(0.5),
-        Mixture((Integer(0, 1), Uniform(0, 1))),
-    ],
-    ids=repr,
-)
-def test_distributions_with_fractions_are_not_integral(distribution: Distribution) -> None:
-    assert not distribution.integral
 
 
 # values: equality, hash, text and files
@@ -367,9 +356,3 @@ def test_reading_a_form_leaves_it_as_it_was() -> None:
     form = {"distribution": "uniform", "low": 0, "high": 1}
     distribution_from_dict(form)
     assert form == {"distribution": "uniform", "low": 0, "high": 1}
-
-
-def test_values_of_probability_0_do_not_count() -> None:
-    choice = Choice((-5.0, 1.0, 0.5), probabilities=(0.0, 1.0, 0.0))
-    assert choice.support == (1.0, 1.0)
-    assert choice.integral

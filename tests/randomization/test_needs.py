@@ -11,7 +11,7 @@ import pytest
 from gym_dr import Bernoulli, Randomization, Scale
 from gym_dr.errors import RandomizationError
 from gym_dr.evaluation.cells import grid
-from gym_dr.randomization.needs import needs_text, switch_notes, with_switches
+from gym_dr.randomization.needs import switch_notes, with_switches
 from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.space import Param, ParamSpace
 
@@ -134,11 +134,3 @@ def test_switches_hold_where_and_as_long_as_the_values_that_need_them() -> None:
 def test_a_preset_leaves_out_what_a_keyword_makes_idle(keyword: bool) -> None:
     drawn = gym.make(LANDER, enable_wind=keyword).unwrapped.randomization  # type: ignore[attr-defined]
     assert set(drawn) == {"gravity", *(("wind_power", "turbulence_power") if keyword else ())}
-
-
-def test_needs_in_words() -> None:
-    assert [needs_text(POND[name], POND) for name in ("depth", "wind", "flow")] == [
-        "",
-        "windy = 1",
-        "depth or width other than 0",
-    ]

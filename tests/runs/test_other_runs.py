@@ -116,6 +116,7 @@ MISTAKES = {
     "no name of a run": init("", "init: expected torch, orthogonal or a run's folder, got none"),
     "other sizes": init("plain", "has hidden_sizes (8,), and this run (9, 8)", hidden_sizes=(9, 8)),
     "another activation": init("plain", "has activation 'tanh', and this run 'relu'", activation="relu"),
+    "another past": init("plain", "has stack_observations 1, and this run 3", stack_observations=3),
     "other sensors": init("plain", "has ignored_sensors (), and this run ('x',)", ignored_sensors=("x",)),
     "a memory more": init("plain", "has memory 'none', and this run 'gru'", **MEMORY),
     "a memory of another size": init(

@@ -26,10 +26,9 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession, run_sampler
 from gym_dr.training.registry import find_algorithm
-from gym_dr.training.rollout import RolloutCollector
 from tests.plugins.parts.growing import GROWING
 from tests.processes import training_processes
-from tests.runs.training import CutError, train_or_resume
+from tests.runs.training import train_or_resume
 
 A2C = find_algorithm("a2c")
 UPDATES = 6
@@ -70,22 +69,6 @@ def test_the_same_seed_gives_the_same_run(whole: RunFolder, tmp_path: Path) -> N
     assert_same_run(train_or_resume(tmp_path / "run", config_of()), whole)
 
 
-def test_every_finished_episode_is_in_the_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished = []
-    collect = RolloutCollector.collect
-
-    def count(self: RolloutCollector, act: Any) -> Any:
-        rollout = collect(self, act)
-        finished.append(int((rollout.terminated | rollout.truncated).sum()))
-        return rollout
-
-    monkeypatch.setattr(RolloutCollector, "collect", count)
-    folder = train_or_resume(tmp_path / "run", config_of())
-    counts = [sum(int(row["update"]) == update for row in rows(folder.draws)) for update in range(UPDATES)]
-    assert counts == finished
-    assert sum(finished) >= 2
-
-
 @pytest.mark.parametrize("resample_every", [0, 1])
 def test_every_draw_can_be_replayed_from_its_seed_and_index(resample_every: int, tmp_path: Path) -> None:
     config = config_of(resample_every=resample_every)
@@ -111,19 +94,6 @@ def test_metrics_count_steps_and_episodes(whole: RunFolder) -> None:
 def test_the_running_mean_is_that_of_the_recorded_episodes(whole: RunFolder) -> None:
     returns = [float(row["return"]) for row in rows(whole.draws)]
     assert float(rows(whole.metrics)[-1]["return_mean"]) == pytest.approx(np.mean(returns), rel=1e-12)
-
-
-def test_the_configuration_is_written_before_the_first_step_and_reads_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = config_of()
-
-    def stop(self: RolloutCollector, seed: int) -> None:
-        raise CutError
-
-    monkeypatch.setattr(RolloutCollector, "reset", stop)
-    folder = train_or_resume(tmp_path / "run", config, cut_at=-1)
-    assert build_config(A2C, {}, config=folder.config) == config
 
 
 def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:

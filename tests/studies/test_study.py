@@ -105,18 +105,6 @@ def test_comparisons_are_paired_by_seed_and_corrected_in_a_family(finished: tupl
     assert smallest["p_holm"] == pytest.approx(min(1.0, 6 * smallest["p"]))
 
 
-def test_a_study_is_one_line_of_text_and_its_tables_in_a_notebook(
-    finished: tuple[StudyResult, dict[str, Any]],
-) -> None:
-    result, _ = finished
-    text = f"nominal, wide, critic on {TINY['env']}, 2 seeds each"
-    assert repr(result) == f"StudyResult({str(result.folder)!r}: {text})"
-    assert repr(result.tables) == f"StudyTables(Study({text}))"
-    shown = result._repr_html_()
-    assert shown.count("<table>") == len(result.tables.tables)
-    assert '<th scope="row">wide minus nominal</th>' in shown
-
-
 def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]]) -> None:
     folder = finished[0].folder
     pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), finished[0].results.reset_index(drop=True))
@@ -239,12 +227,6 @@ def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(
     assert set(study(TINY, copied).results["variant"]) == {"nominal", "wide", "critic"}
 
 
-def test_other_sets_and_episodes_are_played_and_the_old_ones_forgotten(copied: Path) -> None:
-    found = study(tiny(evaluation={"episodes": 3}), copied)
-    assert set(found.results["set"]) == {"nominal", "training: wide"}
-    assert [cells.name for cells in found.evaluation.sets] == ["nominal", "training: wide"]
-
-
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))
@@ -306,13 +288,6 @@ def test_unequal_budgets_are_marked_in_every_table(tmp_path: Path) -> None:
     assert "† Budgets are unequal, in environment steps: nominal 384, long 512." in found.tables.markdown()
 
 
-def test_a_single_variant_may_have_a_budget_that_depends_on_its_episodes(tmp_path: Path) -> None:
-    form = {**tiny(seeds=[1], algorithm="reinforce", evaluation={"episodes": 1}), "variants": {"alone": {}}}
-    del form["a2c"]
-    found = study(form | {"reinforce": {"updates": 2, "hidden_sizes": [8]}}, tmp_path / "out")
-    assert "Budget of each run: by episodes." in found.tables.markdown()
-
-
 # ---- refused before anything is trained ------------------------------------------------------------------------------
 
 
@@ -339,14 +314,6 @@ def test_a_variant_that_is_overwritten_is_trained_again_once(copied: Path) -> No
     assert {run for run in before if before[run] != after[run]} == {"wide/seed-1", "wide/seed-2"}
     study(form, copied, overwrite=["wide"])
     assert trained_at(copied) == after
-
-
-@pytest.mark.usefixtures("nothing_is_trained")
-def test_an_edited_variant_under_another_name_is_a_new_one(copied: Path) -> None:
-    form = tiny(variants={"far": {"randomization": "wide", "gamma": 0.5}})
-    del form["variants"]["wide"]
-    with pytest.raises(Killed):  # it would be trained
-        study(form, copied)
 
 
 @pytest.mark.usefixtures("nothing_is_trained")

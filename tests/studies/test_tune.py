@@ -110,6 +110,7 @@ def test_the_best_options_train_as_they_are_on_other_seeds_only(finished: tuple[
         gym_dr.train("ppo", config=found.config, seed=1002)
 
 
+@pytest.mark.slow  # its sibling is the one above
 def test_the_best_options_of_an_environment_without_parameters_train_too(tmp_path: Path) -> None:
     form = tiny(env="CartPole-v1", randomization="none", trials=1, seeds=[7])
     config = build_config(find_algorithm("ppo"), {"seed": 1}, config=tune(form, tmp_path / "out").config)
@@ -176,7 +177,7 @@ def told(folder: Path) -> pd.DataFrame:
         pytest.param("gym_dr.runs.folder.write_atomically", 1, marks=pytest.mark.slow),  # while a run folder is made
         ("gym_dr.runs.session.save_checkpoint", 8),  # while the second trial is trained
         pytest.param("gym_dr.evaluation.evaluate.write_document", 6, marks=pytest.mark.slow),  # while it evaluates
-        ("gym_dr.studies.tune._page", 0),  # at the end
+        pytest.param("gym_dr.studies.tune._page", 0, marks=pytest.mark.slow),  # at the end
     ],
 )
 def test_a_tuning_that_was_cut_tries_the_trial_again_and_ends_with_the_same_trials(
@@ -188,8 +189,7 @@ def test_a_tuning_that_was_cut_tries_the_trial_again_and_ends_with_the_same_tria
             tune(TINY, tmp_path / "out")
     tune(TINY, tmp_path / "out")
     pd.testing.assert_frame_equal(told(tmp_path / "out"), told(finished[0].folder))
-    for name in ("best.json",):
-        assert (tmp_path / "out" / name).read_text() == (finished[0].folder / name).read_text()
+    assert (tmp_path / "out" / "best.json").read_text() == (finished[0].folder / "best.json").read_text()
 
 
 def test_a_tuning_that_is_done_trains_nothing_and_more_trials_train_only_those(

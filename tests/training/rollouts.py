@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from gym_dr.training.actor_critic import ActorCritic
@@ -71,6 +73,34 @@ def chosen_by(actor: Actor, rollout: Rollout) -> Rollout:
 def batch_of(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch | Sequences:
     """What an agent would learn from a rollout if its actor had chosen the actions."""
     return learned_from(agent, chosen_by(agent.actor, rollout), config)
+
+
+def learned_as_torch_does(
+    module: Any, make: Callable[[], tuple[ActorCritic, Any, Any]], monkeypatch: pytest.MonkeyPatch
+) -> list[dict[str, float]]:
+    """Learns twice with compiled epochs and with torch's, and compares losses, networks and Adam's moments.
+
+    Args:
+        module: Of the algorithm.
+        make: Makes an agent, what it learns from and the configuration.
+
+    Returns:
+        Torch's losses.
+    """
+    found = []
+    for epochs in (module.compiled_epochs, module.torch_epochs):
+        monkeypatch.setattr(module, "compiled_epochs", epochs)
+        agent, batch, config = make()
+        found.append(([module.learn(agent, batch, config) for _ in range(2)], agent.state()))
+    (mine, state), (theirs, expected) = found
+    for ours, torchs in zip(mine, theirs, strict=True):
+        assert ours == pytest.approx(torchs, rel=1e-3, abs=1e-5)
+    for part in expected.keys() & {"actor", "critic", "critic_memory", "predictor"}:
+        torch.testing.assert_close(state[part], expected[part], rtol=1e-3, atol=1e-4)
+    for part in ("actor_optimizer", "critic_optimizer"):
+        torch.testing.assert_close(state[part]["state"], expected[part]["state"], rtol=1e-2, atol=1e-5)
+    losses: list[dict[str, float]] = theirs
+    return losses
 
 
 def learned_from(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch | Sequences:

@@ -169,19 +169,6 @@ def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() ->
     envs.close()
 
 
-def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    contexts = []
-    for plays in (True, False):
-        monkeypatch.setattr("gym_dr.training.rollout.supports", lambda envs, capability, plays=plays: plays)
-        envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 3, num_threads=1)
-        made = agent(envs, critic_context=True)
-        collector = RolloutCollector(envs, 300, "cpu", made.critic_context)
-        collector.reset(3)
-        contexts.append(collector.collect(made.behavior).context)
-        envs.close()
-    assert torch.equal(*contexts)
-
-
 A2C = A2CConfig(updates=4, rollout_steps=16, minibatches=2, hidden_sizes=(8,))
 REINFORCE = ReinforceConfig(updates=4, hidden_sizes=(8,))
 PPO = PPOConfig(updates=4, rollout_steps=16, epochs=2, minibatches=2, hidden_sizes=(8,))

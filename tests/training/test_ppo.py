@@ -19,7 +19,7 @@ from gym_dr.training.ppo import LOSSES, learn, make_agent, train
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import batch_of, learned_from
+from tests.training.rollouts import batch_of, learned_as_torch_does, learned_from
 
 CONFIG = PPOConfig(
     updates=3,
@@ -221,45 +221,12 @@ def test_losses_and_gradients_are_those_of_the_reference(name: str, by_torch: No
     ("name", "steps"), [*((name, 6) for name in CASES), ("discrete", 100), ("normalized", 100)]
 )  # less and more than a block
 def test_compiled_gradients_are_those_of_torch(name: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for epochs in (ppo.compiled_epochs, ppo.torch_epochs):
-        monkeypatch.setattr(ppo, "compiled_epochs", epochs)
+    def make() -> tuple[ActorCritic, Any, PPOConfig]:
         agent, _, config = made(name, epochs=2, lr=0.01, hidden_sizes=(16, 8), minibatches=1 if steps > 6 else 2)
         rollout = fixed_rollout(gym.make_vec(CASES[name][0], 2, vectorization_mode="sync"), steps)
-        rounds = [
-            learn(agent, batch_of(agent, rollout, config), config) for _ in range(2)
-        ]  # the second goes on with the optimizers of the first
-        found.append((rounds, agent.state()))
-    (mine, state), (theirs, expected) = found
-    for ours, torchs in zip(mine, theirs, strict=True):
-        assert ours == pytest.approx(torchs, rel=1e-3, abs=1e-5)
-    torch.testing.assert_close(state["actor"], expected["actor"], rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(state["critic"], expected["critic"], rtol=1e-3, atol=1e-4)
-    for optimizer in ("actor_optimizer", "critic_optimizer"):
-        torch.testing.assert_close(state[optimizer]["state"], expected[optimizer]["state"], rtol=1e-2, atol=1e-5)
+        return agent, batch_of(agent, rollout, config), config
 
-
-def test_reset_steps_change_no_loss_and_no_weight() -> None:
-    results = []
-    for junk in (0.0, 100.0):
-        agent, rollout, config = made("discrete")
-        rollout.actions[2, 0] = 1 - int(junk > 0)
-        rollout.rewards[2, 0] = junk
-        results.append((learn(agent, batch_of(agent, rollout, config), config), agent.state()["actor"]))
-    assert results[0][0] == results[1][0]
-    torch.testing.assert_close(results[0][1], results[1][1], rtol=0.0, atol=0.0)
-
-
-def critic_loss(final: float, t: int, i: int) -> float:
-    agent, rollout, config = made("discrete")
-    rollout.observations[t, i] = final
-    return learn(agent, batch_of(agent, rollout, config), config)["critic_loss"]
-
-
-def test_truncation_bootstraps_and_termination_does_not() -> None:
-    # sub-environment 0 terminates at step 1, and 1 is truncated at 3; the rows after are their final observations
-    assert critic_loss(0.0, t=2, i=0) == critic_loss(50.0, t=2, i=0)
-    assert critic_loss(0.0, t=4, i=1) != critic_loss(50.0, t=4, i=1)
+    learned_as_torch_does(ppo, make, monkeypatch)
 
 
 def test_the_first_minibatch_of_an_update_has_ratios_of_1() -> None:

@@ -16,7 +16,7 @@ from gym_dr.training.batch import Sequences
 from gym_dr.training.config import A2CConfig, PPOConfig
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.hidden import VARIANCE, session
-from tests.training.rollouts import learned_from
+from tests.training.rollouts import learned_as_torch_does, learned_from
 
 CONFIG = PPOConfig(
     updates=25,
@@ -56,18 +56,13 @@ LEARNING: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_ppos_compiled_gradients_are_those_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for epochs in (ppo.compiled_epochs, ppo.torch_epochs):
-        monkeypatch.setattr(ppo, "compiled_epochs", epochs)
-        env_id, changes = LEARNING[name]
+    env_id, changes = LEARNING[name]
+
+    def make() -> tuple[ActorCritic, Any, Any]:
         agent, rollout, config = made(env_id, **changes)
-        batch = learned_from(agent, rollout, config)
-        found.append(([ppo.learn(agent, batch, config) for _ in range(2)], agent.state()))
-    (mine, state), (theirs, expected) = found
-    for ours, torchs in zip(mine, theirs, strict=True):
-        assert ours == pytest.approx(torchs, rel=1e-3, abs=1e-5)
-    for part in ("actor", "critic", "predictor"):
-        torch.testing.assert_close(state[part], expected[part], rtol=1e-3, atol=1e-4)
+        return agent, learned_from(agent, rollout, config), config
+
+    learned_as_torch_does(ppo, make, monkeypatch)
 
 
 def test_a_head_that_predicts_nothing_errs_by_the_draws_squares() -> None:

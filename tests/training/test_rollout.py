@@ -145,16 +145,18 @@ def test_episodes_may_be_of_any_length() -> None:
     assert np.flatnonzero(rollout.terminated[:, 0]).tolist() == [149]
 
 
-def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **resampling: int) -> Any:
+def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, memory_size: int = 0, **resampling: int) -> Any:
     """Rollouts of fixed length, then of complete episodes, and everything that was recorded of them."""
     records: list[EpisodeRecord] = []
-    envs: Any = gym.make_vec(env_id, 5, randomization="wide", max_episode_steps=150)
+    shown = "observation" if memory_size else "info"
+    envs: Any = gym.make_vec(env_id, 5, randomization="wide", max_episode_steps=150, context=shown)
     if resampling:
         envs = ResampleParams(envs, **resampling)
     envs = RecordEpisodes(envs, records.append)
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        actor = make_actor(envs, (16, 8), "tanh", TwoHeadedGaussianActor if "Pendulum" in env_id else GaussianActor)
+        kind = TwoHeadedGaussianActor if "Pendulum" in env_id else GaussianActor
+        actor = make_actor(envs, (16, 8), "tanh", kind, memory_size=memory_size)
     generator = torch.Generator().manual_seed(4)
     behavior: Any = make_behavior(actor, generator, "cpu", 5)
     assert isinstance(behavior, CompiledBehavior)
@@ -166,14 +168,18 @@ def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **resamp
     collector = RolloutCollector(envs, 300, "cpu")
     collector.reset(seed=5)
     rollouts = [collector.collect(behavior) for _ in range(2)]
-    rollouts += [collect_episodes(envs, behavior, 2, seed=6, device="cpu")]
+    if not memory_size:
+        rollouts += [collect_episodes(envs, behavior, 2, seed=6, device="cpu")]
     envs.close()
     return rollouts, records
 
 
 @pytest.mark.parametrize(
-    ("env_id", "how", "resampling"),
+    ("env_id", "how", "options"),
     [
+        ("gym_dr/CartPoleDR-v1", "stepwise", {"memory_size": 4}),
+        ("gym_dr/LunarLanderContinuousDR-v3", "stepwise", {"memory_size": 4}),
+        ("gym_dr/InvertedPendulumDR-v5", "stepwise", {"memory_size": 4}),
         ("gym_dr/LunarLanderDR-v3", "stepwise", {}),
         ("gym_dr/LunarLanderDR-v3", "torch", {"rollout_steps": 70, "every": 2}),
         ("gym_dr/LunarLanderContinuousDR-v3", "stepwise", {"rollout_steps": 70, "every": 2}),
@@ -182,10 +188,10 @@ def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **resamp
     ],
 )
 def test_playing_in_one_call_gives_what_stepping_gives(
-    env_id: str, how: str, resampling: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    env_id: str, how: str, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played, played_records = rollouts_of(env_id, "played", monkeypatch, **resampling)
-    stepped, stepped_records = rollouts_of(env_id, how, monkeypatch, **resampling)
+    played, played_records = rollouts_of(env_id, "played", monkeypatch, **options)
+    stepped, stepped_records = rollouts_of(env_id, how, monkeypatch, **options)
     # by torch a continuous action differs in its last digits, and an episode of a few hundred steps may then go
     # another way: only how it begins can be compared
     close = how == "torch" and "Continuous" in env_id
@@ -198,6 +204,8 @@ def test_playing_in_one_call_gives_what_stepping_gives(
                 np.testing.assert_allclose(a, b, atol=1e-5)
             else:
                 np.testing.assert_array_equal(a, b)
+        for name in ("states", "previous", "starts") if "memory_size" in options else ():
+            assert torch.equal(getattr(one.memory, name), getattr(other.memory, name)), name
     assert len(played_records) > 10
     if not close:
         assert played_records == stepped_records

@@ -16,7 +16,6 @@ from gym_dr import (
     RandomizeMujoco,
     RecordEpisodes,
     ResampleParams,
-    VectorParams,
 )
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.testing.playing import assert_same, play
@@ -106,15 +105,6 @@ def test_a_single_environment_is_made_again_from_its_spec() -> None:
         assert again.observation_space == env.observation_space
         np.testing.assert_array_equal(again.reset(seed=4)[0], env.reset(seed=4)[0])
     assert json.loads(spec.to_json())["kwargs"]["context"] == "observation"
-
-
-def test_wrapped_gymnasium_environments_are_shown_too() -> None:
-    def pole() -> Any:
-        return RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.25, 0.75)})
-
-    envs = DrawContext(VectorParams(gym.vector.SyncVectorEnv([pole] * 2)), "observation")
-    observations, info = envs.reset(seed=1)
-    np.testing.assert_allclose(observations[:, 4], (info["params"]["length"] - 0.5) / 0.25, atol=1e-6)
 
 
 def test_a_span_scales_what_is_shown_and_its_bounds() -> None:

@@ -259,21 +259,6 @@ def test_a_reward_that_is_too_large_for_an_observation_is_the_largest_there_is()
     assert (observations[0, 2], rewards[0]) == (np.finfo(np.float32).max, 1e39)
 
 
-def test_a_run_with_another_past_is_not_gone_on_from(run: gym_dr.Run, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="has stack_observations 3, and this run 1, so its weights do not fit"):
-        gym_dr.train(
-            "ppo",
-            env=POLE,
-            run_dir=tmp_path / "other",
-            init=str(run.path),
-            hidden_sizes=(8,),
-            memory="gru",
-            memory_size=4,
-            progress=False,
-        )
-    assert not (tmp_path / "other").exists()
-
-
 class Arms(gym.Env[Any, Any]):
     """Two arms, one of which pays: which one, only rewards say. An episode has eight pulls."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import AdaptParams, EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams
+from gym_dr import AdaptParams, EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw
 
@@ -196,13 +196,6 @@ def test_seeding_again_starts_draws_and_schedule_anew() -> None:
     assert (envs.pending["gravity"] == first).all()
 
 
-def test_a_list_of_seeds_keys_each_sub_environment() -> None:
-    envs, shifted = make(), make()
-    envs.reset(seed=[7, 8, 9])
-    shifted.reset(seed=7)
-    assert (envs.pending["gravity"] == shifted.pending["gravity"]).all()
-
-
 def test_without_a_seed_draws_differ_between_runs() -> None:
     one, two = make(), make()
     assert (one.reset()[1]["params"]["gravity"] != two.reset()[1]["params"]["gravity"]).any()
@@ -234,19 +227,6 @@ def test_a_shared_draw_has_a_seed_of_its_own_before_the_first_sub_environment_is
         assert len(np.unique(envs.params["gravity"])) == 1
         seen.append(envs.params["gravity"][0])
     assert seen[0] != seen[1]
-
-
-def test_it_works_around_randomize_attributes() -> None:
-    envs: Any = ResampleParams(
-        gym.vector.SyncVectorEnv([lambda: RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.3, 0.9)})] * 2),
-        rollout_steps=5,
-    )
-    _, info = envs.reset(seed=4)
-    first = info["params"]["length"]
-    step(envs, 5)
-    assert (envs.pending["length"] != first).all()
-    envs.reset()
-    assert (envs.params["length"] != first).all()
 
 
 def test_resample_before_reset_is_refused() -> None:

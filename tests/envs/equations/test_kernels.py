@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 
 import gym_dr
 from gym_dr import Normal
@@ -87,35 +87,6 @@ def test_noise_and_first_states_are_numpys_and_steps_those_of_the_plain_function
     assert running.sum() > 5
 
 
-def test_normal_and_uniform_noise_have_their_moments() -> None:
-    register(
-        start={"angle": Normal(2.0, 0.5)},
-        process_noise={"bump": Normal(-1.0, 2.0), "tap": (2.0, 4.0)},
-        step=lambda p, s, a, w: (Swing(w.bump, w.tap), 0.0, False),
-    )
-    envs = gym.make_vec("tests/Swing-v0", 10_000)
-    angles = envs.reset(seed=0)[0][:, 0]
-    # standard errors of the means are 0.005, 0.02 and 0.0058: five of them
-    assert angles.mean() == pytest.approx(2.0, abs=0.025)
-    assert angles.std() == pytest.approx(0.5, abs=0.02)
-    bump, tap = envs.step(np.zeros(10_000, np.int64))[0].T
-    assert bump.mean() == pytest.approx(-1.0, abs=0.1)
-    assert bump.std() == pytest.approx(2.0, abs=0.08)
-    assert tap.mean() == pytest.approx(3.0, abs=0.03)
-    assert (tap.min(), tap.max()) == pytest.approx((2.0, 4.0), abs=0.01)
-    assert abs(np.corrcoef(bump, tap)[0, 1]) < 0.05
-
-
-def test_each_sub_environment_has_a_stream_of_its_own_that_its_seed_repeats() -> None:
-    register(process_noise={"bump": Normal(0.0, 1.0)}, step=lambda p, s, a, w: (Swing(w.bump, 0.0), 0.0, False))
-    few, many = gym.make_vec("tests/Swing-v0", 2), gym.make_vec("tests/Swing-v0", 40)
-    few.reset(seed=3), many.reset(seed=3)
-    for _ in range(5):
-        one, other = few.step(np.zeros(2, np.int64))[0], many.step(np.zeros(40, np.int64))[0]
-        np.testing.assert_array_equal(one, other[:2])
-        assert len(np.unique(other[:, 0])) == 40
-
-
 @pytest.mark.parametrize("clip", [True, False])
 def test_numbers_are_clipped_to_the_bounds_unless_told_otherwise(clip: bool) -> None:
     register(
@@ -128,19 +99,6 @@ def test_numbers_are_clipped_to_the_bounds_unless_told_otherwise(clip: bool) -> 
     seen = envs.step(np.float32([[-3.0, -3.0], [0.5, 7.0], [3.0, 1e30]]))[0]
     expected = [[-1.0, 0.0], [0.5, 7.0], [1.0, 1e30]] if clip else [[-3.0, -3.0], [0.5, 7.0], [3.0, 1e30]]
     np.testing.assert_array_equal(seen, np.float32(expected))
-
-
-def test_choices_count_from_where_the_space_does() -> None:
-    register(action_space=Discrete(3, start=-1), step=lambda p, s, action: (Swing(action, 0.0), 0.0, False))
-    envs, env = gym.make_vec("tests/Swing-v0", 3), gym.make("tests/Swing-v0")
-    envs.reset(seed=0), env.reset(seed=0)
-    assert envs.step(np.array([-1, 0, 1]))[0][:, 0].tolist() == [-1.0, 0.0, 1.0]
-    assert env.step(np.int64(-1))[0][0] == -1.0
-
-
-def test_an_episode_may_begin_without_random_numbers() -> None:
-    register(start={}, begin=lambda p, u: Swing(p.length, 0.0))
-    assert gym.make_vec("tests/Swing-v0", 3, randomization="none").reset(seed=0)[0][:, 0].tolist() == [1.0] * 3
 
 
 def test_fields_may_be_called_like_functions_and_a_helper_may_serve_several() -> None:
@@ -283,11 +241,3 @@ GAIN = 1.0
 
 def gained(p: Any, s: Swing, action: float) -> Any:
     return Swing(s.angle, GAIN), 0.0, False
-
-
-def test_machine_code_of_different_equations_has_different_names() -> None:
-    """Code from the cache is found by name, and numba's own count may be the same in two processes."""
-    families = [family_with(f"gym_dr/{name}") for name in ("CartPoleDR-v1", "AcrobotDR-v1", "PendulumDR-v1")]
-    made = [kernels_of(family.equations) for family in families]
-    for which in ("begin", "step"):
-        assert len({getattr(each, which).py_func.__qualname__ for each in made}) == len(made)

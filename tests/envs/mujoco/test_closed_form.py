@@ -127,14 +127,6 @@ def test_whole_episodes_and_resets_are_mujocos(randomization: Any, mode: Autores
     assert assert_same_episodes(in_mujoco(**kwargs), compiled(**kwargs), 60) > 40
 
 
-def test_mujoco_is_asked_for_nothing_while_the_joints_are_free() -> None:
-    envs = compiled(randomization="wide")
-    envs.reset(seed=0)
-    for _ in range(30):
-        envs.step(envs.action_space.sample())
-    assert envs.unwrapped._backend.engine is None
-
-
 def test_at_the_end_of_the_rail_the_cart_is_stopped_as_in_mujoco() -> None:
     both = compiled(randomization="wide"), in_mujoco(randomization="wide")
     states = np.tile([0.97, 0.0, 1.0, 0.0], (NUM_ENVS, 1)) * np.linspace(0.9, 1.1, NUM_ENVS)[:, None]

@@ -6,34 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from gym_dr import Scale, VectorParams
-from tests.envs.mujoco.names import NAMES, assert_same, native, sync
+from tests.envs.mujoco.names import assert_same, native, sync
 
 MASSES = {"body_mass:*": Scale((0.5, 2.0))}
 
 
 def actions_of(envs: Any) -> Any:
     return np.full(envs.action_space.shape, 0.2, np.float32)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_make_vec_picks_the_native_environment(name: str) -> None:
-    envs = native(name, 2)
-    assert type(envs.unwrapped).__name__ == f"{name}VectorEnv"
-    assert envs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
-    assert envs.spec.id == f"gym_dr/{name}DR-v5"
-    assert envs.unwrapped._max_steps == envs.spec.max_episode_steps
-    envs.close()
-
-
-@pytest.mark.parametrize("name", ["Hopper", "Ant"])
-def test_masses_reach_the_simulations(name: str) -> None:
-    envs = native(name, 3, randomization={"body_mass:torso": Scale((0.5, 2.0))})
-    _, info = envs.reset(seed=2)
-    assert (envs.unwrapped._backend.engine.body_mass[:, 1] == info["params"]["body_mass:torso"]).all()
-    envs.close()
 
 
 @pytest.mark.parametrize("name", ["Hopper", "Ant"])

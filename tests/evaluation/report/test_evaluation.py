@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gym_dr.cli.main import main
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.report import evaluation
@@ -16,7 +15,6 @@ from gym_dr.evaluation.report.curves import sensitivity
 from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.maps import heat_maps
 from gym_dr.evaluation.report.tables import findings, summary_tables
-from gym_dr.evaluation.results import Evaluation
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
@@ -129,17 +127,6 @@ def test_a_complete_evaluation_is_read_and_not_touched(run: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in (run / "evaluation").iterdir()} == before
 
 
-def test_a_run_that_was_trained_anew_is_played_again(run: Path, tmp_path: Path) -> None:
-    first = Evaluation.load(run / "evaluation")
-    main(["train", "a2c", "--config", str(run / "config.json"), "--seed", "2", "--run-dir", str(tmp_path / "b")])
-    run.rename(tmp_path / "old")
-    (tmp_path / "b").rename(run)
-    (tmp_path / "old/evaluation").rename(run / "evaluation")
-    found = complete_evaluation(opened(run), run / "evaluation", "gymdr report", silent)
-    assert found.document["policies"][0]["digest"] != first.document["policies"][0]["digest"]
-    assert found.returns("sobol: default").tolist() != first.returns("sobol: default").tolist()
-
-
 def test_a_run_that_was_trained_anew_on_other_draws_is_played_on_these(tmp_path: Path) -> None:
     train_tiny_run(tmp_path / "run", "--randomization", "default")
     complete_evaluation(opened(tmp_path / "run"), tmp_path / "e", "gymdr report", silent)
@@ -150,9 +137,3 @@ def test_a_run_that_was_trained_anew_on_other_draws_is_played_on_these(tmp_path:
     drawn = {form["name"]: form.get("randomization") for form in found.document["sets"]}
     assert policies[0].randomization is not None
     assert drawn["training"] == drawn["sobol"] == policies[0].randomization.to_dict()
-
-
-def test_an_environment_without_parameters_is_evaluated_as_it_is(tmp_path: Path) -> None:
-    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
-    found = complete_evaluation(opened(run), tmp_path / "e", "gymdr report", silent)
-    assert sets(found.document) == {"nominal": (1, 2)}

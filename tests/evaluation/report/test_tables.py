@@ -11,7 +11,6 @@ from gym_dr.evaluation.report import tables
 from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
 from gym_dr.runs.config import RunConfig
-from gym_dr.training.config import ReinforceConfig
 from tests.evaluation.report.sample import tiny_policies
 
 
@@ -187,23 +186,3 @@ def test_settings_options_and_draws_that_differ_are_named_and_no_others(policy: 
         "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "nominal"],
         "draws of wind_power": ["Constant(3.0)", "nominal", "nominal"],
     }
-
-
-def test_runs_that_each_went_on_from_the_run_with_their_seed_went_on_from_the_folder_of_these(
-    policy: FrozenPolicy,
-) -> None:
-    own, first = [
-        [group(policy, name, seed=s, init=f"/base/seed-{s if name == 'own' else 1}").policies[0] for s in (1, 2)]
-        for name in ("own", "first")
-    ]
-    groups = [Group(name="own", policies=tuple(own)), Group(name="first", policies=tuple(first))]
-    assert rows(groups) == {"init": ["/base", "/base/seed-1"]}
-
-
-def test_other_algorithms_are_named_without_their_own_settings(policy: FrozenPolicy) -> None:
-    other = RunConfig(
-        algorithm="reinforce", settings=run_of(policy).config.settings, randomization=None, options=ReinforceConfig()
-    )
-    groups = [group(policy, "a"), Group(name="b", policies=(with_config(policy, other),))]
-    assert rows(groups) == {"algorithm": ["a2c", "reinforce"]}
-    assert "end of the page" in tables.config_diff(groups)[0].notes[0]

@@ -111,27 +111,11 @@ def test_a_contact_begins_once_and_later_ones_come_after_it() -> None:
     assert pairs_of(world) == [(0, 1), (1, 1), (0, 0), (1, 0)]
 
 
-def test_only_bodies_that_moved_begin_contacts() -> None:
-    world = make_world([BRICK, KITE], edges=[(-1.0, 0.0, 1.0, 0.0)])
-    for body in range(2):
-        place(world, 0.0, 0.5, body=body)
-    _begin(world, 0b10)
-    assert pairs_of(world) == [(0, 1)]
-
-
 def test_without_memory_for_a_contact_it_does_not_begin() -> None:
     world = make_world([BRICK], edges=[(-1.0, 0.0, 1.0, 0.0)] * 3, contacts=2)
     place(world, 0.0, 0.5)
     begin(world)
     assert pairs_of(world) == [(0, 0), (1, 0)]
-
-
-def test_above_the_highest_ground_nothing_is_looked_at() -> None:
-    world = make_world([BRICK], edges=[(-1.0, 0.0, 1.0, 0.0)])
-    place(world, 0.0, 0.5)
-    world.highest[0] = -0.5  # below the brick's fat box
-    begin(world)
-    assert pairs_of(world) == []
 
 
 def test_boxes_that_an_episode_does_not_have_are_left_out() -> None:

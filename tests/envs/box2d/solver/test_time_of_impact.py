@@ -84,14 +84,6 @@ def test_a_turning_brick_touches_with_its_corner() -> None:
     assert may
 
 
-def test_turns_before_the_motion_change_nothing() -> None:
-    world, turn = make_world(edges=[EDGE]), 2 * np.pi
-    plain, _ = time_of(world, (0.0, 1.0, 0.0), (0.0, 1.0, 1.0))
-    turned, _ = time_of(world, (0.0, 1.0, 3 * turn), (0.0, 1.0, 3 * turn + 1.0))
-    assert turned == pytest.approx(plain, abs=1e-3)
-    assert SCRATCH.floats[at.W_SWEEPS + 2] == np.float32(3 * turn)  # its angles are put back
-
-
 heights, places, angles = st.floats(-3.0, 3.0, width=32), st.floats(-6.0, 6.0, width=32), st.floats(-4.0, 4.0, width=32)
 poses = st.tuples(places, heights, angles)
 

@@ -55,15 +55,6 @@ def test_sines_and_cosines_are_the_c_librarys(low: float, high: float, step: int
     assert (cosine == np.array([library.cosf(a) for a in angles.tolist()], np.float32)).all()
 
 
-def test_known_angles() -> None:
-    angles = np.array([0.0, np.pi / 6, -np.pi / 2, 3 * np.pi / 4, 100 * np.pi], np.float32)
-    sine, cosine = np.empty_like(angles), np.empty_like(angles)
-    sines(angles, sine, cosine)
-    root = math.sqrt(0.5)
-    np.testing.assert_allclose(sine, [0.0, 0.5, -1.0, root, 0.0], atol=3e-5)  # 100 pi is rounded by 1.5e-5
-    np.testing.assert_allclose(cosine, [1.0, math.sqrt(0.75), 0.0, -root, 1.0], atol=3e-5)
-
-
 @given(angle=st.floats(-20000.0, 20000.0, width=32))
 @few
 def test_any_angle_on_any_machine(angle: float) -> None:

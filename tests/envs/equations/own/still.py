@@ -1,4 +1,4 @@
-"""An environment in which nothing is random: its episodes all begin in the same way, and its default draws nothing."""
+"""As little as an environment needs, and nothing random: episodes begin alike, and the default draws nothing."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from gym_dr.envs.box2d.bipedal_walker.backend import BipedalWalkerVectorEnv
 from gym_dr.envs.box2d.bipedal_walker.env import BipedalWalkerDR
-from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 from tests.envs.box2d.bipedal_walker.play import POLICIES
 
 
@@ -18,16 +17,6 @@ class Result:
     episodes: int
     steps: int
     differing: list[str]  # what to type to see each again
-
-
-def whole_range(rng: np.random.Generator, count: int, hardcore: bool) -> dict[str, np.ndarray]:
-    """Parameters anywhere within their bounds, often on one of them."""
-    table = {}
-    for name, param in (BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER).items():
-        values = rng.uniform(param.low, param.high, count)
-        which = rng.random(count)
-        table[name] = np.where(which < 0.15, param.low, np.where(which < 0.3, param.high, values))
-    return table
 
 
 def duel(

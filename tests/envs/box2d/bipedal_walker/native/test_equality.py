@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER_HARDCORE
-from tests.envs.box2d.bipedal_walker.native.duel import duel, whole_range
+from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
+from tests.envs.box2d.bipedal_walker.native.duel import duel
 from tests.envs.box2d.exact import EXACT
+from tests.envs.box2d.lunar_lander.native.duel import whole_range
 
 exact = pytest.mark.skipif(not EXACT, reason="bit equality needs x86-64 Linux with glibc")
+SPACES = {False: BIPEDAL_WALKER, True: BIPEDAL_WALKER_HARDCORE}
 VARIANTS = pytest.mark.parametrize("hardcore", [False, True], ids=["plain", "hardcore"])
 
 
@@ -30,7 +32,7 @@ def test_episodes_of_the_preset_extreme_are_equal(hardcore: bool) -> None:
 @exact
 @VARIANTS
 def test_episodes_over_the_whole_range_of_every_parameter_are_equal(hardcore: bool) -> None:
-    params = whole_range(np.random.default_rng(5), 6, hardcore)
+    params = whole_range(np.random.default_rng(5), 6, SPACES[hardcore])
     assert duel(seed=3000, episodes=6, hardcore=hardcore, params=params, max_steps=80).differing == []
 
 
@@ -50,8 +52,8 @@ def test_two_thousand_episodes_a_variant_are_equal(part: int, hardcore: bool) ->
         {},
         {"randomization": "extreme"},
         {"randomization": "wide"},
-        {"params": whole_range(rng, 65, hardcore)},
-        {"params": whole_range(rng, 65, hardcore), "blows": True, "max_steps": 300},
+        {"params": whole_range(rng, 65, SPACES[hardcore])},
+        {"params": whole_range(rng, 65, SPACES[hardcore]), "blows": True, "max_steps": 300},
     ]
     for batch, setting in enumerate(settings):
         assert duel(seed=seed + 100 * batch, episodes=65, hardcore=hardcore, **setting).differing == []

@@ -14,6 +14,7 @@ from gymnasium.envs.box2d.lunar_lander import heuristic
 from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.randomization.space import ParamSpace
 from tests.envs.box2d.exact import EXACT
 
 Policy = Callable[[np.random.Generator, Any, Any], Any]  # (own randomness, env, observation) -> action
@@ -54,10 +55,10 @@ class Result:
     returns: tuple[list[float], list[float]]  # of Box2D's and of the native episodes
 
 
-def whole_range(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
+def whole_range(rng: np.random.Generator, count: int, space: ParamSpace = LUNAR_LANDER) -> dict[str, np.ndarray]:
     """Parameters anywhere within their bounds, often on one of them."""
     table = {}
-    for name, param in LUNAR_LANDER.items():
+    for name, param in space.items():
         values = rng.uniform(param.low, param.high, count)
         which = rng.random(count)
         values = np.where(which < 0.15, param.low, np.where(which < 0.3, param.high, values))
