@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Iterator
@@ -46,25 +47,8 @@ scalars = st.one_of(
 words = st.sampled_from(
     ["uniform", "normal", "choice", "add", "scale", "absolute", "unifrom", "low", "clip", "correlation"]
 )
-keys = st.sampled_from(
-    [
-        "distribution",
-        "operation",
-        "low",
-        "high",
-        "mu",
-        "sigma",
-        "value",
-        "values",
-        "probabilities",
-        "p",
-        "parts",
-        "weights",
-        "method",
-        "names",
-        "matrix",
-    ]
-)
+fields = {field.name for kind in DISTRIBUTIONS.values() for field in dataclasses.fields(kind)}
+keys = st.sampled_from([*sorted(fields), "distribution", "operation", "names", "matrix"])
 anything = st.recursive(
     scalars | words,
     lambda inner: (
@@ -154,20 +138,13 @@ option_values = st.one_of(
 options = st.sampled_from(
     [
         "--seed",
-        "--seeds",
         "--num-envs",
-        "--resample-every",
         "--randomization",
         "--randomize",
         "--config",
         "--env",
-        "--vectorization",
         "--gamma",
-        "--rollout-steps",
-        "--updates",
-        "--workers",
         "--launcher",
-        "--checkpoint-every",
     ]
 )
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.session import WINDOW, RunSession
+from gym_dr.runs.session import WINDOW, RunSession, UpdateCallback
 from gym_dr.training.api import Algorithm
 
 _ENDLESS = {"updates": 10**9, "schedule": "constant"}  # only the clock ends training
@@ -37,6 +37,15 @@ def training_config(env_id: str, algorithm: Algorithm, num_envs: int, seed: int)
     given |= {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0}
     randomization = "none" if param_space_of(env_id) is None else "default"
     return build_config(algorithm, given, randomization=randomization)
+
+
+@contextlib.contextmanager
+def temporary_session(config: RunConfig, report: UpdateCallback = lambda *_: None) -> Iterator[RunSession]:
+    """Makes a session like ``gymdr train``, in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
+        folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
+        with contextlib.closing(RunSession(folder, config, report, resume=False)) as session:
+            yield session
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
@@ -61,14 +70,12 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
         if passed or row["seconds"] >= limit:
             raise _Over
 
-    with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place, contextlib.suppress(_Over):
-        folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
-        with contextlib.closing(RunSession(folder, config, watch, resume=False)) as session:
-            try:
-                algorithm.train_function()(session, config.options)
-            except TrainingError:  # it diverged, so it did not pass
-                if not last:
-                    raise
+    with temporary_session(config, watch) as session, contextlib.suppress(_Over):
+        try:
+            algorithm.train_function()(session, config.options)
+        except TrainingError:  # it diverged, so it did not pass
+            if not last:
+                raise
     mean = last.get("return_mean", math.nan)
     return {
         "passed": passed,

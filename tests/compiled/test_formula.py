@@ -51,10 +51,6 @@ def entry_of(formula: Any) -> Any:
     return entry
 
 
-def call(formula: Any, *arguments: Any) -> Any:
-    return entry_of(formula)(arguments)
-
-
 def test_a_compiled_formula_equals_python_with_the_functions_and_arrays_of_its_file() -> None:
     rng = np.random.default_rng(0)
     entry = entry_of(compile_formula(walked))
@@ -64,15 +60,24 @@ def test_a_compiled_formula_equals_python_with_the_functions_and_arrays_of_its_f
     assert walked(Place(2.0, 3.0), 0.0, 1) == (2.2, 3.0)  # the plain function stays plain
 
 
-def test_functions_in_a_closure_are_compiled_too() -> None:
-    def of(inner: Any, gain: float) -> Any:
-        return lambda place, angle: gain * inner(place, angle).x
-
-    assert call(compile_formula(of(rotated, 3.0)), Place(2.0, 1.0), 0.0) == 6.0
+def closed_over(inner: Any, gain: float) -> Any:
+    return lambda place, angle: gain * inner(place, angle).x
 
 
-def test_a_function_that_is_compiled_already_may_be_called() -> None:
-    assert call(compile_formula(doubled), Place(2.0, 1.0), 0.0) == 4.0
+def factorial(x: float) -> float:
+    return 1.0 if x < 2.0 else x * factorial(x - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments", "expected"),
+    [
+        (closed_over(rotated, 3.0), (Place(2.0, 1.0), 0.0), 6.0),  # functions in a closure are compiled too
+        (doubled, (Place(2.0, 1.0), 0.0), 4.0),  # one that is compiled already may be called
+        (factorial, (5.0,), 120.0),  # a function may call itself
+    ],
+)
+def test_known_answers_of_functions_that_call_others(formula: Any, arguments: Any, expected: float) -> None:
+    assert entry_of(compile_formula(formula))(arguments) == expected
 
 
 def adding(y: float) -> Any:
@@ -163,11 +168,3 @@ def test_what_is_in_other_packages_is_described_alike_in_every_process() -> None
     assert described_of("def f(x): return g(x)", g=operator.add) != described_of(
         "def f(x): return g(x)", g=operator.sub
     )
-
-
-def test_a_function_may_call_itself() -> None:
-    assert call(compile_formula(factorial), 5.0) == 120.0
-
-
-def factorial(x: float) -> float:
-    return 1.0 if x < 2.0 else x * factorial(x - 1.0)

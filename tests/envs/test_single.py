@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,16 +73,6 @@ def test_the_generator_is_the_backends_before_and_after_each_step() -> None:
     assert env.np_random.random() == twin.random()
     env.step(0)  # reads the generator where the user left it
     assert env.np_random.random() == np.random.default_rng(int(twin.integers(100))).random()
-
-
-def test_spaces_are_an_environments_own() -> None:
-    one, other = on(SpringBackend), on(SpringBackend)
-    one.action_space.seed(1), other.action_space.seed(1)
-    for _ in range(3):
-        one.action_space.sample()
-    fresh = copy.deepcopy(SPRING.equations.action_space)
-    fresh.seed(1)
-    assert other.action_space.sample() == fresh.sample()
 
 
 def test_a_render_mode_that_the_backend_lacks_is_refused() -> None:

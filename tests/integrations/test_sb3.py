@@ -15,7 +15,6 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
-from gymnasium.wrappers.vector import TransformObservation
 
 import gym_dr
 from gym_dr.errors import ConfigError
@@ -177,18 +176,6 @@ def test_evaluation_and_normalization_work_and_statistics_are_shared(tmp_path: P
     returns, lengths = evaluate_policy(model, evaluate, n_eval_episodes=5, return_episode_rewards=True)
     assert len(returns) == len(lengths) == 5
     assert min(returns) < -10  # of the environment itself, not those that VecNormalize has scaled
-
-
-def test_observation_wrappers_of_gymnasium_reach_the_terminal_observation() -> None:
-    double = TransformObservation(make("native", DISABLED, max_episode_steps=5), lambda observations: 2 * observations)
-    doubled, plain = GymnasiumVecEnv(double), GymnasiumVecEnv(make("native", DISABLED, max_episode_steps=5))
-    for venv in (doubled, plain):
-        venv.seed(SEED)
-        venv.reset()
-    for actions in actions_of(plain, 5):
-        infos, expected = doubled.step(actions)[3], plain.step(actions)[3]
-    for i in range(N):
-        assert np.array_equal(infos[i]["terminal_observation"], 2 * expected[i]["terminal_observation"])
 
 
 # ---- attributes, methods, seeds, options -----------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import gym_dr
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import distribution
@@ -28,7 +27,7 @@ pytest.importorskip("sb3_contrib")
 
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize, VecTransposeImage
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
 from gym_dr.integrations.sb3 import make_vec_env
 
@@ -188,14 +187,6 @@ def test_what_a_policy_sees_is_recorded(saved: Path, name: str, expected: dict[s
     assert {key: value for key, value in got.items() if value is not None} == expected
 
 
-def test_a_file_is_played_again_when_it_is_shown_other_ranges(saved: Path) -> None:
-    digests = [
-        evaluate(saved, "one_shown", output=place, context_params=ranges).document["policies"][0]["digest"]
-        for place, ranges in (("a", {"lander_density": (3.0, 9.0)}), ("b", {"lander_density": (3.0, 8.0)}))
-    ]
-    assert digests[0] != digests[1]
-
-
 def test_commands_take_them_all(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(report_evaluation, name, value)
@@ -255,31 +246,6 @@ def test_as_many_parameters_as_observations_are_no_frames(saved: Path, tmp_path:
         evaluated("sb3:pole.zip", **given)
     found = evaluated("sb3:pole.zip", **given, randomization="default", context="observation", context_params=four)
     assert "frames" not in found.document["policies"][0]
-
-
-class Picture(gym.Env[Any, Any]):
-    """Shows noise."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    render_mode = "rgb_array"
-    observation_space = gym.spaces.Box(0, 255, (36, 36, 1), np.uint8)
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, **kwargs: Any) -> Any:
-        super().reset(**kwargs)
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> Any:
-        return self.observation_space.sample(), 0.0, False, True, {}
-
-
-def test_stacked_pictures_are_refused_with_the_reason(tmp_path: Path) -> None:
-    if "tests/Picture-v0" not in gym.registry:
-        gym.register("tests/Picture-v0", Picture)
-    venv = VecTransposeImage(VecFrameStack(make_vec_env("tests/Picture-v0", 1), 3))
-    PPO("CnnPolicy", venv, n_steps=16, batch_size=16).save(tmp_path / "picture.zip")
-    with pytest.raises(CheckpointError, match=r"of shape \(3, 36, 36\)\. Only flat observations are stacked: a file"):
-        gym_dr.evaluate("sb3:picture.zip", env="tests/Picture-v0", trust=["picture.zip"], progress=False)
 
 
 def test_statistics_of_neither_order_are_refused(saved: Path, tmp_path: Path) -> None:

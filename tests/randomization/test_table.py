@@ -58,6 +58,10 @@ def test_seeding_some_starts_their_draws_anew_and_leaves_the_others() -> None:
 
 
 def test_held_draws_stay_until_others_come_and_pins_are_above_them() -> None:
+    nothing = table(Randomization())
+    nothing.hold_draws(SEEDS, np.array([4, 4, 4]))
+    nothing.begin(EVERYONE, {})
+    assert nothing.index.tolist() == [4] * 3  # draws held where nothing varies count too
     values, words = table(), np.array([70, 8, 9], np.uint64)
     for index in (np.array([11, 12, 0]), np.array([3, 12, 5])):
         values.hold_draws(words, index)
@@ -69,13 +73,6 @@ def test_held_draws_stay_until_others_come_and_pins_are_above_them() -> None:
             own = draw(VARIED, SPACE, words, index)
             assert values.params()["mass"].tolist() == own["mass"].tolist()
             assert values.params()["gravity"].tolist() == [own["gravity"][0], 8.0, own["gravity"][2]]
-
-
-def test_draws_held_where_nothing_varies_count_too() -> None:
-    values = table(Randomization())
-    values.hold_draws(SEEDS, np.array([4, 4, 4]))
-    values.begin(EVERYONE, {})
-    assert values.index.tolist() == [4] * 3
 
 
 def test_a_sparse_space_reports_what_varies_or_was_set_where_it_was_set() -> None:

@@ -27,7 +27,6 @@ from gym_dr.runs.environments import (
 )
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wrappers.disturb import Disturb
-from gym_dr.wrappers.disturbances import DISTURBANCES
 from tests.registered import forgotten_afterwards
 
 LANDER = "gym_dr/LunarLanderDR-v3"
@@ -41,14 +40,6 @@ env = dataclasses.replace(SPRING.ids[0], id="tests/Late-v0", kwargs={"equations"
 defaults = {"ppo": {"num_envs": 5, "epochs": 3}}
 add_family(dataclasses.replace(SPRING, ids=(env,), defaults=defaults), "a test")
 """
-
-
-def test_parameters_are_found_behind_an_id() -> None:
-    space = param_space_of(LANDER)
-    assert space is not None
-    assert space["gravity"] is LUNAR_LANDER["gravity"]
-    assert space["obs_delay"] is DISTURBANCES["obs_delay"]
-    assert param_space_of("CartPole-v1") is None
 
 
 @pytest.mark.parametrize("env_id", [LANDER, "gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5"])
@@ -191,15 +182,6 @@ def test_a_run_has_disturbances_and_what_its_policy_is_shown_around_its_environm
     envs.close()
     assert observations[:, 8:].tolist() == [[0.0, 0.0]] * 2  # -5 and 2 are the middles of their ranges
     assert info["params"]["obs_delay"].tolist() == [2, 2]
-
-
-def test_what_a_policy_is_shown_takes_values_where_it_is_not_drawn() -> None:
-    envs = wrap_for_policy(make_vector_env(LANDER, 2, "native", Randomization()), None, {"obs_delay": (0.0, 4.0)})
-    first, _ = envs.reset(seed=1)
-    second, _ = envs.reset(seed=1, options={"params": {"obs_delay": [2, 4]}})
-    envs.close()
-    assert first[:, 8].tolist() == [-0.25, -0.25]
-    assert second[:, 8].tolist() == [0, 0.25]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo draws without being asked how")

@@ -29,20 +29,25 @@ def run(
     return [float(v) for v in out[:, 0]]
 
 
-def test_every_step_has_its_advantage_the_last_one_too() -> None:
+NONE = [0, 0, 0]
+ADVANTAGES: dict[str, tuple[list[float], dict[str, Any]]] = {
     # deltas: 1 + 0.5*20 - 10 = 1; 2 + 0.5*30 - 20 = -3; 3 + 0.5*40 - 30 = -7
     # A_2 = -7; A_1 = -3 + 0.25 * -7 = -4.75; A_0 = 1 + 0.25 * -4.75 = -0.1875
-    assert run([1, 2, 3], [10, 20, 30], [20, 30, 40], [0, 0, 0], [0, 0, 0]) == [-0.1875, -4.75, -7.0]
-
-
-def test_termination_has_no_next_value_and_no_next_advantage() -> None:
-    # A_2 = 3 + 0.5*40 - 30 = -7; step 1 terminates: 2 - 20 = -18; A_0 = 1 + 10 - 10 + 0.25 * -18 = -3.5
-    assert run([1, 2, 3], [10, 20, 30], [20, 99, 40], [0, 1, 0], [0, 0, 0]) == [-3.5, -18.0, -7.0]
-
-
-def test_truncation_bootstraps_from_the_final_observation_and_stops_there() -> None:
+    "every step, the last one too": ([-0.1875, -4.75, -7.0], {}),
+    # step 1 ends: 2 - 20 = -18; A_0 = 1 + 10 - 10 + 0.25 * -18 = -3.5
+    "termination": ([-3.5, -18.0, -7.0], {"terminated": [0, 1, 0], "next_values": [20, 99, 40]}),
     # step 1 is cut, its final observation is worth 30: 2 + 0.5*30 - 20 = -3; A_0 = 1 + 0.25 * -3 = 0.25
-    assert run([1, 2, 3], [10, 20, 30], [20, 30, 40], [0, 0, 0], [0, 1, 0]) == [0.25, -3.0, -7.0]
+    "truncation": ([0.25, -3.0, -7.0], {"truncated": [0, 1, 0]}),
+    "lambda 0, the differences of one step": ([1.0, -3.0, -7.0], {"gae_lambda": 0.0}),
+    # returns: R_2 = 3 + 0.5*40 = 23; R_1 = 2 + 0.5*23 = 13.5; R_0 = 1 + 0.5*13.5 = 7.75
+    "lambda 1, returns less values": ([-2.25, -6.5, -7.0], {"gae_lambda": 1.0}),
+}
+
+
+@pytest.mark.parametrize(("expected", "changes"), ADVANTAGES.values(), ids=ADVANTAGES)
+def test_advantages_of_three_steps(expected: list[float], changes: dict[str, Any]) -> None:
+    given = {"next_values": [20, 30, 40], "terminated": NONE, "truncated": NONE, **changes}
+    assert run([1, 2, 3], [10, 20, 30], **given) == expected
 
 
 def test_a_reset_step_has_no_advantage_and_nothing_flows_through_it() -> None:
@@ -50,23 +55,6 @@ def test_a_reset_step_has_no_advantage_and_nothing_flows_through_it() -> None:
     # A_3 = 4 + 0.5*40 - 30 = -6; A_2 = 0; A_1 = 2 - 20 = -18; A_0 = 1 + 0.5*20 - 10 + 0.25 * -18 = -3.5
     advantages = run([1, 2, 0, 4], [10, 20, 7, 30], [20, 7, 30, 40], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 1])
     assert advantages == [-3.5, -18.0, 0.0, -6.0]
-
-
-def test_lambda_0_is_the_one_step_difference() -> None:
-    assert run([1, 2], [10, 20], [20, 30], [0, 0], [0, 0], gae_lambda=0.0) == [1.0, -3.0]
-
-
-def test_lambda_1_is_the_discounted_return_less_the_value() -> None:
-    # returns: R_1 = 2 + 0.5*30 = 17; R_0 = 1 + 0.5*17 = 9.5
-    assert run([1, 2], [10, 20], [20, 30], [0, 0], [0, 0], gae_lambda=1.0) == [-0.5, -3.0]
-
-
-def test_result_is_float32_of_the_rewards_shape() -> None:
-    shape = (5, 3)
-    zeros, false = np.zeros(shape, np.float32), np.zeros(shape, bool)
-    out = gae(zeros, zeros, zeros, false, false, ~false, gamma=0.99, gae_lambda=0.95)
-    assert out.shape == shape
-    assert out.dtype == np.float32
 
 
 @settings(max_examples=40, deadline=None)
@@ -111,19 +99,20 @@ def returns_of(rewards: list[float], ends: list[int], final_values: list[float],
     return [float(v) for v in out[:, 0]]
 
 
-def test_discounted_returns_of_one_episode() -> None:
-    # G_2 = 4; G_1 = 2 + 0.5*4 = 4; G_0 = 1 + 0.5*4 = 3
-    assert returns_of([1, 2, 4], [0, 0, 1], [0, 0, 0]) == [3.0, 4.0, 4.0]
-
-
-def test_returns_start_anew_at_every_end() -> None:
-    # second episode: 8, before it 4 + 0.5*8 = 8; first: 2, before it 1 + 0.5*2 = 2
-    assert returns_of([1, 2, 4, 8], [0, 1, 0, 1], [0, 0, 0, 0]) == [2.0, 2.0, 8.0, 8.0]
-
-
-def test_a_truncated_episode_is_worth_what_its_final_observation_is() -> None:
-    # G_1 = 2 + 0.5*10 = 7; G_0 = 1 + 0.5*7 = 4.5; the 99 is at no end and not read
-    assert returns_of([1, 2], [0, 1], [99, 10]) == [4.5, 7.0]
+@pytest.mark.parametrize(
+    ("rewards", "ends", "final_values", "expected"),
+    [
+        # G_2 = 4; G_1 = 2 + 0.5*4 = 4; G_0 = 1 + 0.5*4 = 3
+        ([1, 2, 4], [0, 0, 1], [0, 0, 0], [3.0, 4.0, 4.0]),
+        # second episode: 8, before it 4 + 0.5*8 = 8; first: 2, before it 1 + 0.5*2 = 2
+        ([1, 2, 4, 8], [0, 1, 0, 1], [0, 0, 0, 0], [2.0, 2.0, 8.0, 8.0]),
+        # truncated: G_1 = 2 + 0.5*10 = 7; G_0 = 1 + 0.5*7 = 4.5; the 99 is at no end and not read
+        ([1, 2], [0, 1], [99, 10], [4.5, 7.0]),
+    ],
+    ids=["one episode", "two episodes", "truncated"],
+)
+def test_discounted_returns(rewards: Any, ends: Any, final_values: Any, expected: list[float]) -> None:
+    assert returns_of(rewards, ends, final_values) == expected
 
 
 @settings(max_examples=40, deadline=None)

@@ -55,13 +55,6 @@ def test_without_randomization_episodes_equal_gymnasiums(env_id: str) -> None:
                 break
 
 
-def test_pendulum_is_known_by_itself() -> None:
-    env: Any = RandomizeAttributes(gym.make("Pendulum-v1"), {"g": (5.0, 15.0), "l": Scale((0.5, 1.5))})
-    _, info = env.reset(seed=2)
-    assert env.unwrapped.g == info["params"]["g"] != 10.0
-    assert env.unwrapped.l == info["params"]["l"] != 1.0
-
-
 def test_a_seed_gives_the_same_draw_after_any_history_and_exact_values_hold_for_one_episode() -> None:
     env = cart_pole()
     first = env.reset(seed=9)[1]["params"]
@@ -119,13 +112,6 @@ def test_spec_recreates_the_wrapped_environment() -> None:
     assert copy.reset(seed=4)[1] == env.reset(seed=4)[1]
 
 
-def test_two_wrapped_environments_do_not_share_values() -> None:
-    one, two = cart_pole(), gym.make("CartPole-v1")
-    one.reset(seed=1)
-    two.reset(seed=1)
-    assert two.unwrapped.length == 0.5  # type: ignore[attr-defined]
-
-
 def test_sub_environment_seeds_key_the_draws() -> None:
     envs = gym.vector.SyncVectorEnv([cart_pole] * 3)
     _, info = envs.reset(seed=20)
@@ -136,8 +122,9 @@ def test_sub_environment_seeds_key_the_draws() -> None:
 
 def test_an_environment_made_with_other_values_keeps_them() -> None:
     env: Any = RandomizeAttributes(gym.make("Pendulum-v1", g=9.81), {"m": Scale((0.5, 1.5))})
-    env.reset(seed=0)
+    _, info = env.reset(seed=0)
     assert env.unwrapped.g == 9.81
+    assert env.unwrapped.m == info["params"]["m"] != 1.0
 
 
 def test_two_around_one_environment_are_refused() -> None:

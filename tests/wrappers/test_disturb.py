@@ -63,7 +63,7 @@ class Tape(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.time += 1
-        return self.observe(), 0.0, self.time == self.length, False, {"got": float(action[0])}
+        return self.observe(), 0.0, self.time == self.length, False, {"got": float(np.ravel(action)[0])}
 
 
 def tapes(mode: AutoresetMode, *lengths: int) -> Any:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr import Constant, Randomization, Uniform
+from gym_dr import Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.wrappers.disturbances import DISTURBANCES
@@ -34,12 +34,6 @@ def test_patterns_of_the_environment_are_expanded_beside_disturbances() -> None:
         space = DisturbedSpace(env.get_wrapper_attr("param_space"), possible_disturbances(env))
     found = resolve({"body_mass:*": gym_dr.Scale((0.5, 2)), "obs_noise": (0, 0.1)}, space)
     assert set(found) == {"obs_noise", *(f"body_mass:{part}" for part in ("torso", "thigh", "leg", "foot"))}
-
-
-@pytest.mark.parametrize(("typed", "meant"), [("gravty", "gravity"), ("obs_nose", "obs_noise")])
-def test_an_unknown_name_is_answered_with_the_nearest_of_both_kinds(typed: str, meant: str) -> None:
-    with pytest.raises(UnknownNameError, match=f"Did you mean '{meant}'"):
-        resolve({typed: 1.0}, SPACE)
 
 
 @pytest.mark.parametrize("check", [SPACE.check, lambda values: SPACE.check_vector(values, 2)])
@@ -107,11 +101,4 @@ def test_a_disturbed_vector_environment_has_both_kinds_of_parameters() -> None:
     assert list(envs.param_space) == [*LUNAR_LANDER, "obs_delay"]
     shown = gym_dr.DrawContext(envs, "observation")
     assert [shown_range.name for shown_range in shown.context.ranges] == ["gravity", "obs_delay"]
-    envs.close()
-
-
-def test_an_environment_without_parameters_has_its_disturbances() -> None:
-    envs: Any = gym_dr.DisturbVector(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), {"obs_noise": 0.1})
-    assert envs.randomization == Randomization({"obs_noise": Constant(0.1)})
-    assert list(envs.param_space) == ["obs_noise"]
     envs.close()

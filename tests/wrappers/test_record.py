@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from packaging.version import Version
 
-from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
+from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.randomization.draws import draw
 from gym_dr.testing.playing import SEED, play
@@ -56,17 +56,6 @@ def test_each_record_names_the_draw_that_was_in_force(mode: AutoresetMode) -> No
         assert item.seed == SEED + item.env_index
         values = draw(PRESETS["default"], LUNAR_LANDER, np.array([item.seed], dtype=np.uint64), item.draw_index)
         assert {name: item.params[name] for name in values} == {name: v[0] for name, v in values.items()}
-
-
-def test_resampled_draws_are_recorded_with_their_index() -> None:
-    def wrap(envs: Any) -> Any:
-        return ResampleParams(envs, rollout_steps=50)
-
-    records = record(AutoresetMode.NEXT_STEP, wrap=wrap)
-    assert len({r.draw_index for r in records}) >= 3
-    for item in records:
-        values = draw(PRESETS["default"], LUNAR_LANDER, np.array([item.seed], dtype=np.uint64), item.draw_index)
-        assert item.params["gravity"] == values["gravity"][0]
 
 
 def test_termination_and_truncation_are_told_apart() -> None:

@@ -22,32 +22,20 @@ from gym_dr.randomization.rules import as_rule
 from gym_dr.runs.environments import make_vector_env, param_space_of, wrap_for_policy
 from gym_dr.wrappers.sensors import SensorMap, sensor_param, sensors_of
 from tests.strategies import few
+from tests.wrappers.test_disturb import Tape
 
 NEXT, SAME, OFF = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 CART_POLE, HOPPER, HUMANOID = "gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", "gym_dr/HumanoidDR-v5"
 
 
-class Clock(gym.Env[Any, Any]):
+class Clock(Tape):
     """Observes 10 x episode + step, and 100 more than that; both are above 5. Episodes of ``length`` steps."""
 
     observation_space = gym.spaces.Box(5, 1e6, (2,))
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, length: int = 4) -> None:
-        self.length, self.number, self.time = length, 0, 0
+    action_space: gym.Space[Any] = gym.spaces.Discrete(2)
 
     def observe(self) -> Any:
-        return np.array([0, 100], np.float32) + 10 * self.number + self.time
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.np_random  # noqa: B018  makes the generator and its seed
-        self.number, self.time = self.number + 1, 0
-        return self.observe(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.time += 1
-        return self.observe(), 0.0, self.time == self.length, False, {}
+        return np.array([0, 100], np.float32) + super().observe()
 
 
 def clocks(mode: AutoresetMode, *lengths: int) -> Any:
@@ -192,12 +180,6 @@ def test_what_cannot_fail_is_refused_with_what_can(rules: dict[str, Any], messag
     assert space is not None
     with pytest.raises((UnknownNameError, RandomizationError), match=message.replace("CartPole-v1", CART_POLE)):
         resolve(rules, space)
-
-
-@pytest.mark.parametrize("rules", [{"obs_drop": 0.1}, {"obs_drop:0": 0.1}, {"obs_hide:0": 1}])
-def test_observations_that_are_no_box_are_refused(rules: dict[str, Any]) -> None:
-    with pytest.raises(RandomizationError, match="expected observations that are a box"):
-        Disturb(gym.make("FrozenLake-v1"), rules)
 
 
 def test_an_explicit_sensor_takes_precedence_over_a_pattern() -> None:

@@ -31,12 +31,6 @@ def calls_what_opens(p: Any, s: Swing, action: float) -> Any:
     return Swing(opened(s.angle), s.speed), 0.0, False
 
 
-def forgets(p: Any, s: Swing, action: float) -> Any:
-    if s.angle > 1e9:
-        return missing(s)  # type: ignore[name-defined]  # noqa: F821
-    return s, 0.0, False
-
-
 def needs(s: Swing) -> Any:
     return not_there(s) if s.angle > 1e9 else s.angle  # type: ignore[name-defined]  # noqa: F821
 

@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 from gym_dr.errors import EquationsError
-from tests.envs.equations.bad_lines import EXPECTED, forgets
+from tests.envs.equations.bad_lines import EXPECTED
 from tests.envs.equations.swing import register
 
 
@@ -29,9 +29,3 @@ def test_the_message_names_function_and_line(function: Any) -> None:
     assert said in message
     assert "\n" not in message
     assert caught.value.__cause__ is not None  # numba's own, for those who want it
-
-
-def test_a_name_that_is_not_defined_is_told_with_the_function() -> None:
-    register(step=forgets)
-    with pytest.raises(EquationsError, match=r"cannot compile forgets at bad_lines.py:\d+: NameError: name 'missing'"):
-        gym.make("tests/Swing-v0")

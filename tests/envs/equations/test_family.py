@@ -112,18 +112,22 @@ def test_impossible_values_are_refused_with_the_error_for_them(error: type[Excep
     assert ID not in gym.registry
 
 
-@pytest.mark.parametrize("env_id", ["my swing", "mine:Swing-v0", None])
-def test_a_malformed_id_is_refused(env_id: str) -> None:
-    with pytest.raises(EquationsError, match="expected an id such as 'Cart-v0' or 'mine/Cart-v0'"):
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [
+        *(
+            (env_id, "expected an id such as 'Cart-v0' or 'mine/Cart-v0'")
+            for env_id in ("my swing", "mine:Swing-v0", None)
+        ),
+        ("CartPole-v1", "another environment is already registered with this id"),
+        ("gym_dr/CartPoleDR-v1", "another environment is already registered with this id"),
+    ],
+)
+def test_malformed_ids_and_those_of_other_environments_are_refused(env_id: Any, message: str) -> None:
+    before = dict(gym.registry)
+    with pytest.raises(EquationsError, match=message):
         register(env_id)
-
-
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
-def test_an_id_of_another_environment_is_refused(env_id: str) -> None:
-    spec = gym.registry[env_id]
-    with pytest.raises(EquationsError, match="another environment is already registered with this id"):
-        register(env_id)
-    assert gym.registry[env_id] is spec
+    assert gym.registry == before
 
 
 def test_registering_again_replaces_the_equations_in_environments_made_afterwards() -> None:

@@ -1,4 +1,4 @@
-"""Environments from equations in trainers, samplers that learn, evaluation, report and studies, as built-in ones."""
+"""Environments from equations in trainers, samplers that learn, evaluation and report, as built-in ones."""
 
 from __future__ import annotations
 
@@ -44,19 +44,3 @@ def test_a_sampler_learns_a_grid_is_played_and_a_page_is_written(tmp_path: Path)
     assert set(found.episodes_of("grid")["mass"]) == {30.0, 80.0}
     page = gym_dr.report(run, output=tmp_path / "page.html", progress=False)
     assert "hours" in Path(page).read_text()
-
-
-@pytest.mark.usefixtures("seeds_in_this_process")
-def test_a_study_compares_its_draws(tmp_path: Path) -> None:
-    study = {
-        "env": ENV,
-        "algorithm": "ppo",
-        "seeds": [1, 2],
-        "settings": {"num_envs": 2},
-        "ppo": {"updates": 1, "rollout_steps": 16, "minibatches": 1, "epochs": 1},
-        "variants": {"default": {"randomization": "default"}, "old": {"randomization": "old"}},
-        "evaluation": {"episodes": 2},
-    }
-    found = gym_dr.study(study, output=tmp_path / "study", progress=False)
-    assert found.missing == {}
-    assert set(found.results["variant"]) == {"default", "old"}

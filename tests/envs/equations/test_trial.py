@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from gym_dr import Normal, Param
+from gym_dr import Param
 from gym_dr.errors import EquationsError
-from tests.envs.equations.swing import Swing, observe, register, step
+from tests.envs.equations.swing import Swing, register, step
 
 ID = "tests/Swing-v0"
 
@@ -124,17 +124,3 @@ def test_what_is_nan_from_the_beginning_may_stay_so() -> None:
 def test_an_environment_that_ends_at_once_is_tried_until_then() -> None:
     register(step=lambda p, s, action: (Swing(9.0, 9.0), 1.0, True))
     assert gym.make_vec(ID, 2).reset(seed=0)[0].shape == (2, 2)
-
-
-def test_random_numbers_and_actions_reach_the_functions_as_named_tuples_and_numbers() -> None:
-    seen: list[Any] = []
-
-    def noted(p: Any, s: Swing, action: Any, w: Any) -> Any:
-        seen.append((action, w))
-        return step(p, Swing(s.angle + w.gust, s.speed), action[0])
-
-    register(step=noted, process_noise={"gust": Normal(0.0, 1.0)}, action_space=Box(-1.0, 1.0, (3,)), observe=observe)
-    with pytest.raises(EquationsError, match="numba cannot compile noted"):  # it keeps a list, for this test
-        gym.make(ID)
-    assert all(len(action) == 3 and w._fields == ("gust",) for action, w in seen)
-    assert len({w.gust for _, w in seen}) == len(seen) >= 30
