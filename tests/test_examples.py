@@ -8,10 +8,8 @@ import json
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -80,22 +78,6 @@ def test_a_policy_comes_from_a_log_in_one_short_file(
     assert "Determined: body_mass:cart, body_mass:pole, dof_damping:rail." in out  # the log is free of noise
     assert "Return on the hidden system:" in out
     assert (tmp_path / "fitted.html").is_file()
-
-
-@pytest.fixture(scope="module")
-def machine() -> dict[str, Any]:
-    """The names of the program that flies it; test_docs.py runs the program."""
-    return runpy.run_path(str(EXAMPLES / "machine" / "fly.py"))
-
-
-def test_a_flight_of_the_machine_depends_on_no_flight_before(machine: dict[str, Any], tmp_path: Path) -> None:
-    policy = gym_dr.load_run(gym_dr.pretrained("lander_memory")).export(tmp_path / "remembers.onnx")
-    env, act = machine["build"](), machine["load"](policy)
-    first, other, again = (machine["fly"](env, act, seed) for seed in (1, 2, 1))
-    assert len(first["actions"]) + 1 == len(first["observations"]) == len(first["time"])
-    assert not np.array_equal(first["observations"][0], other["observations"][0])
-    for name, values in first.items():
-        np.testing.assert_array_equal(values, again[name])
 
 
 def test_the_machine_is_within_the_ranges_that_its_log_has_left() -> None:

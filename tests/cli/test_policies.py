@@ -134,7 +134,6 @@ def test_a_mistake_is_refused_before_anything_is_played(command: str, args: tupl
         ((), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none"),
         (("runs/first", *BRAKE), "Expected one RUN or one --policy, got 2 of them"),
         (("--human", *BRAKE), "Expected --human and an ENV, got --policy"),
-        (("--human", "--pretrained", "lander"), "Expected --human and an ENV, got --pretrained"),
         (("--human", "CartPole-v1", "--video", "out.gif"), "Expected --human and an ENV, got --video"),
     ],
     ids=str,

@@ -220,13 +220,6 @@ def test_a_system_that_varies_is_found_with_its_variation(population: Fit) -> No
     assert population.facts["method"] == "a distribution over episodes"
 
 
-def test_a_delay_alone_does_not_vary(short: Any) -> None:
-    prior = {"action_delay": Integer(0, 1)}
-    varies, constant = fit(short, randomize=prior, varies=True), fit(short, randomize=prior)
-    assert varies.randomization == constant.randomization
-    assert varies.facts["method"] == "least squares"
-
-
 def test_a_system_that_varies_is_suspected_unless_it_is_said_to(population: Fit, various: Any) -> None:
     constant = fit(various)
     assert "fit with `varies=True`" in constant.findings[0]
