@@ -82,13 +82,6 @@ def test_a_page_for_newcomers_shows_what_its_commands_print(page: Path) -> None:
     assert [code for code in silent if not code.startswith((*NOT_RUN_HERE, "gymdr study"))] == []
 
 
-def test_every_tutorial_is_typed_out_by_ci() -> None:
-    script = (ROOT / ".ci" / "tutorials").read_text(encoding="utf-8")
-    named = re.search(r"for name in (.*?); do", script)
-    assert named is not None
-    assert set(named[1].split()) == {page.stem for page in TUTORIALS}
-
-
 LINES = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
 SHOWN = {block.code.strip(): block for page in PAGES for block in shown(page) if block.output is not None}
 COMMANDS = [line for line in dict.fromkeys(LINES) if not line.startswith(NOT_RUN_HERE)]

@@ -66,7 +66,7 @@ def test_an_impossible_option_is_refused_and_leaves_no_folder(args: list[str], e
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("place", ["", "notes.txt", "notes.txt/out"])
+@pytest.mark.parametrize("place", ["", "notes.txt/out"])
 def test_an_output_that_is_taken_is_never_touched(place: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     before = files(tmp_path)

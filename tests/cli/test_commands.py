@@ -52,13 +52,6 @@ def test_list_envs_says_how_long_episodes_can_be() -> None:
     assert re.search(r"^gym_dr/HopperDR-v5 +at most 1000 steps$", out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("what", ["params", "presets"])
-def test_what_belongs_to_one_environment_is_listed_by_another_command(what: str) -> None:
-    result = gymdr("list", what)
-    assert result.code == 2
-    assert f"the {what} of an environment are shown by: gymdr params ENV_ID" in result.err
-
-
 def test_algorithms_and_plugins_are_listed_with_their_origin() -> None:
     assert "a2c" in gymdr("list", "algorithms").out
     assert "builtin" in gymdr("list", "plugins").out

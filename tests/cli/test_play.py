@@ -60,21 +60,6 @@ def test_values_are_played_printed_and_stand_in_the_picture(run: Path, captions:
     assert {tuple(lines) for lines in captions} == {("gravity -3 m/s^2", "wind_power 15 N", "enable_wind 1")}
 
 
-def test_without_a_choice_the_training_draws_stand_in_the_picture(run: Path, captions: list[list[str]]) -> None:
-    assert watch(run).code == 0
-    shown = {tuple(lines) for lines in captions}
-    assert len(shown) == 2
-    assert all(len(lines) == 1 and -11 <= float(lines[0].split()[1]) <= -9 for lines in shown)
-
-
-def test_a_factor_of_a_robot_is_set_by_its_value(captions: list[list[str]]) -> None:
-    args = ("--pretrained", "hopper", "--episodes", "1", "--video", "out.gif", "--set", "body_mass=1.2")
-    result = gymdr("play", *args, "--set", "geom_friction:foot_geom.slide=1.5")
-    assert result.code == 0, result.err
-    assert "(body_mass 1.2, geom_friction:foot_geom.slide 1.5)" in result.out
-    assert captions[0] == ["body_mass 1.2 x", "geom_friction:foot_geom.slide 1.5"]
-
-
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
@@ -145,13 +130,6 @@ def test_chosen_values_are_a_set_beside_the_usual_ones_and_are_kept(run: Path, t
     assert nominal["return"].tolist() != rows["return"].tolist()
     again = sets_of(run, "--set", "gravity=-4", output=tmp_path / "out")
     assert [cells.name for cells in again.sets] == ["nominal", "training", "gravity=-4", name]
-
-
-def test_a_file_named_like_a_set_is_refused(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "nominal.toml").write_text("gravity = -3\n")
-    result = gymdr("evaluate", run, "--randomization", tmp_path / "nominal.toml", "--output", tmp_path / "out")
-    assert "'nominal' is the name of a kind of set. Choose another name" in refused(result)
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_named_like_a_preset_does_not_replace_the_presets_set(run: Path, tmp_path: Path) -> None:

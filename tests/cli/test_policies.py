@@ -69,23 +69,6 @@ def test_a_name_that_would_place_its_folder_elsewhere_is_refused(name: str) -> N
 SHOW = ("--policy", f"{MODULE}:show", "--env", "gym_dr/LunarLanderDR-v3", "--context", "observation")
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("--randomization", "random", "--context-params", "gravity"), {"gravity": [-11.0, -8.0]}),
-        (
-            ("--context-params", "wind_power=0:20", "--context-params", "gravity=-12:-8"),
-            {"wind_power": [0.0, 20.0], "gravity": [-12.0, -8.0]},
-        ),
-    ],
-)
-def test_a_function_is_shown_the_draw(options: tuple[str, ...], expected: dict[str, list[float]]) -> None:
-    result = gymdr("evaluate", *SHOW, *TRUST, *options, "--episodes", "1")
-    assert result.code == 0, result.err
-    (entry,) = json.loads(Path("show-evaluation/evaluation.json").read_text())["policies"]
-    assert list(entry["context"].items()) == list(expected.items())  # in the order of the observation
-
-
 def test_policies_that_remember_or_observe_the_draw_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     pulse = ("--policy", f"{MODULE}:pulse", "--env", "gym_dr/LunarLanderDR-v3")

@@ -203,12 +203,6 @@ def test_correlated_parameters_have_one_cell_a_point_in_which_they_are_correlate
     assert np.histogram(column(points, "x"), bins=8, range=(0, 10))[0] == pytest.approx([32] * 8, abs=6)
 
 
-def test_a_correlation_of_nothing_leaves_parameters_independent() -> None:
-    correlation = {"names": ["x", "y"], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
-    points = by_quantile(Randomization({"x": Uniform(0, 10), "y": Normal(3, 1)}, correlation=correlation))
-    assert (points.correlated, points.num_cells) == ((), 64 * 4)
-
-
 @pytest.mark.parametrize("points", [-1, 1, 100])
 def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> None:
     expected = f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"

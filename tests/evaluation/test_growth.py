@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from gym_dr.evaluation.growth import WINDOWS, plot_growth, read_growth
-from gym_dr.evaluation.results import sampler_notes
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
@@ -59,10 +58,3 @@ def test_a_run_whose_sampler_does_not_learn_and_one_without_episodes_have_no_gro
     folder.draws.unlink()
     plot_growth(folder, config(), folder.growth)
     assert not folder.growth.exists()
-
-
-def test_what_training_means_is_said_of_policies_whose_sampler_learned() -> None:
-    policies = [{"name": "a", "sampler": "adr"}, {"name": "b"}, {"name": "c", "sampler": "adr"}]
-    (note,) = sampler_notes({"policies": policies})
-    assert note.startswith("a, c: trained with the adaptive sampler adr.")
-    assert sampler_notes({"policies": policies[1:2]}) == []

@@ -10,7 +10,7 @@ import numpy as np
 import pygame
 import pytest
 
-from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
+from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation import play
 from gym_dr.evaluation.sets import cells_to_play
 from gym_dr.policies.open import open_runs
@@ -130,8 +130,3 @@ def test_arrow_keys_fly(env_id: str, key: int, action: Any, without: Any, monkey
 def test_an_environment_without_known_keys_is_refused() -> None:
     with pytest.raises(ConfigError, match="no keys"):
         play.play_by_hand("Pendulum-v1", seed=0)
-
-
-def test_an_unknown_environment_names_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="LunarLanderDR-v3"):
-        play.play_by_hand("gym_dr/LunarLandrDR-v3", seed=0)

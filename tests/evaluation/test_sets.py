@@ -62,13 +62,10 @@ def test_an_axis_has_both_ends_and_its_count(space: ParamSpace) -> None:
     ("axis", "message"),
     [
         (-9, r"gravity: expected \(lowest, highest, count\), such as \(-12, -2, 11\), .*got -9"),
-        ((-9, -2), r"got \(-9, -2\)"),
         ((-9, -2, 2.0), r"whole count, got \(-9, -2, 2.0\)"),
-        ((-9, True, 2), "expected"),
         ((-12, math.nan, 3), "finite"),
         ((-12, -2, 0), "both ends are included"),
         ((-2, -12, 3), "the lowest first"),
-        ((-12, -2, 1), "both ends are included"),
         ((-2, -2, 2), "or 1 for a single value"),
     ],
 )

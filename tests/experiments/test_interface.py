@@ -94,25 +94,21 @@ def test_without_progress_nothing_is_printed(tmp_path: Path, capfd: pytest.Captu
     assert capfd.readouterr() == ("", "")
 
 
-def test_training_leaves_the_threads_of_torch_to_the_program(tmp_path: Path) -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_a_training_uses_one_thread_for_products_of_matrices(tmp_path: Path) -> None:
+def test_a_training_uses_one_thread_and_leaves_the_program_its_own(tmp_path: Path) -> None:
     def threads() -> set[int]:
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
     seen: list[set[int]] = []
-    with threadpool_limits(2, user_api="blas"):
-        gym_dr.train("a2c", run_dir=tmp_path / "run", callback=lambda row: seen.append(threads()), **TINY)
-        assert seen == [{1}, {1}]
-        assert threads() == {2}
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threadpool_limits(2, user_api="blas"):
+            gym_dr.train("a2c", run_dir=tmp_path / "run", callback=lambda row: seen.append(threads()), **TINY)
+            assert seen == [{1}, {1}]
+            assert threads() == {2}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:

@@ -26,7 +26,6 @@ from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments import launch as launcher
 from tests.cli.command import gymdr, refused
-from tests.cli.gated import gated, wait_at_gate, wait_until_told
 from tests.conftest import call_here
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
@@ -217,20 +216,6 @@ def test_a_signal_ends_every_seed_after_its_update_and_resume_gives_the_same_res
         assert f"to the same result as without the stop, with: gymdr resume {root}/seed-{seed}" in errors
     main(["resume", str(root)])
     assert result(root) == two
-
-
-@pytest.mark.slow  # its siblings are those of a single run in test_signals.py
-def test_a_signal_while_the_seeds_are_summed_up_says_how_to_go_on(one_by_one: Path) -> None:
-    before = result(one_by_one)
-    with gated("gym_dr.evaluation.aggregate:plot_training", "resume", one_by_one) as process:
-        wait_at_gate(process)
-        process.send_signal(signal.SIGTERM)
-        wait_until_told(process)  # two signals that come at once are one
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate()
-    assert process.returncode == 143
-    assert f"All runs are trained. Aggregate them with: gymdr resume {one_by_one}" in errors
-    assert result(one_by_one) == before
 
 
 def test_what_is_for_the_other_launcher_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from PIL import Image
@@ -47,17 +45,6 @@ def test_a_strip_holds_pictures_of_the_episode(comparison: Comparison, monkeypat
             image = Image.open(io.BytesIO(base64.b64decode(uri.removeprefix("data:image/webp;base64,"))))
             assert image.width == film_strips.WIDTH
             assert np.asarray(image).std() > 10  # not blank
-
-
-def test_an_environment_that_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("no OpenGL")
-
-    env = "gym_dr/InvertedPendulumDR-v5"
-    robot: Any = gym.make(env, render_mode="rgb_array").unwrapped
-    monkeypatch.setattr(robot.mujoco_renderer, "render", fail)
-    with pytest.raises(ConfigError, match="no OpenGL: MuJoCo needs a display, or MUJOCO_GL=egl"):
-        film_strips._picture(robot, env)
 
 
 def test_where_nothing_can_be_drawn_the_report_says_so(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
