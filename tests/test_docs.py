@@ -24,7 +24,6 @@ from gym_dr.cli.main import cli, main
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
-from gym_dr.randomization.presets import presets
 from tests.cli.test_bench import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
@@ -88,14 +87,6 @@ def test_every_tutorial_is_typed_out_by_ci() -> None:
     named = re.search(r"for name in (.*?); do", script)
     assert named is not None
     assert set(named[1].split()) == {page.stem for page in TUTORIALS}
-
-
-def test_the_lines_that_the_tutorial_of_stable_baselines3_changes_make_the_first_script_the_second() -> None:
-    page = ROOT / "docs" / "tutorials" / "stable_baselines3.md"
-    (changes,) = blocks(page, "diff")
-    lines = [(line[0], line[1:] or line) for line in changes.splitlines(keepends=True)]
-    scripts = ["".join(text for mark, text in lines if mark in kept) for kept in ("\n -", "\n +")]
-    assert scripts == blocks(page, "python")[:2]
 
 
 LINES = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
@@ -225,12 +216,6 @@ def test_the_robot_of_the_page_runs_as_typed(tmp_path: Path, monkeypatch: pytest
             main([name, *arguments, *small.get(name, [])])
     assert lines
     assert (tmp_path / "cart.gif").stat().st_size > 1000
-
-
-def test_the_presets_in_the_table_are_those_that_there_are() -> None:
-    page = (ROOT / "docs" / "guides" / "randomization.md").read_text(encoding="utf-8")
-    table = page.split("| preset |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `(\w+)`", table, flags=re.MULTILINE) == list(presets("LunarLander"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -103,25 +103,3 @@ def test_only_environments_know_families_of_environments() -> None:
         for text in words_of(path):
             naming += [f"{path.name}: {text}" for word in (*FAMILY_WORDS, *ENGINE_WORDS) if word in text.lower()]
     assert naming == []
-
-
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-
-
-def test_no_module_imports_one_with_a_child_of_its_classes() -> None:
-    """A base does not know its children."""
-    files = {module_of(path): path for path in PACKAGE.rglob("*.py")}
-    home: dict[str, set[str]] = {}  # class -> the modules that define one of this name
-    for module, path in files.items():
-        for node in nodes_of(path):
-            if isinstance(node, ast.ClassDef):
-                home.setdefault(node.name, set()).add(module)
-    wrong = []
-    for module, path in files.items():
-        for node in nodes_of(path):
-            for base in node.bases if isinstance(node, ast.ClassDef) else ():
-                for parent in home.get(ast.unparse(base).rpartition(".")[2], set()) & imports_of(path):
-                    if module in imports_of(files[parent]):
-                        wrong.append(f"{parent} imports {module}, which extends its {ast.unparse(base)}")
-    assert wrong == []

@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from gym_dr.bench import throughput
 from gym_dr.bench.throughput import Stepper, alternate, karp_flatt, measure_throughput
-from gym_dr.envs.families import DEFAULT_ENV
 
 
 def scripted(done: list[list[bool]], monkeypatch: pytest.MonkeyPatch) -> Stepper:
@@ -57,24 +55,10 @@ def test_what_cannot_take_part_is_left_out_with_its_reason(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("env_id", "expected"),
-    [(DEFAULT_ENV, "LunarLander-v3"), ("gym_dr:gym_dr/HopperDR-v5", "Hopper-v5"), ("other/Own-v3", "other/Own-v3")],
-)
-def test_envpool_is_asked_for_the_environment_that_ours_is_made_from(
-    env_id: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: Any = SimpleNamespace(list_all_envs=list)
-    monkeypatch.setitem(sys.modules, "envpool", made)
-    monkeypatch.setattr(throughput, "MODES", ("EnvPool",))
-    assert measure_throughput(env_id, 1, rounds=1, seconds=0.0) == ({}, {"EnvPool": f"has no {expected}."})
-
-
-@pytest.mark.parametrize(
     ("psi", "n", "expected"),
     [
         (4.0, 4, 0.0),  # (1/4 - 1/4) / (3/4): four times as fast with four
         (1.0, 4, 1.0),  # (1 - 1/4) / (3/4): no faster at all
-        (2.0, 4, 1 / 3),  # (1/2 - 1/4) / (3/4)
         (0.5, 2, 3.0),  # (2 - 1/2) / (1/2): slower than one
         (8.0, 4, -1 / 6),  # (1/8 - 1/4) / (3/4): more than n-fold
     ],

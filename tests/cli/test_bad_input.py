@@ -162,10 +162,6 @@ def test_a_folder_of_several_seeds_is_not_replaced_by_one_run(tmp_path: Path) ->
     assert files(tmp_path) == before
 
 
-def test_a_run_is_not_mixed_with_a_folder_of_several_seeds(run: Path) -> None:
-    assert "is the run folder of a single seed" in refused(train(run, "--seeds", "1,2", "--overwrite"))
-
-
 def test_settings_that_only_training_can_refuse_delete_no_run_of_another_seed(tmp_path: Path) -> None:
     train(tmp_path / "runs/seed-3", "--seed", "3", "--updates", "1")
     refused(train(tmp_path / "runs", "--seeds", "1,2", "--env", "FrozenLake-v1", "--randomization", "none"))

@@ -5,8 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import click
@@ -17,8 +15,6 @@ from gym_dr.cli.options import read_grid, read_randomize
 from gym_dr.cli.typed import option
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
-from gym_dr.plugins import loading
-from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, train
@@ -67,24 +63,6 @@ def test_algorithms_and_plugins_are_listed_with_their_origin() -> None:
     assert "a2c" in gymdr("list", "algorithms").out
     assert "builtin" in gymdr("list", "plugins").out
     assert "gym_dr.plugins.builtin" in gymdr("list", "plugins").out
-
-
-@pytest.fixture
-def _broken_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A plugin that cannot be imported, in a process that has not loaded any yet."""
-    broken = EntryPoint(name="bad", value="no_such_module", group="gym_dr")
-    with monkeypatch.context() as patch:
-        patch.setattr(loading, "entry_points", lambda group: [broken])
-        load_plugins.cache_clear()
-        yield
-    load_plugins.cache_clear()
-
-
-@pytest.mark.usefixtures("_broken_plugin")
-def test_commands_name_a_plugin_that_cannot_be_loaded() -> None:
-    result = gymdr("train", "a2c", "--help")
-    assert result.code == 2
-    assert result.err.startswith("Error: Plugin 'bad' of unknown package cannot be loaded: ModuleNotFoundError")
 
 
 def test_params_shows_bounds_units_and_presets() -> None:

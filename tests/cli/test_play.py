@@ -67,12 +67,6 @@ def test_without_a_choice_the_training_draws_stand_in_the_picture(run: Path, cap
     assert all(len(lines) == 1 and -11 <= float(lines[0].split()[1]) <= -9 for lines in shown)
 
 
-def test_a_rule_and_a_value_replace_draws_of_a_preset(run: Path, captions: list[list[str]]) -> None:
-    args = ("--randomization", "default", "--randomize", "lander_density=4", "--set", "gravity=-1.5")
-    out = watch(run, *args).out
-    assert out.count("gravity -1.5") == out.count("lander_density 4") == out.count("turbulence_power") == 2
-
-
 def test_a_factor_of_a_robot_is_set_by_its_value(captions: list[list[str]]) -> None:
     args = ("--pretrained", "hopper", "--episodes", "1", "--video", "out.gif", "--set", "body_mass=1.2")
     result = gymdr("play", *args, "--set", "geom_friction:foot_geom.slide=1.5")
@@ -166,15 +160,3 @@ def test_a_file_named_like_a_preset_does_not_replace_the_presets_set(run: Path, 
         found = sets_of(run, "--randomization", given, output=tmp_path / "out")
     assert {cells.name for cells in found.sets} == {"nominal", "training", "wide", "wide.toml"}
     assert found.episodes_of("wide.toml")["gravity"].between(-4, -3).all()
-
-
-def test_a_function_is_evaluated_on_chosen_values_and_trained_on_what_is_said(tmp_path: Path) -> None:
-    module = "tests.evaluation.own_policies"
-    args = ("--policy", f"{module}:brake", "--env", "gym_dr/LunarLanderDR-v3", "--trust", module, "--set", "gravity=-3")
-    for more, sets in (
-        ((), ["default", "gravity=-3"]),
-        (("--randomization", "wide"), ["training", "wide, gravity=-3"]),
-    ):
-        output = tmp_path / f"out{len(more)}"
-        assert gymdr("evaluate", *args, *more, "--episodes", "1", "--output", output).code == 0
-        assert [cells.name for cells in Evaluation.load(output).sets] == ["nominal", *sets]

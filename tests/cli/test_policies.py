@@ -66,13 +66,6 @@ def test_a_name_that_would_place_its_folder_elsewhere_is_refused(name: str) -> N
     assert err.endswith(f"--policy: expected a name without slashes, got {name!r}.")
 
 
-def test_a_function_alone_has_a_folder_and_draws_of_its_own() -> None:
-    result = gymdr("evaluate", *BRAKE, *TRUST, "--randomization", "random", "--episodes", "1", "--corners")
-    assert result.code == 0, result.err
-    assert result.out.endswith("Wrote brake-evaluation\n")
-    assert "corners: 128 cells" in result.out  # "random" varies seven parameters
-
-
 SHOW = ("--policy", f"{MODULE}:show", "--env", "gym_dr/LunarLanderDR-v3", "--context", "observation")
 
 
@@ -141,7 +134,6 @@ def test_a_mistake_is_refused_before_anything_is_played(command: str, args: tupl
         ((), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none"),
         (("runs/first", *BRAKE), "Expected one RUN or one --policy, got 2 of them"),
         (("--human", *BRAKE), "Expected --human and an ENV, got --policy"),
-        (("--human", "--pretrained", "lander"), "Expected --human and an ENV, got --pretrained"),
         (("--human", "CartPole-v1", "--video", "out.gif"), "Expected --human and an ENV, got --video"),
     ],
     ids=str,

@@ -32,13 +32,6 @@ def test_a_run_is_recorded_under_physics_that_the_user_chooses() -> None:
         assert "state/physics/state" in episode
 
 
-def test_random_actions_are_recorded_without_states() -> None:
-    assert gymdr("record", *RANDOM, "--output", "log", "--no-states", "--seed", "7").code == 0
-    with np.load("log/000.npz", allow_pickle=False) as episode:
-        assert episode["seed"] == 7
-        assert not any(name.startswith("state/") for name in episode)
-
-
 def test_nothing_is_overwritten() -> None:
     Path("log").mkdir()
     Path("log/mine").write_text("precious")

@@ -103,15 +103,3 @@ def test_the_line_for_the_worst_cell_plays_that_cell(
         assert result.code == 0, result.err
         values = ", ".join(f"{name} {value:g}" for name, value in params.items())
         assert result.out.count(f"({values})") == 1
-
-
-def test_a_reference_gives_a_table_of_regret(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
-    reference = ("--reference", POLICY[1], "--trust", MODULE)
-    assert gymdr("report", run, *reference, "--output", tmp_path / "page.html").code == 0
-    document = Evaluation.load(tmp_path / "page-evaluation").document
-    assert document["references"] == ["brake"]
-    assert {entry["set"] for entry in document["best_known"]} == {cells["name"] for cells in document["sets"]}
-    page = (tmp_path / "page.html").read_text()
-    assert "return of the best known" in page
-    assert len(lines_to_copy(tmp_path / "page.html")) == 1  # for the run, not for the reference

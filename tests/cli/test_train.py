@@ -146,14 +146,6 @@ def test_total_steps_are_rounded_up_to_whole_updates_and_said(
     assert len((tmp_path / "run/metrics.csv").read_text().splitlines()) == updates + 1
 
 
-def test_total_steps_replace_the_updates_of_a_file_and_give_the_same_run(tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text("[a2c]\nupdates = 900\n")
-    file = ("--config", tmp_path / "c.toml")
-    assert gymdr("train", "a2c", *STEPS, *file, "--total-steps", "32", "--run-dir", tmp_path / "steps").code == 0
-    assert gymdr("train", "a2c", *STEPS, *file, "--updates", "2", "--run-dir", tmp_path / "updates").code == 0
-    assert config_of(tmp_path / "steps") == config_of(tmp_path / "updates")
-
-
 @pytest.mark.parametrize(
     ("args", "expected"),
     [

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from gym_dr.evaluation.growth import WINDOWS, plot_growth, read_growth
-from gym_dr.evaluation.report.training import draw_growth
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
@@ -62,21 +59,6 @@ def test_a_run_whose_sampler_does_not_learn_and_one_without_episodes_have_no_gro
     folder.draws.unlink()
     plot_growth(folder, config(), folder.growth)
     assert not folder.growth.exists()
-
-
-def test_the_report_has_a_view_for_each_policy_whose_sampler_learned(tmp_path: Path) -> None:
-    runs = [
-        SimpleNamespace(folder=grown(tmp_path / sampler), config=config(sampler)) for sampler in ("uniform", "doraemon")
-    ]
-    groups: Any = [SimpleNamespace(name=f"run {i}", runs=[run], seeds=[1]) for i, run in enumerate(runs)]
-    (view,) = draw_growth(groups).views
-    assert view.name == "run 1 (doraemon)"
-    assert [panel.title for panel in view.panels] == [
-        "gravity",
-        "wind_power",
-        "Success rate",
-        "Entropy of draws, nats (whole box: 0)",
-    ]
 
 
 def test_what_training_means_is_said_of_policies_whose_sampler_learned() -> None:

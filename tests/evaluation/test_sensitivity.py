@@ -27,15 +27,6 @@ def shares(result: Any, key: str) -> list[float]:
     return [number["value"] for number in result[key]]
 
 
-def test_a_sum_is_explained_by_its_parts() -> None:
-    # variances of ranges of equal width: 1 and 2**2 times the same, so shares 0.2 and 0.8; no interactions
-    result = sensitivity(returns_of(lambda g, w, d: g + 2 * w + 0 * d), POINTS)
-    assert result["parameters"] == ["gravity", "wind_power", "lander_density"]
-    assert shares(result, "first_order") == pytest.approx([0.2, 0.8, 0.0], abs=0.03)
-    assert shares(result, "total") == pytest.approx([0.2, 0.8, 0.0], abs=0.03)
-    assert result["noise"] == pytest.approx(0.0)
-
-
 def test_noise_is_told_apart_from_parameters() -> None:
     # the function's variance is 10**2 / 12 = 8.33; episodes of variance 5 * 8.33 give means of the same variance
     result = sensitivity(returns_of(lambda g, w, d: g + 0 * w * d, noise=(5 * 100 / 12) ** 0.5), POINTS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gym_dr.evaluation import cells
@@ -17,7 +16,6 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
-from tests.cli.command import refused, train
 from tests.evaluation.tiny_run import train_tiny_run
 
 DELAYED = ("--randomize", "gravity=uniform:-11:-9", "--randomize", "obs_delay=integer:0:3")
@@ -46,13 +44,6 @@ def comparison(root: Path) -> Comparison:
     ]
     evaluation = evaluate_policies(policies, sets, root / "evaluation")
     return Comparison(groups=group_policies(policies), evaluation=evaluation)
-
-
-def test_disturbances_are_drawn_and_recorded_in_training_like_other_parameters(root: Path) -> None:
-    header, *rows = (root / "shown" / "draws.csv").read_text().splitlines()
-    delays = {row.split(",")[header.split(",").index("obs_delay")] for row in rows}
-    assert delays
-    assert delays <= {"0.0", "1.0", "2.0", "3.0"}
 
 
 def test_a_policy_is_shown_what_it_was_shown_in_training_and_another_is_not(root: Path) -> None:
@@ -99,31 +90,3 @@ def test_a_disturbed_episode_is_played_again_exactly_for_its_film(comparison: Co
         returns = comparison.returns(1, name)[0]
         episode = film_strips.Episode(policy=policy, set_name=name, number=3, episode_return=float(returns[3]))
         assert film_strips.replay(comparison, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--context", "observation", "--randomization", "none"), "expected a randomization"),
-        (("--context", "observation", "--env", "CartPole-v1"), "no parameters"),
-        (("--randomize", "push_speed=1"), "it needs push_probability other than 0"),
-        (("--randomize", "action_noise=0.1"), "action_noise"),  # its actions are choices
-    ],
-)
-def test_impossible_context_and_disturbances_are_refused(
-    tmp_path: Path, options: tuple[str, ...], message: str
-) -> None:
-    assert message in refused(train(tmp_path / "run", *options))
-    assert not (tmp_path / "run").exists()
-
-
-def test_noise_is_seen_by_the_policy_alone(root: Path) -> None:
-    policy = opened(root)[0]
-    space = param_space_of(policy.env)
-    assert space is not None
-    seen = []
-    for noise in (0.0, 0.5):
-        envs = policy.make_envs(cells.grid(space, {"obs_noise": [noise]}, 2))
-        seen.append(envs.reset(seed=0, options={"params": {"obs_noise": [noise] * 2}})[0])
-        envs.close()
-    assert (np.abs(seen[0] - seen[1]) > 0).all()

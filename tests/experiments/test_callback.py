@@ -88,14 +88,6 @@ def test_an_end_says_how_to_train_the_rest(tmp_path: Path, capfd: pytest.Capture
     assert "gymdr resume " in told
 
 
-def test_ending_at_the_last_update_is_no_early_end(
-    whole: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    run = train(tmp_path / "run", callback=lambda row: row["update"] == 5, progress=True)
-    assert metrics_of(run.path) == metrics_of(whole.path)
-    assert "callback" not in capfd.readouterr().err
-
-
 def test_its_errors_reach_the_caller_and_the_run_can_go_on(whole: Run, tmp_path: Path) -> None:
     def fail(row: dict[str, float]) -> None:
         if row["update"] == 4:

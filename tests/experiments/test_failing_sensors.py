@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-import gym_dr
 from gym_dr.runs.configure import build_config
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, refused, train
@@ -46,23 +44,10 @@ def test_an_evaluation_sets_sensors_of_the_training_and_others(trained: Path, tm
     assert set(episodes[episodes["set"] == "nominal"]["obs_hide:theta_dot"]) == {0.0}
 
 
-def test_values_by_hand_hide_a_sensor_that_training_did_not(trained: Path, tmp_path: Path) -> None:
-    chosen = ("--set", "obs_hide:x=1", "--set", "obs_drop:theta_dot=0.25", "--set", "gravity=9")
-    result = gymdr("evaluate", trained, "--episodes", "2", "--output", tmp_path, *chosen)
-    assert result.code == 0, result.err
-    assert "gravity=9, obs_drop:theta_dot=0.25, obs_hide:x=1" in result.out
-
-
 def test_one_sensor_by_two_names_is_refused(trained: Path, tmp_path: Path) -> None:
     both = ("--set", "obs_drop:2=0.5", "--randomize", "obs_drop:theta=0:1")
     message = refused(gymdr("evaluate", trained, "--episodes", "1", "--output", tmp_path, *both))
     assert "Expected each sensor once, got obs_drop:2 and obs_drop:theta" in message
-
-
-def test_a_policy_may_observe_which_sensor_fails(tmp_path: Path) -> None:
-    train(tmp_path / "run", "--env", CART_POLE, "--randomize", "obs_hide:x=bernoulli:0.5", "--context", "observation")
-    opened: Any = gym_dr.load_run(tmp_path / "run")
-    assert opened.config.context_ranges["obs_hide:x"] == (0.0, 1.0)
 
 
 def test_params_lists_the_sensors_in_one_line() -> None:

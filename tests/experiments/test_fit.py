@@ -220,13 +220,6 @@ def test_a_system_that_varies_is_found_with_its_variation(population: Fit) -> No
     assert population.facts["method"] == "a distribution over episodes"
 
 
-def test_a_delay_alone_does_not_vary(short: Any) -> None:
-    prior = {"action_delay": Integer(0, 1)}
-    varies, constant = fit(short, randomize=prior, varies=True), fit(short, randomize=prior)
-    assert varies.randomization == constant.randomization
-    assert varies.facts["method"] == "least squares"
-
-
 def test_a_system_that_varies_is_suspected_unless_it_is_said_to(population: Fit, various: Any) -> None:
     constant = fit(various)
     assert "fit with `varies=True`" in constant.findings[0]
@@ -295,16 +288,6 @@ def test_impossible_true_parameters_of_a_log_are_left_out_with_a_sentence(short:
     assert set(found.replay["physics"]) == {"nominal", "fitted"}
     (said,) = [text for text in found.findings if text.startswith("The log's own parameters are not replayed: ")]
     assert "'length'" in said
-
-
-def test_if_held_out_episodes_cannot_be_replayed_it_is_said_that_the_fitted_ones_are() -> None:
-    late = logged(params=TRUTH, episodes=6, steps=12, late=2)
-    late[-2:] = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in late[-2:]]
-    found = fit(late, randomize={**LENGTH, "action_delay": 2})
-    told = "Replay of the fitted episodes themselves (no step of those held out can be replayed), error after"
-    assert found.findings[-1].startswith(told)
-    late[-1] = late[0]
-    assert fit(late, randomize={**LENGTH, "action_delay": 2}).findings[-1].startswith("Replay of 1 held-out episode, ")
 
 
 def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_others(short: Any) -> None:

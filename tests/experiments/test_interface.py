@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -162,19 +160,6 @@ def test_a_run_has_its_tables(run: Run) -> None:
     assert run.evaluation.sets[0].name == "nominal"
 
 
-def test_a_run_is_shown_in_a_notebook_as_tables_with_as_much_as_there_is(run: Run, tmp_path: Path) -> None:
-    shown = run._repr_html_()
-    assert '<th scope="row">draws of gravity</th><td>Normal(-10.0, 1.0, low=-11.99, high=-0.01)</td>' in shown
-    assert '<th scope="row">updates</th><td>2 of 2</td>' in shown
-    assert "<caption>training: " in shown  # of the evaluation
-    shutil.copytree(run.path, tmp_path / "cut")
-    for name in ("metrics.csv", "evaluation/episodes.csv"):
-        (tmp_path / "cut" / name).write_text("damaged\n")
-    cut = gym_dr.load_run(tmp_path / "cut")._repr_html_()
-    assert '<th scope="row">algorithm</th><td>a2c</td>' in cut
-    assert "updates" not in cut
-
-
 def test_no_parameter_takes_the_place_of_a_column_in_the_tables(tmp_path: Path) -> None:
     """CartPole has a parameter named length."""
     settings: dict[str, Any] = {"updates": 1, "rollout_steps": 64, "num_envs": 2, "eval_episodes": 2, "progress": False}
@@ -247,16 +232,6 @@ def test_a_policy_that_observes_the_draw_says_how_to_show_it(tmp_path: Path) -> 
     observations, _ = gym_dr.DrawContext(envs, "observation", run.config.context_ranges, span=0.25).reset(seed=1)
     assert act(observations).shape == (3,)
     envs.close()
-
-
-def test_an_algorithm_without_a_deterministic_policy_says_so(run: Run) -> None:
-    def load_policy(state: Any, envs: Any, config: Any) -> Any:
-        return lambda observations: np.zeros(len(observations), np.int64)
-
-    own = dataclasses.replace(run, _algorithm=dataclasses.replace(run.parts[2], load_policy=load_policy))
-    assert own.policy()(np.zeros(8)) == 0
-    with pytest.raises(ConfigError, match="algorithm 'a2c' has no deterministic policy: its load_policy takes no"):
-        own.policy(deterministic=True)
 
 
 def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:

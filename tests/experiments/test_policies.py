@@ -11,7 +11,7 @@ import pytest
 
 import gym_dr
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import ConfigError, InvalidActionError
+from gym_dr.errors import ConfigError
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.tables import number
@@ -219,25 +219,6 @@ def test_what_cannot_be_evaluated_is_refused_before_it_is_played(policies: Any, 
     with pytest.raises(ConfigError, match=message):
         evaluate(policies, **options)
     assert not list(Path().iterdir())
-
-
-def test_actions_that_do_not_fit_are_refused_before_they_are_played() -> None:
-    with pytest.raises(InvalidActionError, match=r"policy 'lambda': expected actions of shape \(2,\)"):
-        evaluate(lambda observations: observations)
-    assert not list(Path().iterdir())
-
-
-def test_actions_that_are_not_finite_end_an_evaluation_with_their_policy() -> None:
-    calls: list[int] = []
-
-    def fades(observations: Any) -> Any:
-        calls.append(len(observations))
-        return np.full((len(observations), 2), np.nan if len(calls) > 5 else 0.0)
-
-    with pytest.raises(
-        InvalidActionError, match="policy 'fades': expected finite actions, got nan in sub-environment 0"
-    ):
-        evaluate(fades, env="gym_dr/LunarLanderContinuousDR-v3")
 
 
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:

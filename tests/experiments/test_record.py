@@ -72,16 +72,6 @@ def test_an_episode_is_played_again_from_its_seed_and_draw_and_from_each_state(e
     envs.close()
 
 
-def test_the_number_of_episodes_that_are_played_at_once_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together = recorded("random", tmp_path / "a", env=CART)
-    monkeypatch.setattr("gym_dr.experiments.record._TOGETHER", 2)
-    for one, other in zip(together, recorded("random", tmp_path / "b", env=CART), strict=True):
-        np.testing.assert_array_equal(one.observations, other.observations)
-        np.testing.assert_array_equal(one.actions, other.actions)
-
-
 def test_a_run_plays_its_training_draws_and_what_it_sees_of_them_is_no_observation(run: Path, tmp_path: Path) -> None:
     episodes = recorded(run, tmp_path / "log")
     gravities = [float(episode.others["params/gravity"]) for episode in episodes]

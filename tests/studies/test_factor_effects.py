@@ -119,17 +119,6 @@ def test_shares_of_a_balanced_design_are_omega_squared() -> None:
     assert found == pytest.approx({**omega, (RESIDUAL,): 1 - sum(omega.values())})
 
 
-def test_shares_do_not_depend_on_how_often_a_level_is_trained() -> None:
-    """Without noise: what is left are the variances of the levels 0, 10, 0 and 0, 3."""
-    runs = with_seeds(means(STAR, {(A1,): 10.0, (C1,): 3.0}), [0.0, 1.0, 2.0])
-    few = {name: {s: v for s, v in by_seed.items() if s < 2 or "c" in name} for name, by_seed in runs.items()}
-    for given in (runs, few):
-        found = shares_of_variance(STAR, *blocks_of(list(STAR.combinations), given)) or {}
-        assert found[("a",)] / found[("c",)] == pytest.approx((200 / 9) / (9 / 4))
-        assert found[(RESIDUAL,)] == pytest.approx(0.0, abs=1e-12)
-        assert sum(found.values()) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     ("few", "repetitions"),
     [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +33,10 @@ from gym_dr.studies.plan import read_study
 from gym_dr.studies.study import StudyResult
 from tests.cli.command import gymdr, refused
 from tests.conftest import call_here
+from tests.studies.stopping import Killed, stopping
 from tests.studies.study_sample import TINY, outcome, quick_page, tiny, trained_at
 
-module = importlib.import_module("gym_dr.studies.study")  # gym_dr.study is the function
+PROCESSES = "gym_dr.experiments.launch.call_in_processes"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -139,23 +139,6 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
 # ---- going on --------------------------------------------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """Stands for a process that is killed: nothing of ours catches it."""
-
-
-def stops_after(count: int, function: Callable[..., Any], error: type[BaseException]) -> Callable[..., Any]:
-    calls = 0
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls > count:
-            raise error
-        return function(*args, **kwargs)
-
-    return call
-
-
 @pytest.mark.parametrize(
     ("target", "count"),
     [
@@ -168,10 +151,8 @@ def stops_after(count: int, function: Callable[..., Any], error: type[BaseExcept
 def test_a_study_that_was_cut_goes_on_to_the_same_files_and_trains_nothing_twice(
     target: str, count: int, finished: tuple[StudyResult, dict[str, Any]], tmp_path: Path
 ) -> None:
-    place, _, name = target.rpartition(".")
-    owner = importlib.import_module(place)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owner, name, stops_after(count, getattr(owner, name), Killed))
+        stopping(target, count, Killed(), patch)
         with pytest.raises(Killed):
             study(TINY, tmp_path / "out")
     before = trained_at(tmp_path / "out")
@@ -184,8 +165,8 @@ def test_a_study_that_is_done_plays_and_trains_nothing(
     copied: Path, finished: tuple[StudyResult, dict[str, Any]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(0, print, Killed))
-        patch.setattr(launch, "call_in_processes", stops_after(0, print, Killed))
+        stopping("gym_dr.evaluation.evaluate.play_batch", 0, Killed(), patch)
+        stopping(PROCESSES, 0, Killed(), patch)
         study(TINY, copied)
     assert outcome(copied) == finished[1]
 
@@ -229,8 +210,7 @@ def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(
 
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))
-        patch.setattr(module, "train_folders", stops_after(0, print, KeyboardInterrupt))
+        stopping("gym_dr.studies.study.train_folders", 0, KeyboardInterrupt(), patch)
         with pytest.raises(Interrupted, match="Run the same command, or make the same call, to go on"):
             study(TINY, tmp_path / "out")
 
@@ -258,34 +238,11 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path
     assert study(TINY, copied).missing == {}  # what was wrong is right now
 
 
-def test_a_run_whose_process_was_killed_is_missing_and_the_others_are_not(copied: Path) -> None:
-    def lose(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
-        return call_here(function, calls) | dict.fromkeys([name for name in calls if "critic/seed-1" in name])
-
-    shutil.rmtree(copied / "runs" / "critic" / "seed-1")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "call_in_processes", lose)
-        found = study(TINY, copied)
-    assert list(found.missing) == ["critic/seed-1"]
-    assert found.missing["critic/seed-1"].startswith("its process was killed. Continue with: gymdr resume ")
-
-
 def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "train_folder", lambda *_: "the loss is NaN")
         with pytest.raises(TrainingError, match=r"no run could be trained:\n  nominal/seed-1: the loss is NaN"):
             study(TINY, tmp_path / "out")
-
-
-def test_unequal_budgets_are_marked_in_every_table(tmp_path: Path) -> None:
-    variants = {"nominal": {"randomization": "none"}, "long": {"randomization": "none", "updates": 4}}
-    form = {**tiny(seeds=[1], unequal_budgets=True, evaluation={"episodes": 1}), "variants": variants}
-    found = study(form, tmp_path / "out")
-    assert set(found.results["budgets"]) == set(found.comparisons["budgets"]) == {"unequal"}
-    rows = [row for row in found.tables.markdown().splitlines() if row.startswith(("| nominal", "| long"))]
-    assert rows
-    assert all("†" in row for row in rows)
-    assert "† Budgets are unequal, in environment steps: nominal 384, long 512." in found.tables.markdown()
 
 
 # ---- refused before anything is trained ------------------------------------------------------------------------------
@@ -294,7 +251,7 @@ def test_unequal_budgets_are_marked_in_every_table(tmp_path: Path) -> None:
 @pytest.fixture
 def nothing_is_trained() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "call_in_processes", stops_after(0, print, Killed))
+        stopping(PROCESSES, 0, Killed(), patch)
         yield
 
 

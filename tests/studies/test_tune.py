@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from gym_dr.studies.tune import TuneResult
 from gym_dr.studies.tune_file import read_tuning
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr
+from tests.studies.stopping import Killed, stopping
 from tests.studies.tune_sample import TINY, outcome, tiny
 from tests.toml_text import toml_text
 
@@ -57,28 +58,6 @@ def copied(finished: tuple[TuneResult, dict[str, str]], tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished[0].folder, tmp_path / "out"))
 
 
-class Killed(BaseException):
-    """In place of a signal that cannot be caught."""
-
-
-def stops_after(count: int, function: Callable[..., Any], error: BaseException) -> Callable[..., Any]:
-    """A function that raises instead of the call after ``count`` of them."""
-    calls = iter(range(count))
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if next(calls, None) is None:
-            raise error
-        return function(*args, **kwargs)
-
-    return call
-
-
-def stopping(target: str, count: int, error: BaseException, patch: pytest.MonkeyPatch) -> None:
-    place, _, name = target.rpartition(".")
-    owner = importlib.import_module(place)
-    patch.setattr(owner, name, stops_after(count, getattr(owner, name), error))
-
-
 # ---- what comes out --------------------------------------------------------------------------------------------------
 
 
@@ -93,11 +72,6 @@ def test_a_value_is_the_mean_of_the_evaluations_of_a_trials_seeds(finished: tupl
         assert [row["user_attrs_seed-1001"], row["user_attrs_seed-1002"]] == returns
         assert {run.config.options.lr for run in runs} == {row["params_lr"]}
     assert (found.value, found.best) == (complete.value.max(), complete.number[complete.value.idxmax()])
-
-
-def test_the_first_trial_has_the_values_without_a_search(finished: tuple[TuneResult, dict[str, str]]) -> None:
-    first = finished[0].trials.iloc[0]
-    assert (first.params_lr, first.params_hidden_sizes, first.params_epochs) == (0.001, "[8]", 1)
 
 
 def test_the_best_options_train_as_they_are_on_other_seeds_only(finished: tuple[TuneResult, dict[str, str]]) -> None:

@@ -11,12 +11,11 @@ from gym_dr.evaluation.report.comparison import Comparison, Group, group_policie
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
 from gym_dr.runs.folder import RunFolder
-from tests.evaluation.report.sample import tiny_policies
 
 
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> FrozenPolicy:
-    return tiny_policies(tmp_path_factory.mktemp("groups"), "run")[0]
+@pytest.fixture
+def policy(comparison: Comparison) -> FrozenPolicy:
+    return comparison.groups[0].policies[0]
 
 
 def with_seed(policy: FrozenPolicy, path: str, seed: int, **settings: object) -> FrozenPolicy:

@@ -13,8 +13,7 @@ from gym_dr.evaluation.report import evaluation
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.report.curves import sensitivity
 from gym_dr.evaluation.report.evaluation import complete_evaluation
-from gym_dr.evaluation.report.maps import heat_maps
-from gym_dr.evaluation.report.tables import findings, summary_tables
+from gym_dr.evaluation.report.tables import findings
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
@@ -81,26 +80,6 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
     assert "Over the distribution of a, a returns" in said
     assert "Over the distribution of wide, b returns" in said
     assert "over the distribution of a or the distribution of wide." in sensitivity(comparison).lead
-
-
-def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_said(tmp_path: Path) -> None:
-    (tmp_path / "drawn.toml").write_text(
-        'gravity = { distribution = "normal", mu = -8.0, sigma = 1.0, low = -12.0, high = 0.0 }\n'
-        'wind_power = { distribution = "uniform", low = 0.0, high = 20.0 }\n'
-        "[correlation]\n"
-        'names = ["gravity", "wind_power"]\n'
-        "matrix = [[1.0, 0.5], [0.5, 1.0]]\n"
-    )
-    run = train_tiny_run(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
-    policies = opened(run)
-    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    assert sets(found.document)["sobol"] == (4 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
-    comparison = Comparison(groups=group_policies(policies), evaluation=found)
-    assert sensitivity(comparison).views == []
-    (table,) = (t for t in summary_tables(comparison) if t.caption.startswith("Over the training distribution"))
-    assert "gravity and wind_power are correlated" in table.notes[0]
-    assert len(heat_maps(comparison).views) == 1
-    assert "depends most" not in " ".join(findings(comparison))
 
 
 def test_what_is_there_is_kept_and_only_what_is_missing_played(run: Path, tmp_path: Path) -> None:

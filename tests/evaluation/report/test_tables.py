@@ -9,9 +9,6 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.evaluation.report import tables
 from gym_dr.evaluation.report.comparison import Comparison, Group
-from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
-from gym_dr.runs.config import RunConfig
-from tests.evaluation.report.sample import tiny_policies
 
 
 class Seeds:
@@ -134,55 +131,27 @@ def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Com
     )
 
 
-# ---- what differs between policies -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> FrozenPolicy:
-    return tiny_policies(tmp_path_factory.mktemp("differing"), "run")[0]
-
-
-def run_of(policy: FrozenPolicy) -> TrainedRun:
+def test_settings_options_and_draws_that_differ_are_named_and_no_others(comparison: Comparison) -> None:
+    (policy,) = comparison.groups[0].policies
     assert policy.run is not None
-    return policy.run
-
-
-def with_config(policy: FrozenPolicy, config: RunConfig) -> FrozenPolicy:
-    return dataclasses.replace(policy, run=dataclasses.replace(run_of(policy), config=config))
-
-
-def group(policy: FrozenPolicy, name: str, **changes: Any) -> Group:
-    """A policy of the same run with other settings, options or randomization."""
-    config = run_of(policy).config
-    settings = {k: changes.pop(k) for k in list(changes) if hasattr(config.settings, k)}
-    options = {k: changes.pop(k) for k in list(changes) if hasattr(config.options, k)}
-    changed = dataclasses.replace(
-        config,
-        settings=dataclasses.replace(config.settings, **settings),
-        options=dataclasses.replace(config.options, **options),
-        **changes,
-    )
-    return Group(name=name, policies=(with_config(policy, changed),))
-
-
-def rows(groups: list[Group]) -> dict[str, list[str]]:
-    (table,) = tables.config_diff(groups)
-    assert table.columns == ["Setting", *(group.name for group in groups)]
-    return {name: cells for name, *cells in table.rows}
-
-
-def test_settings_options_and_draws_that_differ_are_named_and_no_others(policy: FrozenPolicy) -> None:
+    config = policy.run.config
+    many = dataclasses.replace(config.settings, num_envs=16, seed=3)
+    informed = dataclasses.replace(config.options, critic_context=True)
+    large = dataclasses.replace(config.options, hidden_sizes=(32, 16))
     drawn, narrow = Randomization({"gravity": (-12, -8), "wind_power": 3.0}), Randomization({"gravity": (-11, -9)})
-    groups = [
-        group(policy, "a", randomization=drawn, num_envs=8, seed=1),
-        group(policy, "b", randomization=narrow, num_envs=8, seed=2, critic_context=True),
-        group(policy, "c", num_envs=16, seed=3, hidden_sizes=(32, 16)),
-    ]
-    sizes = ", ".join(map(str, run_of(policy).config.options.hidden_sizes))
-    assert rows(groups) == {
-        "num_envs": ["8", "8", "16"],
+    configs = {
+        "a": dataclasses.replace(config, randomization=drawn),
+        "b": dataclasses.replace(config, randomization=narrow, options=informed),
+        "c": dataclasses.replace(config, settings=many, options=large),
+    }
+    runs = {name: dataclasses.replace(policy.run, config=each) for name, each in configs.items()}
+    groups = [Group(name=name, policies=(dataclasses.replace(policy, run=run),)) for name, run in runs.items()]
+    (table,) = tables.config_diff(groups)
+    assert table.columns == ["Setting", "a", "b", "c"]
+    assert {name: cells for name, *cells in table.rows} == {
+        "num_envs": ["2", "2", "16"],
         "critic_context": ["no", "yes", "no"],
-        "hidden_sizes": [sizes, sizes, "32, 16"],
+        "hidden_sizes": ["8", "8", "32, 16"],
         "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "nominal"],
         "draws of wind_power": ["Constant(3.0)", "nominal", "nominal"],
     }
