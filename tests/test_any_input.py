@@ -178,8 +178,8 @@ def make(kind: str) -> Any:
     return gym_dr.VectorParams(gym.make_vec(env_id, NUM_ENVS, vectorization_mode=mode))
 
 
-KINDS = [f"{mode} {env_id}" for mode in ("native", "sync") for env_id in (LANDER, CONTINUOUS, HOPPER)]
-KINDS.append(f"async {LANDER}")
+KINDS = [f"native {env_id}" for env_id in (LANDER, CONTINUOUS, HOPPER)]
+KINDS += [f"{mode} {LANDER}" for mode in ("sync", "async")]
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -61,7 +61,14 @@ def cases() -> dict[str, AlgorithmCase]:
     return found
 
 
+# the memory is the same in all, so that PPO's is the sibling of the slow ones
+SLOW = ("a2c with memory", "distill with memory")
+
+
 @pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
-@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in cases().items()])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, case in cases().items()],
+)
 def test_algorithms(case: AlgorithmCase, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
     contract(case, tmp_path)

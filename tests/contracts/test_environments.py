@@ -30,6 +30,8 @@ OWN = {
 }
 # Robots share these too, all but Ant, whose engine is another.
 SHARED_BY_ROBOTS = {
+    "impossible_actions_change_nothing",
+    "every_sub_environment_gives_a_picture_in_a_render_mode_alone",
     "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
     "going_on_from_a_state_equals_going_on",
     "a_state_of_some_sub_environments_leaves_the_others_alone",

@@ -17,14 +17,14 @@ IDS = (
     "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random, or that can be left out
     "tests.envs.mujoco.own_robots.swing:tests/Swing-v0",  # a robot
 )
-WHOLE = (IDS[0], IDS[-1])  # the others share the code of the first, and are quick where they differ
+WHOLE = IDS[0]  # the others share its code, or that of our robots, and are quick where they differ
 
 
 def marks(env_id: str, name: str, contract: Contract) -> list[pytest.MarkDecorator]:
     if name == "async":  # worker processes are Gymnasium's, so one contract for one id is enough for every day
         quick = contract.__name__ == SAME and env_id == IDS[0]
     else:
-        quick = env_id in WHOLE or (name != "sync" and contract.__name__ in OWN)
+        quick = env_id == WHOLE or (name != "sync" and contract.__name__ in OWN)
     return [] if quick else [pytest.mark.slow]
 
 

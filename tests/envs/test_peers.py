@@ -136,10 +136,7 @@ def plain(value: Any) -> Any:
 
 
 # (wrapper, kind, mode) with worker processes; the others are slow
-QUICK = {("RecordEpisodeStatistics", "async", mode) for mode in MODES} | {
-    ("NormalizeObservation", "async", AutoresetMode.NEXT_STEP),
-    ("FilterObservation", "async", AutoresetMode.NEXT_STEP),
-}
+QUICK = {(name, "async", AutoresetMode.NEXT_STEP) for name in ("RecordEpisodeStatistics", "FilterObservation")}
 
 NO_CV2 = importlib.util.find_spec("cv2") is None
 
