@@ -209,7 +209,8 @@ def test_what_all_share_is_set_for_all_only() -> None:
     assert np.array_equal(np.isnan(envs.pinned["gravity"]), [True, False, True])
     venv.reset()
     venv.env_method("resample", indices=[0])
-    assert venv.get_attr("pending")[1]["gravity"] == -8.0
+    assert -12.0 < venv.get_attr("pending")[0]["gravity"] < -2.0
+    assert venv.get_attr("params")[1]["gravity"] == -8.0
     with pytest.raises(ConfigError, match="all sub-environments share"):
         venv.set_attr("interval", 32, indices=[0])
     for method, indices in (("render", [0]), ("reset", None)):
@@ -384,7 +385,6 @@ def test_the_example_trains_evaluates_and_says_what_was_drawn(
     monkeypatch.setattr(sys, "argv", ["sb3_ppo.py", "100"])
     runpy.run_path(str(example), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
-    assert any("gravity_mean" in line for line in lines)
     assert lines[-3].startswith("Return over 100 draws: ")
     assert lines[-2].startswith("Worst: ")
     assert "gravity" in lines[-1]

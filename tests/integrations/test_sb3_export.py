@@ -189,9 +189,10 @@ def test_a_file_is_evaluated_as_the_one_that_it_comes_from(tmp_path: Path) -> No
     ranges = opened(path, LANDER, context="observation", randomization="wide").context_ranges
     assert ranges
     assert json.loads(about["observes_draw"]) == {name: list(ends) for name, ends in ranges.items()}
-    given: dict[str, Any] = {"episodes": 3, "progress": False, "output": tmp_path / "out"}
-    given |= {"context": "observation", "randomization": "wide", "env": LANDER, "trust": [str(path)]}
-    found = gym_dr.evaluate([f"theirs=sb3:{path}", f"file=onnx:{file}"], **given)
+    theirs = gym_dr.open_policy(
+        f"theirs=sb3:{path}", env=LANDER, context="observation", randomization="wide", trust=[str(path)]
+    )
+    found = gym_dr.evaluate([theirs, f"file=onnx:{file}"], episodes=3, progress=False, output=tmp_path / "out")
     table = found.episodes.set_index(["policy", "set", "episode"])["return"]
     np.testing.assert_allclose(table.loc["file"], table.loc["theirs"], rtol=1e-5)
 
