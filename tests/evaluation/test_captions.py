@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gym_dr.evaluation.captions import MAX_LINES, caption_of, captioned, exact_text
+from gym_dr.evaluation.captions import caption_of, captioned, exact_text
 from gym_dr.randomization.space import Param, ParamSpace
 
 SPACE = ParamSpace(
@@ -11,7 +11,6 @@ SPACE = ParamSpace(
     [
         Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0, unit="m/s^2"),
         Param(name="enable_wind", nominal=0, low=0, high=1, kind="bool", unit="ignored"),
-        *(Param(name=f"p{i}", nominal=0.0, low=-1.0, high=1.0) for i in range(9)),
     ],
 )
 
@@ -19,13 +18,6 @@ SPACE = ParamSpace(
 def test_a_caption_has_a_line_for_each_parameter_that_has_a_value() -> None:
     lines = caption_of(["gravity", "enable_wind", "absent"], {"gravity": -3.14159, "enable_wind": 1.0}, SPACE)
     assert lines == ["gravity -3.142 m/s^2", "enable_wind 1"]
-
-
-def test_a_long_caption_says_how_many_lines_it_leaves_out() -> None:
-    names = [f"p{i}" for i in range(9)]
-    lines = caption_of(names, dict.fromkeys(names, 0.5), SPACE)
-    assert lines == [*(f"p{i} 0.5" for i in range(7)), "and 2 more"]
-    assert len(lines) == MAX_LINES
 
 
 def test_text_changes_the_upper_left_corner_and_nothing_else() -> None:

@@ -81,12 +81,6 @@ def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
     assert (entry["name"], entry["trained_on"], entry["ranges"]["gravity"]) == ("Coast", "own", [-11.0, -9.0])
 
 
-def test_an_environment_without_parameters_needs_none() -> None:
-    found = evaluate(lambda observations: observations[:, 2] > 0, env="CartPole-v1", output="out")
-    assert [cells.name for cells in found.sets] == ["nominal"]
-    assert found.policies == ["lambda"]
-
-
 # what is played again, and what is not
 
 

@@ -140,6 +140,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a reserved seed": ({"seeds": [1, 101]}, "seeds: expected seeds on which no options were tuned, got 101. Use"),
     "a set": ({"evaluation": {"gird": {}}}, "Did you mean 'grid'"),
     "a grid out of bounds": ({"evaluation": {"grid": {"gravity": [1, 2, 2]}}}, r"\[evaluation\]: "),
+    "a reference": ({"evaluation": {"references": ["critc"]}}, "Did you mean 'critic'"),
     "a protocol": ({"evaluation": {"protocol": "der"}}, "Did you mean 'dre'"),
     "a set of your own with another's name": (
         {"evaluation": {"sets": {"nominal": "wide"}}},

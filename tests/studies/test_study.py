@@ -29,7 +29,6 @@ from gym_dr.errors import (
 )
 from gym_dr.experiments import launch
 from gym_dr.runs.lock import FolderLock
-from gym_dr.studies.plan import read_study
 from gym_dr.studies.study import StudyResult
 from tests.cli.command import gymdr, refused
 from tests.conftest import call_here
@@ -191,11 +190,6 @@ def test_with_references_the_tables_have_the_regret_of_the_evaluation_until_the_
     assert row["value"] == pytest.approx(regret[["nominal/seed-1", "nominal/seed-2"]].mean())
     assert "## Regret: how much more the best known policy returns\n" in (copied / "tables.md").read_text()
     assert "regret" not in set(study(tiny(), copied).results["statistic"])
-
-
-def test_references_are_variants() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'critic'"):
-        read_study(tiny(evaluation={"references": ["critc"]}))
 
 
 def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(copied: Path) -> None:
