@@ -14,9 +14,9 @@ from tests.integrations.training import SMALL, UPDATES, gymdr, killed_and_resume
 pytestmark = pytest.mark.integration
 
 
-def read(run: Path, loggers: str = "loggers") -> Any:
-    """What the files of the logger hold, in the folder of a run or of a fit."""
-    found = EventAccumulator(str(run / loggers / "tensorboard"), size_guidance={"scalars": 0, "histograms": 0})
+def read(run: Path) -> Any:
+    """What the files of the logger hold, in the folder of a run."""
+    found = EventAccumulator(str(run / "loggers" / "tensorboard"), size_guidance={"scalars": 0, "histograms": 0})
     return found.Reload()
 
 
@@ -101,17 +101,3 @@ episodes = 2
     events = read(tmp_path / "study" / "runs" / "small" / "seed-1")
     assert len(scalars(events, "training/episodes")) == 2
     assert len(scalars(events, "evaluation/nominal/mean")) == 1
-
-
-def test_a_fit_shows_its_rounds_and_its_posterior(tmp_path: Path) -> None:
-    asked = ["--env", "gym_dr/CartPoleDR-v1", "--randomize", "length=0.2:1"]
-    gymdr("train", "a2c", *SMALL, "--randomization", "none", "--run-dir", "run", cwd=tmp_path)
-    gymdr("record", "run", "--episodes", "6", "--format", "npz", "--output", "rides", cwd=tmp_path)
-    gymdr("fit", "rides", *asked, "--output", "cart.toml", "--log", "tensorboard", cwd=tmp_path)
-    events = read(tmp_path, "cart.loggers")
-    rounds = [step for step, _ in scalars(events, "fit/length")]
-    assert rounds == sorted(set(rounds))
-    assert rounds
-    assert [event.step for event in events.Histograms("posterior/length")] == [rounds[-1] + 1]
-    ((_, mean),) = scalars(events, "posterior/length/mean")
-    assert mean == pytest.approx(0.5, abs=0.1)
