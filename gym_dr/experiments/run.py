@@ -333,9 +333,6 @@ class Runs(Sequence[Run]):
         return dataclasses.replace(table, caption=str(self.path)).__html__()
 
 
-RunLike = str | Path | Run | Runs
-
-
 def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
     """Opens a run, or a folder of several seeds. The folder may be untrusted: opening it runs none of its code.
 

@@ -22,13 +22,14 @@ from gym_dr.registry import Registry, load_object
 
 
 class LogWriter(Protocol):
-    """What a logger opens for one run, or for one fit."""
+    """What a logger opens for one run."""
 
     def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
         """Takes what is known at a step.
 
         Args:
-            step: Environment steps of the run so far; rounds of a fit. Larger than in the call before.
+            step: Environment steps of the run so far, more than in the call before. A resumed run repeats those after
+                its newest checkpoint, for a new writer.
             scalars: Name, such as "training/return_mean" -> finite number.
             histograms: Name, such as "draws/gravity" -> samples ``(count,)``; empty at most steps.
         """
