@@ -25,8 +25,8 @@ import torch
 import gym_dr
 from gym_dr import Uniform
 from gym_dr.envs.family import EnvFamily, EnvId, add_family
-from gym_dr.evaluation.plots import new_figure, save_figure
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.reports.plots import new_figure, save_figure
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import CONFIG, RunFolder

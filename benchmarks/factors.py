@@ -26,8 +26,8 @@ from benchmarks.factor_effects import (
     shares_of_variance,
 )
 from gym_dr.evaluation.paired import holm
-from gym_dr.evaluation.plots import new_figure, save_figure
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.reports.plots import new_figure, save_figure
 from gym_dr.studies.factors import Design, read_design
 from gym_dr.studies.tables import MEAN, TITLES
 

@@ -33,7 +33,7 @@ from scipy import stats
 
 import gym_dr
 from gym_dr import Constant, Scale, Uniform
-from gym_dr.experiments.record import record
+from gym_dr.api.record import record
 from gym_dr.fitting.logs import read_log
 
 CSV = Path(__file__).parents[1] / "docs" / "data" / "from_log.csv"

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import gym_dr
 from benchmarks.timing import alternate, report
-from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import nominal
-from gym_dr.experiments.one_run import one_thread
+from gym_dr.policies.acting import drive
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_policies
+from gym_dr.runs.train import one_thread
 
 NUM_ENVS = 256
 STEPS = 200

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from gym_dr.api.evaluate import evaluate
+from gym_dr.api.fit import fit
+from gym_dr.api.record import record
+from gym_dr.api.report import report
+from gym_dr.api.run import Run, Runs, load_run
+from gym_dr.api.train import train
 from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.evaluation.sets import corners, draws, grid, sobol
-from gym_dr.experiments.evaluate import evaluate
-from gym_dr.experiments.fit import fit
-from gym_dr.experiments.pretrained import pretrained
-from gym_dr.experiments.record import record
-from gym_dr.experiments.report import report
-from gym_dr.experiments.run import Run, Runs, load_run
-from gym_dr.experiments.train import train
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.open import open_policy
+from gym_dr.policies.pretrained import pretrained
 from gym_dr.randomization.distributions import (
     Bernoulli,
     Choice,

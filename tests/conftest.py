@@ -48,8 +48,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
-    from gym_dr.evaluation.growth import read_growth, read_updates
-    from gym_dr.evaluation.plots import read_metrics
+    from gym_dr.reports.growth import read_growth, read_updates
+    from gym_dr.reports.plots import read_metrics
     from gym_dr.runs.durable import write_atomically
 
     draw, picture = Figure.savefig, io.BytesIO()
@@ -70,7 +70,7 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
-    one_run = sys.modules.get("gym_dr.experiments.one_run")  # where it is not loaded, few runs are trained
+    one_run = sys.modules.get("gym_dr.runs.train")  # where it is not loaded, few runs are trained
     if one_run is not None:
         patch.setattr(one_run, "plot_training", plot_training)
         patch.setattr(one_run, "plot_growth", plot_growth)
@@ -100,4 +100,4 @@ def call_here(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
 @pytest.fixture
 def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trains several seeds without processes; test_launch.py has them."""
-    monkeypatch.setattr("gym_dr.experiments.launch.call_in_processes", call_here)
+    monkeypatch.setattr("gym_dr.runs.launch.call_in_processes", call_here)

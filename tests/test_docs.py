@@ -22,11 +22,11 @@ import pytest
 from gym_dr.cli import bench
 from gym_dr.cli.main import cli, main
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
+from gym_dr.reports import evaluation
 from tests.cli.test_bench import TINY as TINY_BENCH
-from tests.evaluation.tiny_run import TINY
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
+from tests.policies.tiny_run import TINY
 from tests.registered import forgotten_afterwards
 from tests.studies.study_sample import tiny_study
 from tests.studies.tune_sample import tiny_tuning
@@ -171,9 +171,9 @@ def test_a_command_runs_and_writes_what_it_names(
     if line.startswith("gymdr plot"):
         request.getfixturevalue("full_pictures")
     if line not in DRAWN:  # drawing takes longer than all else
-        monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+        monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
         noise = np.random.default_rng(0).integers(0, 255, (64, 96, 3), np.uint8)
-        monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: noise)
+        monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: noise)
     try:
         run(line)
     except SystemExit as stop:

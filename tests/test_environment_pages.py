@@ -12,7 +12,7 @@ import pytest
 
 from gym_dr.envs.family import FAMILIES
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation import play
+from gym_dr.policies import play
 from tests.pages import ROOT, blocks
 
 EXTENSION = ROOT / "docs" / "_extensions" / "environment_pages.py"

@@ -19,8 +19,8 @@ from gym_dr.runs.given import read_config_file
 from gym_dr.studies.plan import read_study
 from gym_dr.training.registry import find_algorithm
 from tests.envs.box2d.exact import EXACT
-from tests.evaluation.tiny_run import train_tiny_run
 from tests.pages import blocks
+from tests.policies.tiny_run import train_tiny_run
 from tests.registered import forgotten_afterwards
 from tests.studies.study_sample import tiny_study
 
@@ -143,8 +143,8 @@ def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_know
 def test_a_study_runs_and_compares(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that pages name are run by test_docs.py; the first is the sibling of the slow one."""
     form = tiny_study(read_table(EXAMPLES / "studies" / f"{name}.toml"))
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
-    monkeypatch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
+    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
+    monkeypatch.setattr("gym_dr.runs.train.plot_training", lambda _, path: path.touch())
     found = gym_dr.study(form, output=tmp_path / "out", progress=False)
     assert found.missing == {}
     assert len(set(found.comparisons["variant"])) == 2

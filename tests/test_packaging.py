@@ -15,7 +15,7 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
 import gym_dr
-from tests.evaluation.tiny_run import TINY
+from tests.policies.tiny_run import TINY
 
 ROOT = Path(__file__).parent.parent
 WHERE = "import gym_dr; print(gym_dr.__file__, gym_dr.__version__)"

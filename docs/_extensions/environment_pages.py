@@ -17,7 +17,7 @@ import gymnasium as gym
 
 from gym_dr.envs.family import FAMILIES, EnvFamily, EnvId
 from gym_dr.envs.interface import Interface, Quantity
-from gym_dr.evaluation.play import arrow_keys
+from gym_dr.policies.play import arrow_keys
 from gym_dr.randomization.needs import needs_text
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import Param

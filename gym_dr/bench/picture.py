@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.bench.learning import median_time
-from gym_dr.evaluation.plots import new_figure, save_figure
+from gym_dr.reports.plots import new_figure, save_figure
 
 _COLORS = {"native": "#0072B2", "sync": "#E69F00", "async": "#D55E00", "EnvPool": "#009E73"}
 

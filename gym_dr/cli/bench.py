@@ -15,8 +15,8 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.reports.table import Table
 from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
 LARGEST = 10_000  # sub-environments; more single ones do not fit into most memories, and show nothing new

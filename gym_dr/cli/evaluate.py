@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from gym_dr.api.evaluate import evaluate
 from gym_dr.cli.options import (
     chosen_draws,
     command_line,
@@ -18,7 +19,6 @@ from gym_dr.cli.options import (
 from gym_dr.evaluation.sets import corners as make_corners
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
-from gym_dr.experiments.evaluate import evaluate
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import one_policy, read_context_params
-from gym_dr.experiments.export import export_policy
+from gym_dr.policies.export import export_policy
 from gym_dr.randomization.context import INFO
 from gym_dr.runs.config import CONTEXTS
 

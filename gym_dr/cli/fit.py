@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from gym_dr.api.fit import METHODS, check, fit
 from gym_dr.cli.options import command_line, read_params, read_randomize
 from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
-from gym_dr.experiments.fit import METHODS, check, fit
 
 
 @click.command()

@@ -8,8 +8,8 @@ from gym_dr.cli.typed import option
 from gym_dr.envs.family import ENVIRONMENTS, EnvId
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
-from gym_dr.reports.table import Table
 from gym_dr.runs.loggers import LOGGERS
+from gym_dr.table import Table
 from gym_dr.training.registry import ALGORITHMS
 
 

@@ -8,7 +8,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.needs import needs_text
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.reports.table import Table
+from gym_dr.table import Table
 
 
 def _numbers(p: Param) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy
 from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.sets import cells_to_play, sets_of
-from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies.pretrained import names, pretrained
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import param_space_of
 from gym_dr.wording import counted

@@ -15,7 +15,7 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
 
     A folder of several seeds stands for all of its runs.
     """
-    from gym_dr.evaluation.plots import plot_training  # heavy
+    from gym_dr.reports.plots import plot_training  # heavy
     from gym_dr.runs.folder import expand
 
     folders = expand(list(runs))

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from gym_dr.api.record import FORMATS, record
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
-from gym_dr.experiments.record import FORMATS, record
 
 
 @click.command()

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from gym_dr.api.report import report
 from gym_dr.cli.options import command_line, opened_policies, policy_options, reference_option
-from gym_dr.experiments.report import report
 
 
 @click.command()

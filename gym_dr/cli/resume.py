@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from gym_dr.api.run import load_run
 from gym_dr.cli.options import NumberList, trust_option
 from gym_dr.cli.tables import show_training
-from gym_dr.experiments.run import load_run
 
 
 @click.command()

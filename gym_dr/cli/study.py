@@ -8,7 +8,7 @@ import click
 
 from gym_dr.cli.options import command_line, trust_option
 from gym_dr.errors import TrainingError
-from gym_dr.experiments.launch import LAUNCHERS
+from gym_dr.runs.launch import LAUNCHERS
 from gym_dr.studies.study import study
 
 

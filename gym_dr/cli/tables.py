@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from gym_dr.api.run import Run, Runs
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.evaluation.tables import evaluation_tables
-from gym_dr.experiments.run import Run, Runs
 from gym_dr.wording import counted
 
 

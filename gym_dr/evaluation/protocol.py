@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
 from gym_dr.errors import NotFiniteError
-from gym_dr.evaluation.acting import Moment, drive
+from gym_dr.policies.acting import Moment, drive
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.wrappers.record import RecordEpisodes

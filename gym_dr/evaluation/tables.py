@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import REGRET, best_entry, impossible, why_no_regret
-from gym_dr.reports.table import Cell, Row, Table
+from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:

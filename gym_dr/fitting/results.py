@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gym_dr.randomization.spec import Randomization
-from gym_dr.reports.table import Table
+from gym_dr.table import Table
 
 if TYPE_CHECKING:  # heavy
     import pandas as pd

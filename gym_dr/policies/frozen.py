@@ -15,9 +15,9 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, GymDrError
-from gym_dr.evaluation.acting import drive
-from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, nominal
+from gym_dr.policies.acting import drive
+from gym_dr.policies.actions import checked, describe_spaces
 from gym_dr.randomization.presets import NONE, preset_of
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization

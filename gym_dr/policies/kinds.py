@@ -22,12 +22,12 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.evaluation.acting import takes_episode_starts, with_episode_starts
-from gym_dr.evaluation.actions import checked
 from gym_dr.evaluation.cells import nominal
-from gym_dr.evaluation.exported import read_metadata
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
+from gym_dr.policies.acting import takes_episode_starts, with_episode_starts
+from gym_dr.policies.actions import checked
+from gym_dr.policies.exported import read_metadata
 from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
 from gym_dr.policies.uniform import UniformActions
 from gym_dr.randomization.sampler import UNIFORM

@@ -1,1 +1,1 @@
-"""Tables, and what shows them: as text, Markdown and HTML."""
+"""Tables and figures as text, pictures, Markdown and HTML; the only place with Plotly and Jinja."""

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
-from gym_dr.experiments.launch import check_launcher, train_folders
-from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
+from gym_dr.runs.launch import check_launcher, train_folders
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
+from gym_dr.runs.progress import Display, Progress
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, read_study
 from gym_dr.version import check_written_by
@@ -155,7 +155,7 @@ def study(
         TrainingError: No run could be trained.
         Interrupted: A signal stopped the study.
     """
-    from gym_dr.evaluation.report.page import check_installed  # heavy
+    from gym_dr.reports.page import check_installed  # heavy
 
     check_installed()
     check_launcher(launcher, ray_address)
@@ -280,12 +280,12 @@ def _evaluate(
     progress: bool,
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
+    from gym_dr.api.evaluate import playing
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.report.assemble import assemble
-    from gym_dr.evaluation.report.comparison import Comparison, Group
-    from gym_dr.evaluation.report.page import write_report
-    from gym_dr.experiments.evaluate import playing
     from gym_dr.policies.open import open_runs
+    from gym_dr.reports.assemble import assemble
+    from gym_dr.reports.comparison import Comparison, Group
+    from gym_dr.reports.page import write_report
     from gym_dr.studies.tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
@@ -320,7 +320,7 @@ def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
     """A row for each run: its environment steps, without reset steps, and its training time."""
     import pandas as pd  # heavy
 
-    from gym_dr.evaluation.plots import read_metrics
+    from gym_dr.reports.plots import read_metrics
 
     rows = []
     for run in runs:

@@ -14,8 +14,8 @@ import numpy as np
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.statistics import NO_SPREAD, Interval, point_statistics, statistic_names
-from gym_dr.reports.table import Cell, Row, Table
 from gym_dr.studies.plan import Study, describe_budget
+from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:

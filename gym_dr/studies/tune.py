@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
-from gym_dr.experiments.launch import call_in_processes
-from gym_dr.experiments.progress import Progress
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
+from gym_dr.runs.launch import call_in_processes
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
+from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.version import WRITTEN_BY, __version__
@@ -96,7 +96,7 @@ def tune(
         TrainingError: No trial could be completed.
         Interrupted: A signal stopped the tuning.
     """
-    from gym_dr.evaluation.report.page import check_installed  # heavy
+    from gym_dr.reports.page import check_installed  # heavy
 
     check_installed()
     plan = read_tuning(tuning, trust)
@@ -192,7 +192,7 @@ def _work(
     given: Any, folder: Path, trust: Collection[str], command: str, progress: bool, worker: int, count: int
 ) -> str:
     """Makes a number of trials; returns the message of an error that ends the tuning, or an empty text."""
-    from gym_dr.experiments.one_run import one_thread  # heavy
+    from gym_dr.runs.train import one_thread  # heavy
 
     stop = StopRequest()
     display = Progress("trial", "lines" if progress else "nothing")
@@ -232,8 +232,8 @@ def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, c
 def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> float:
     """Trains a trial's run with one of the seeds; returns its mean return."""
     from gym_dr.evaluation.evaluate import evaluate_policies
-    from gym_dr.experiments.one_run import train_run
     from gym_dr.policies.open import open_runs
+    from gym_dr.runs.train import train_run
 
     config = plan.config(trial.params)
     config = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=plan.seeds[place]))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.evaluation import play
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.policies import play
 from tests.cli.command import files, gymdr, refused, train
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import gymdr, refused, train
 
-MODULE = "tests.evaluation.own_policies"
+MODULE = "tests.policies.own_policies"
 BRAKE = ("--policy", f"{MODULE}:brake", "--env", "gym_dr/LunarLanderDR-v3")
 TRUST = ("--trust", MODULE)
 
@@ -70,7 +70,7 @@ SHOW = ("--policy", f"{MODULE}:show", "--env", "gym_dr/LunarLanderDR-v3", "--con
 
 
 def test_policies_that_remember_or_observe_the_draw_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
+    monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     pulse = ("--policy", f"{MODULE}:pulse", "--env", "gym_dr/LunarLanderDR-v3")
     for policy in (pulse, (*SHOW, "--context-params", "gravity=-12:-8")):
         result = gymdr("play", *policy, *TRUST, "--episodes", "1", "--video", "flight.gif")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gym_dr.evaluation.report import evaluation
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.reports import evaluation
 from tests.cli.command import files, gymdr, refused, train
 
 
@@ -29,7 +29,7 @@ def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_command_evaluates_and_writes_the_page(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.film_strips.FRAMES", 3)  # drawing takes most of the time
+    monkeypatch.setattr("gym_dr.reports.film_strips.FRAMES", 3)  # drawing takes most of the time
     result = gymdr("report", run)
     assert result.code == 0, result.err
     page = (run / "report.html").read_text()
@@ -42,7 +42,7 @@ def test_one_command_evaluates_and_writes_the_page(run: Path, monkeypatch: pytes
 def test_several_runs_have_their_page_and_evaluation_beside_each_other(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])  # that of one run has them
+    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])  # that of one run has them
     other = tmp_path / "other"
     train(other, "--randomization", "none")
     before = files(other)
@@ -84,15 +84,15 @@ def lines_to_copy(page: Path) -> list[str]:
     return [html.unescape(line) for line in found]
 
 
-MODULE = "tests.evaluation.own_policies"
+MODULE = "tests.policies.own_policies"
 POLICY = ("--policy", f"{MODULE}:brake", "--env", "gym_dr/LunarLanderDR-v3", "--trust", MODULE)
 
 
 def test_the_line_for_the_worst_cell_plays_that_cell(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
-    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
+    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
+    monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     assert gymdr("report", run, *POLICY, "--output", tmp_path / "page.html").code == 0
     lines = lines_to_copy(tmp_path / "page.html")
     assert len(lines) == 1  # only of the run

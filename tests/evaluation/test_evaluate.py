@@ -22,7 +22,7 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.lock import FolderLock
-from tests.evaluation.tiny_run import train_tiny_run
+from tests.policies.tiny_run import train_tiny_run
 
 DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 3)
 GRID = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 2)

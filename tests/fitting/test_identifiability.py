@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gym_dr.experiments.fit import open_problem
+from gym_dr.api.fit import open_problem
 from gym_dr.fitting.estimate import Likelihood
 from gym_dr.fitting.identifiability import combinations, silent, told
 from gym_dr.fitting.motion import read_motion

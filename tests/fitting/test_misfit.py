@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.experiments.fit import open_problem
+from gym_dr.api.fit import open_problem
 from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
 from gym_dr.fitting.misfit import LEVEL, Misfit, _features, find_misfit
 from gym_dr.fitting.motion import read_motion

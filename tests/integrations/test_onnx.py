@@ -15,7 +15,7 @@ import pytest
 import gym_dr
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.errors import ConfigError
-from gym_dr.experiments.pretrained import names
+from gym_dr.policies.pretrained import names
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared
 

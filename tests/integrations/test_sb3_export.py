@@ -12,7 +12,7 @@ import pytest
 
 import gym_dr
 from gym_dr.evaluation.cells import nominal
-from gym_dr.experiments.export import export_policy
+from gym_dr.policies.export import export_policy
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_policies, open_policy
 from tests.cli.command import gymdr, refused

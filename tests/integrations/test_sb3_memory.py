@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import CheckpointError, ConfigError
-from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.cells import distribution
-from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.policies.acting import drive
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
+from gym_dr.reports import evaluation as report_evaluation
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr
-from tests.evaluation.opened import evaluate as evaluated
+from tests.policies.opened import evaluate as evaluated
 
 pytest.importorskip("sb3_contrib")
 
@@ -203,7 +203,7 @@ def test_commands_take_them_all(saved: Path, tmp_path: Path, monkeypatch: pytest
     assert "observes gravity from -11.5 to -5" in page
     assert "Policy everything." in page  # under its film strips
     assert "The replay returned" not in page
-    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
+    monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     played = gymdr("play", *given, "--episodes", "2", "--video", "flight.gif")
     assert played.code == 0, played.err
     assert "gravity -" in played.out

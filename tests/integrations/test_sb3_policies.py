@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import gym_dr
+from gym_dr.api.record import record
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.experiments.record import record
-from tests.evaluation import opened
+from tests.policies import opened
 
 pytest.importorskip("stable_baselines3")
 

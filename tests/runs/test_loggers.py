@@ -23,7 +23,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.runs.loggers import LOGGERS, Logger, Loggers
-from tests.experiments.test_interface import metrics_of
+from tests.api.test_interface import metrics_of
 from tests.plugins.parts.recording import RECORDING, RecordingWriter, calls
 
 OPTIONS: dict[str, Any] = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from gym_dr.evaluation.report.page import Report
 from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.reports.page import Report
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.folder import RunFolder
 from tests.runs.kill_points import result as result_of_run

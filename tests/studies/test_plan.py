@@ -10,7 +10,7 @@ import pytest
 
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.studies.plan import read_study
-from tests.evaluation.tiny_run import train_tiny_run
+from tests.policies.tiny_run import train_tiny_run
 from tests.studies.study_sample import TINY, tiny
 from tests.toml_text import toml_text
 

@@ -27,7 +27,7 @@ from gym_dr.errors import (
     TrainingError,
     UnknownNameError,
 )
-from gym_dr.experiments import launch
+from gym_dr.runs import launch
 from gym_dr.runs.lock import FolderLock
 from gym_dr.studies.study import StudyResult
 from tests.cli.command import gymdr, refused
@@ -35,7 +35,7 @@ from tests.conftest import call_here
 from tests.studies.stopping import Killed, stopping
 from tests.studies.study_sample import TINY, outcome, quick_page, tiny, trained_at
 
-PROCESSES = "gym_dr.experiments.launch.call_in_processes"
+PROCESSES = "gym_dr.runs.launch.call_in_processes"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,8 +43,8 @@ def quick() -> Iterator[pytest.MonkeyPatch]:
     """No processes, pictures of runs, and plots in the page; the examples' studies have them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "call_in_processes", call_here)
-        patch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
-        patch.setattr("gym_dr.evaluation.report.assemble.assemble", quick_page)
+        patch.setattr("gym_dr.runs.train.plot_training", lambda _, path: path.touch())
+        patch.setattr("gym_dr.reports.assemble.assemble", quick_page)
         yield patch
 
 
@@ -142,7 +142,7 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
     ("target", "count"),
     [
         pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
-        ("gym_dr.experiments.launch.train_folder", 2),  # while runs are trained
+        ("gym_dr.runs.launch.train_folder", 2),  # while runs are trained
         ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
         pytest.param("gym_dr.studies.study.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
     ],

@@ -25,14 +25,14 @@ from tests.studies.tune_sample import TINY, outcome, tiny
 from tests.toml_text import toml_text
 
 module = importlib.import_module("gym_dr.studies.tune")  # gym_dr.tune is the function
-TRAIN = "gym_dr.experiments.one_run.train_run"
+TRAIN = "gym_dr.runs.train.train_run"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[None]:
     """No pictures of runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
+        patch.setattr("gym_dr.runs.train.plot_training", lambda _, path: path.touch())
         yield
 
 
@@ -123,7 +123,7 @@ def test_a_pruned_trial_trains_no_further_and_costs_no_other_seed(tmp_path: Path
 
 
 def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.import_module("gym_dr.experiments.one_run").train_run
+    real = importlib.import_module("gym_dr.runs.train").train_run
 
     def fails(folder: Any, *args: Any, **kwargs: Any) -> None:
         if folder.path.parent.name == "trial-1":

@@ -1,0 +1,117 @@
+"""``gym_dr.evaluate``: policies on nominal values, on their training draws, and on further sets of conditions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gym_dr.errors import ConfigError, shortened
+from gym_dr.evaluation.sets import SetLike, sets_for
+from gym_dr.options import is_number
+from gym_dr.runs.progress import Progress
+from gym_dr.runs.stopping import explain_interrupt
+
+if TYPE_CHECKING:
+    from gym_dr.evaluation.results import Evaluation
+    from gym_dr.policies.open import PoliciesLike
+
+
+def evaluate(
+    policies: PoliciesLike,
+    sets: SetLike | Sequence[SetLike] = (),
+    *,
+    references: PoliciesLike = (),
+    env: str | None = None,
+    episodes: int | None = None,
+    success: float | None = None,
+    output: str | Path | None = None,
+    trust: Collection[str] = (),
+    progress: bool = True,
+    command: str = "",
+) -> Evaluation:
+    """Evaluates policies, of runs or from other packages and programs, as ``gymdr evaluate`` does.
+
+    All play nominal values, the training draws of each, and further sets, with the same draws and seeds, so differences
+    between them are paired. Evaluating again adds to the results, and an interrupted evaluation resumes where it
+    stopped. A callable is played again each time, since it may have changed. The episodes of a function given by name
+    are reused while its module's file and its actions on 64 first observations are unchanged; an evaluation does not
+    seed its random numbers.
+
+    Example:
+        >>> found = gym_dr.evaluate("runs/first", sets=[gym_dr.grid(gravity=(-12, -2, 11))])
+        >>> found.summary.query("statistic == 'mean'")
+        >>> found.episodes_of("grid").groupby("gravity")["return"].mean()
+        >>> gym_dr.evaluate("runs/first", sets=["wide", gym_dr.draws(gravity=-3, wind_power=15)])
+        >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
+        >>> gym_dr.evaluate("runs/first", references="runs/oracle", output="possible").regret
+        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")
+
+    Args:
+        policies: What ``gym_dr.open_policy`` opens or has opened, several of these, or a mapping that names them. A
+            folder of seeds stands for all of its runs. Open a policy yourself to say what it was trained on or
+            observes; one that does not say so plays the training draws of the others, or of the preset "default".
+        sets: Further conditions: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws``, or what ``draws`` takes, such
+            as the name of a preset.
+        references: Other policies, such as specialists, that show what is possible: they play the same episodes, and
+            regret is how much more the best of all policies returns. Their training draws are not played.
+        env: Id of the environment; required if no policy is a run or a file of ``Run.export``, which name their own.
+        episodes: Episodes of each cell of sets that do not say how many; None for 100 of nominal values and draws, 20
+            of a cell of a grid and of a corner, and 5 of a Sobol point.
+        success: Return from which an episode is a success; None for that of the evaluation in the folder or, without
+            one, the environment's threshold.
+        output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
+            the current folder for a single other policy.
+        trust: See ``gym_dr.open_policy``.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, recorded in the folder.
+
+    Returns:
+        The evaluation, with its ``episodes`` and their ``summary`` as data frames.
+
+    Raises:
+        RunFolderError: There is no run at a path, or the results cannot be written.
+        ConfigError: The policies cannot be compared, one does not fit the environment or is not trusted, or an argument
+            is invalid.
+        InvalidActionError: A policy's actions do not fit the environment, or are not finite.
+        UnknownNameError: The environment, a parameter or preset is unknown.
+        RandomizationError: A value is out of bounds.
+        Interrupted: A signal stopped the evaluation.
+    """
+    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.results import evaluation_folder
+    from gym_dr.policies.open import open_policies
+
+    check_success(success)
+    opened = open_policies(policies, references, env=env, trust=trust)
+    folder = evaluation_folder([policy.home for policy in opened], output)
+    found = sets_for(opened, sets, episodes)
+    with playing(progress) as display:
+        for note in [note for cells in found for note in cells.notes]:
+            display.note(note)
+        return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
+
+
+@contextlib.contextmanager
+def playing(progress: bool) -> Iterator[Progress]:
+    """Plays episodes in the block on one thread, with a progress display and a message for interrupts.
+
+    Raises:
+        Interrupted: Instead of ``KeyboardInterrupt``.
+    """
+    from gym_dr.runs.train import one_thread  # heavy
+
+    message = "Stopped. Finished episodes are saved; run the same again to continue."
+    with one_thread(), Progress("episode", "bar" if progress else "nothing") as display, explain_interrupt(message):
+        yield display
+
+
+def check_success(success: float | None) -> None:
+    """Checks the return from which an episode is a success.
+
+    Raises:
+        ConfigError: It is not a finite number.
+    """
+    if success is not None and not is_number(success):
+        raise ConfigError(f"`success`: expected a finite return, got {shortened(success)}.")

@@ -1,0 +1,84 @@
+"""``gym_dr.report``: how robust policies are, as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gym_dr.api.evaluate import playing
+from gym_dr.errors import ConfigError, located
+from gym_dr.runs.config import check_not_reserved
+
+if TYPE_CHECKING:
+    from gym_dr.policies.open import PoliciesLike
+
+
+def report(
+    policies: PoliciesLike,
+    *,
+    references: PoliciesLike = (),
+    env: str | None = None,
+    output: str | Path | None = None,
+    evaluation: str | Path | None = None,
+    trust: Collection[str] = (),
+    progress: bool = True,
+    command: str = "",
+) -> Path:
+    """Writes a report as one HTML file: how robust policies are, to which parameters, and which one is better where.
+
+    The file opens from disk and needs no network. Missing episodes are played first: on nominal values, on training
+    draws, and on points that fill the training distribution. For policies that are not runs, the report has no learning
+    curves, settings or training draws.
+
+    Example:
+        >>> gym_dr.report(["runs/first", "runs/wind"], output="first_and_wind.html")
+
+    Args:
+        policies: As in ``gym_dr.evaluate``, the baseline first.
+        references: As in ``gym_dr.evaluate``: the report then has the regret of each policy.
+        env: As in ``gym_dr.evaluate``.
+        output: File to write; None for ``report.html``, in the run's folder if there is a single one.
+        evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
+            are several policies.
+        trust: As in ``gym_dr.evaluate``.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, shown on the page.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ConfigError: The output path cannot be used, gym-dr[report] is missing, the policies cannot be compared,
+            or the seed of one is reserved: its options were tuned there.
+        InvalidActionError: A policy's actions do not fit the environment, or are not finite.
+        RunFolderError: There is no run at a path, or a file cannot be read or written.
+        Interrupted: A signal stopped the evaluation.
+    """
+    from gym_dr.evaluation.results import evaluation_folder
+    from gym_dr.policies.open import open_policies
+    from gym_dr.reports.assemble import assemble  # heavy, as those below
+    from gym_dr.reports.comparison import Comparison, group_policies
+    from gym_dr.reports.evaluation import complete_evaluation
+    from gym_dr.reports.page import check_installed, write_report
+
+    check_installed()
+    opened = open_policies(policies, references, env=env, trust=trust)
+    folders = list(dict.fromkeys(policy.home for policy in opened))
+    for run in [policy.run for policy in opened if policy.run]:
+        settings = run.config.settings
+        with located(f"{run.folder.path} would look too good"):
+            check_not_reserved("seed", [settings.seed], settings.reserved_seeds)
+    page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
+    if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
+        raise ConfigError(f"`output`: expected a file that ends in .html in an existing folder, got {page}.")
+    if evaluation is None and len(folders) > 1:
+        evaluation = page.with_name(f"{page.stem}-evaluation")
+    folder = evaluation_folder(folders, evaluation)
+    shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
+    groups, of_references = group_policies(shown), group_policies(others)
+    with playing(progress) as display:
+        found = complete_evaluation(opened, folder, command, display)
+        compared = Comparison(groups=groups, references=of_references, evaluation=found)
+        write_report(assemble(compared, command, display.note), page)
+    return page

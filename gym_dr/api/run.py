@@ -1,0 +1,385 @@
+"""Trained runs as objects that read their folders on demand."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.errors import ConfigError, RunFolderError, shortened
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.runs.config import RunConfig, check_device
+from gym_dr.runs.configure import open_run
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import CONFIG, RunFolder, expand
+from gym_dr.runs.launch import aggregate_runs, launch
+from gym_dr.runs.loggers import check_loggers
+from gym_dr.runs.plain import read_plain
+from gym_dr.table import Cell, Row, Table
+from gym_dr.training.api import Algorithm
+from gym_dr.wording import listed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from gym_dr.evaluation.results import Evaluation
+    from gym_dr.randomization.sampler import ParamSampler
+    from gym_dr.runs.session import TrainingCallback
+
+
+MAX_SUMMARY = 2**26  # bytes that are read
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Run:
+    """One run in its folder; ``gym_dr.load_run`` opens it.
+
+    Example:
+        >>> run = gym_dr.load_run("runs/first")
+        >>> run.metrics.plot("steps", "return_mean")
+        >>> actions = run.policy()(observations)
+
+    Attributes:
+        folder: Its folder, with the names of its files.
+        config: The resolved configuration.
+    """
+
+    folder: RunFolder
+    config: RunConfig
+    _algorithm: Algorithm  # of its configuration
+
+    @property
+    def path(self) -> Path:
+        """Path of its folder."""
+        return self.folder.path
+
+    @property
+    def algorithm(self) -> str:
+        """The name of its algorithm."""
+        return self.config.algorithm
+
+    @property
+    def parts(self) -> tuple[RunFolder, RunConfig, Algorithm]:
+        """Folder, configuration and algorithm."""
+        return self.folder, self.config, self._algorithm
+
+    @property
+    def opened(self) -> list[tuple[RunFolder, RunConfig, Algorithm]]:
+        """Itself, as one of several runs."""
+        return [self.parts]
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """The rows of ``metrics.csv``, one per update.
+
+        Raises:
+            RunFolderError: There are none, or the file is damaged.
+        """
+        from gym_dr.reports.plots import read_metrics  # heavy
+
+        return read_metrics(self.folder)
+
+    @property
+    def draws(self) -> pd.DataFrame:
+        """The rows of ``draws.csv``, one per training episode: its draw, return and steps.
+
+        Raises:
+            RunFolderError: The file is missing or damaged.
+        """
+        from gym_dr.reports.plots import read_log  # heavy
+
+        return read_log(self.folder.draws, ("return",))
+
+    @property
+    def sampler(self) -> ParamSampler:
+        """The sampler of its draws, in the state of the newest checkpoint.
+
+        Its ``replay`` reproduces the values of any earlier row of ``draws`` from the row's key: seed, draw index and
+        version.
+
+        Raises:
+            ConfigError: The environment has no parameters.
+            CheckpointError: There is no usable checkpoint.
+        """
+        from gym_dr.runs.session import run_sampler  # heavy
+
+        return run_sampler(self.folder, self.config)
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The evaluation in its folder, made after training or by ``gym_dr.evaluate``; None if there is none.
+
+        Raises:
+            RunFolderError: It is damaged.
+        """
+        from gym_dr.evaluation.results import Evaluation, read_document
+
+        document = read_document(self.folder.evaluation)
+        return Evaluation.load(self.folder.evaluation, document) if document and document["complete"] else None
+
+    def policy(self, *, deterministic: bool = False) -> Callable[..., npt.NDArray[Any]]:
+        """The policy in its newest checkpoint, as a function.
+
+        It takes observations ``(N, ...)`` and returns actions for the environment, or one observation ``(...)`` and
+        returns its action. Observations are those of the training environment, unnormalized. A run that was trained
+        with ``context="observation"`` also observes the draw: wrap the environment in
+        ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``. One with ``stack_observations`` or
+        ``observe_reward`` needs ``ObservePast(envs, ...)``, inside it.
+
+        A policy with memory takes ``episode_starts`` ``(N,)`` too, True where an observation is the first of an
+        episode, and batches only.
+
+        Example:
+            >>> act = run.policy(deterministic=True)
+            >>> actions = act(observations)
+            >>> action = act(observations[0])
+
+        Args:
+            deterministic: Whether to take the most likely of discrete actions. If not, they are sampled, as in
+                evaluations, from a generator with a fixed seed. Continuous actions are the mean in both cases.
+
+        Raises:
+            ConfigError: The algorithm cannot make a policy from its saved state, or not a deterministic one. Calling
+                the policy raises it for observations of another shape.
+            CheckpointError: There is no usable checkpoint.
+        """
+        from gym_dr.policies.open import run_policy  # heavy
+
+        return run_policy(*self.parts, deterministic=deterministic)
+
+    def export(self, output: str | Path) -> Path:
+        """Writes its policy as an ONNX file, which runs without gym_dr and without torch.
+
+        The file takes observations ``(N, ...)`` as the training environment returns them, and gives the actions of
+        ``policy(deterministic=True)``. One with memory also takes a state and ``episode_start``, and gives the next
+        state.
+
+        Example:
+            >>> run.export("policy.onnx")
+
+        Args:
+            output: The file, which ends in ``.onnx``; an existing one is replaced.
+
+        Returns:
+            Its path.
+
+        Raises:
+            ConfigError: The name has another ending, the package onnx is missing, or the algorithm has no network of
+                ours.
+            CheckpointError: There is no usable checkpoint.
+            RunFolderError: The file cannot be written.
+        """
+        from gym_dr.policies.export import export_policy  # heavy
+        from gym_dr.policies.open import open_runs
+
+        return export_policy(open_runs([self.parts])[0], output)
+
+    def resume(
+        self,
+        *,
+        loggers: Sequence[str] | None = None,
+        progress: bool = True,
+        callback: TrainingCallback | None = None,
+    ) -> Run:
+        """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
+
+        Args:
+            loggers: Tools that show the run from now on; empty for none, and None for no change.
+            progress: Whether to show progress.
+            callback: See ``gym_dr.train``.
+
+        Returns:
+            The run, trained and evaluated.
+
+        Raises:
+            CheckpointError: There is nothing usable to resume from.
+            TrainingError: Training cannot continue.
+            Interrupted: A signal stopped the run; the message says how to continue.
+        """
+        from gym_dr.runs.train import train_run  # heavy
+
+        check_callback(callback)
+        run = _ready(self, loggers)
+        train_run(*run.parts, resume=True, display="bar" if progress else "nothing", callback=callback)
+        return run
+
+    def __repr__(self) -> str:
+        settings = self.config.settings
+        return f"Run({str(self.path)!r}: {self.algorithm} on {settings.env}, seed {settings.seed})"
+
+    def _repr_html_(self) -> str:
+        """What was trained and what came out of it, for notebooks; as much as the folder has."""
+        settings = self.config.settings
+        rows = [("algorithm", self.algorithm), ("environment", settings.env), ("seed", str(settings.seed))]
+        rows += [(f"draws of {name}", repr(rule)) for name, rule in (self.config.randomization or {}).items()]
+        with contextlib.suppress(RunFolderError):
+            last = self.metrics.iloc[-1]
+            rows.append(("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"))
+            rows.append(("environment steps", f"{int(last['steps']):,}"))
+            mean = last["return_mean"]  # NaN before the first episode has ended
+            rows.append(
+                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}")
+            )
+        tables = [Table(rows=rows, caption=str(self.path)).__html__()]
+        with contextlib.suppress(RunFolderError):
+            tables += [] if (found := self.evaluation) is None else [found._repr_html_()]
+        return "\n".join(tables)
+
+
+class Runs(Sequence[Run]):
+    """A sequence of ``Run`` that differ only in their seed, in one folder.
+
+    Example:
+        >>> runs = gym_dr.load_run("runs/seeds")
+        >>> runs.summary.loc["evaluation on nominal", "iqm"]
+        >>> [run.config.settings.seed for run in runs]
+
+    Attributes:
+        path: The folder that holds their folders.
+    """
+
+    def __init__(self, path: Path, runs: Sequence[Run], trust: Collection[str] = ()) -> None:
+        """Holds opened runs; ``gym_dr.load_run`` opens them from a path.
+
+        Args:
+            path: See the class.
+            runs: In the order of their seeds.
+            trust: Modules that their configurations may import.
+        """
+        self.path, self._runs, self._trust = path, tuple(runs), tuple(trust)
+
+    @property
+    def opened(self) -> list[tuple[RunFolder, RunConfig, Algorithm]]:
+        """Folder, configuration and algorithm of each."""
+        return [run.parts for run in self]
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """The metrics of all runs, with a column ``seed``.
+
+        Raises:
+            RunFolderError: A run has none.
+        """
+        import pandas as pd  # heavy
+
+        return pd.concat([run.metrics.assign(seed=run.config.settings.seed) for run in self], ignore_index=True)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Statistics over seeds of the final training return and each evaluation, one row each.
+
+        Columns are the number of seeds, the mean with its 95 % interval (``mean_low``, ``mean_high``; Student's t),
+        the standard deviation, and the interquartile mean with its bootstrap interval (``iqm_low``, ``iqm_high``). What
+        too few seeds do not tell is nan: all but the means for a single seed, the bootstrap interval for fewer than 10.
+
+        Raises:
+            RunFolderError: There is no summary yet, since not all runs are trained.
+        """
+        import pandas as pd  # heavy
+
+        from gym_dr.evaluation.aggregate import SUMMARY, over_seeds
+
+        try:
+            rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
+            seeds = {name: [float(value) for value in row["seeds"].values()] for name, row in rows.items()}
+            table = pd.DataFrame({name: {"seeds": len(one), **over_seeds(one)} for name, one in seeds.items()}).T
+            return table.astype(float)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise RunFolderError(
+                f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
+            ) from None
+
+    @property
+    def table(self) -> Table:
+        """``summary`` as a table; raises what it raises."""
+        rows: list[Row] = []
+        for name, row in self.summary.iterrows():
+            mean, low, high, std, iqm = (
+                "-" if math.isnan(row[key]) else f"{row[key]:.1f}"
+                for key in ("mean", "mean_low", "mean_high", "std", "iqm")
+            )
+            interval = "" if low == "-" else f"{low} to {high}"
+            rows.append([str(name), f"{row['seeds']:.0f}", Cell(mean, interval), std, iqm])
+        return Table(rows=rows, columns=("", "seeds", "mean (95 % over seeds)", "SD", "IQM"))
+
+    def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
+        """Resumes every run; see ``Run.resume``."""
+        runs = [_ready(run, loggers) for run in self]
+        folders = [run.folder for run in runs]
+        launch(folders, trust=self._trust, display="lines" if progress else "nothing")
+        aggregate_runs(folders, self.path)
+        return Runs(self.path, runs, self._trust)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        return f"Runs({str(self.path)!r}: {listed([run.path.name for run in self])})"
+
+    def _repr_html_(self) -> str:
+        """Statistics over seeds, or the runs if they are not all trained, for notebooks."""
+        try:
+            table = self.table
+        except RunFolderError:
+            table = Table(rows=[(run.path.name,) for run in self])
+        return dataclasses.replace(table, caption=str(self.path)).__html__()
+
+
+def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
+    """Opens a run, or a folder of several seeds. The folder may be untrusted: opening it runs none of its code.
+
+    Example:
+        >>> gym_dr.load_run("runs/first").metrics["return_mean"].iloc[-1]
+
+    Args:
+        path: Path of the folder.
+        trust: Modules that its configuration may import.
+
+    Returns:
+        A ``Run``, or ``Runs`` if the folder is not a run but holds folders ``seed-*``.
+
+    Raises:
+        RunFolderError: There is no run at the path.
+        ConfigError: A configuration cannot be read, or names a module that is not trusted.
+        UnknownNameError: An algorithm or environment is not installed.
+    """
+    load_plugins()
+    runs = [Run(*open_run(folder.path, trust)) for folder in expand([str(path)])]
+    single = (Path(path) / CONFIG).is_file()
+    return runs[0] if single else Runs(Path(path), runs, trust)
+
+
+def check_callback(callback: Any) -> None:
+    """Checks that a callback, if there is one, can be called.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    if callback is not None and not callable(callback):
+        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
+
+
+def _ready(run: Run, loggers: Sequence[str] | None) -> Run:
+    """Prepares a run to be resumed here; loggers that are not None change its configuration, also in its folder.
+
+    Raises:
+        ConfigError: Its device is not available, or a logger's package is missing.
+        UnknownNameError: There is no such logger.
+    """
+    check_device(run.config.settings.device)
+    if loggers is None:
+        return run
+    check_loggers(loggers)
+    folder, config, algorithm = run.parts
+    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, loggers=tuple(loggers)))
+    with folder.locked():
+        write_atomically(folder.config, changed.to_json().encode())
+    return Run(folder, changed, algorithm)

@@ -1,0 +1,190 @@
+"""``gym_dr.train``: trains a run, or one for each of several seeds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.api.run import Run, Runs, check_callback
+from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.randomization.presets import preset_of
+from gym_dr.randomization.sampler import UNIFORM
+from gym_dr.runs.config import RunConfig, check_device, check_not_reserved, with_total_steps
+from gym_dr.runs.configure import build_config
+from gym_dr.runs.folder import RunFolder, check_seeds, seed_name
+from gym_dr.runs.launch import aggregate_runs, check_launcher, launch
+from gym_dr.runs.loggers import check_loggers
+from gym_dr.runs.other_runs import named_runs
+from gym_dr.runs.progress import Progress
+from gym_dr.training.registry import find_algorithm
+
+if TYPE_CHECKING:
+    from gym_dr.runs.session import TrainingCallback
+
+
+def train(
+    algorithm: str,
+    *,
+    run_dir: str | Path | None = None,
+    seeds: Sequence[int] | None = None,
+    launcher: str = "local",
+    workers: int | None = None,
+    ray_address: str | None = None,
+    config: str | Path | None = None,
+    trust: Collection[str] = (),
+    randomization: Any = None,
+    randomize: Mapping[str, Any] | None = None,
+    total_steps: int | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+    callback: TrainingCallback | None = None,
+    command: str = "",
+    **options: Any,
+) -> Run | Runs:
+    """Trains an algorithm as ``gymdr train`` does, into a run folder with plots and an evaluation at the end.
+
+    An interrupt (Ctrl-C, or a notebook's stop button) stops training after the current update;
+    ``load_run(...).resume()`` continues it. Scripts that train several ``seeds`` must call this under
+    ``if __name__ == "__main__":``, since each seed's process imports the script.
+
+    Example:
+        >>> run = gym_dr.train("a2c", run_dir="runs/gusty", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
+        >>> run.evaluation.summary
+        >>> gym_dr.train("ppo", callback=lambda row: row["return_mean"] > 200)  # until it lands
+
+    Args:
+        algorithm: Name of the algorithm, as in ``gymdr list algorithms``.
+        run_dir: Folder of the run; None for a new one in ``runs/``, named after environment, algorithm and seed.
+        seeds: Several seeds, a run for each.
+        launcher: Where several seeds train: "local" or "ray".
+        workers: Seeds in parallel on this machine; None for one per core.
+        ray_address: Address of a running Ray cluster; None starts one on this machine.
+        config: A TOML or JSON file with settings; keywords override it, and it overrides the defaults.
+        trust: Modules that the file may import.
+        randomization: A preset, a mapping, a ``Randomization`` or a file; None for that of ``config``, or else
+            "default".
+        randomize: Rules for single parameters, such as ``{"gravity": Uniform(-12, -2)}``, added to ``randomization`` if
+            there is one; otherwise no other parameter varies.
+        total_steps: Environment steps to train for, in place of ``updates``, rounded up to whole updates.
+        overwrite: Whether to replace an existing run in the folder.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        callback: Called after each update with its row of ``metrics.csv``, such as ``{"update": 0, "steps": 2048,
+            "return_mean": -180.0, ...}``. Returning True ends the run: the update is saved, plotted and evaluated, and
+            ``Run.resume`` would train the others, with new episodes. Not with ``seeds``, which train in processes.
+        command: The command line, recorded in the run folder.
+        **options: Settings of the run (``env``, ``seed``, ``num_envs``, ...) and options of the algorithm and the
+            sampler; ``gymdr train NAME --help`` lists them.
+
+    Returns:
+        The ``Run``, or ``Runs`` with ``seeds``.
+
+    Raises:
+        UnknownNameError: The algorithm, an option, the environment, a preset or a parameter is unknown.
+        ConfigError: A value has the wrong type or is out of range, a seed is reserved, or the file cannot be used.
+        RandomizationError: A range is impossible.
+        RunFolderError: The folder is not free or cannot be written.
+        TrainingError: Training cannot continue.
+        Interrupted: A signal stopped the training; the message says how to continue.
+    """
+    load_plugins()
+    found = find_algorithm(algorithm)
+    launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
+    _check_seeds(seeds, options, launching)
+    _check_callback(callback, seeds)
+    each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
+    drawing: dict[str, Any] = {"randomization": randomization, "randomize": randomize}
+    configs = [build_config(found, given, config=config, trust=trust, **drawing) for given in each]
+    for one in configs:
+        check_not_reserved("`seed`", [one.settings.seed], one.settings.reserved_seeds)
+    if total_steps is not None:
+        if "updates" in options:
+            raise ConfigError("Expected `updates` or `total_steps`, got both.")
+        configs = [with_total_steps(one, total_steps) for one in configs]
+    check_device(configs[0].settings.device)
+    check_loggers(configs[0].settings.loggers)
+    check_launcher(launcher, ray_address)
+    root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
+    folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
+    runs = [Run(folder, one, found) for folder, one in zip(folders, configs, strict=True)]
+    if total_steps is not None and progress:
+        _tell_updates(configs[0], total_steps)
+    try:
+        if seeds is None:
+            from gym_dr.runs.train import train_run  # heavy
+
+            train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing", callback=callback)
+            return runs[0]
+        trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
+        launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")
+        aggregate_runs(folders, root)
+        return Runs(root, runs, trusted)
+    except (LostRunError, Interrupted):
+        raise  # keep runs that have not started: gymdr resume starts them
+    except (GymDrError, KeyboardInterrupt):  # Ctrl-C before anything answers it, as while torch is imported
+        for folder in folders:
+            folder.discard_if_unused()
+        raise
+
+
+def _tell_updates(config: RunConfig, total_steps: int) -> None:
+    """Says how many updates the steps that the user asked for make."""
+    updates, each = config.options.updates, config.steps_per_update or 0
+    made = f"{updates:,} update{'s' if updates > 1 else ''} of {each:,} steps, {updates * each:,} in all"
+    text = f"total_steps {total_steps:,}: {made}"
+    Progress("update", "lines").note(text)
+
+
+def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launching: Mapping[str, Any]) -> None:
+    """Checks the seeds, and that options for several seeds come with them."""
+    if seeds is None:
+        for name, value in launching.items():
+            if value not in (None, "local"):
+                raise ConfigError(f"`{name}`: expected with `seeds`, got none.")
+        return
+    if "seed" in options:
+        raise ConfigError("Expected `seed` or `seeds`, got both.")
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise ConfigError(f"`seeds`: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
+
+
+def _check_callback(callback: TrainingCallback | None, seeds: Sequence[int] | None) -> None:
+    check_callback(callback)
+    if callback is not None and seeds is not None:
+        raise ConfigError("callback: expected seed=..., got seeds, which train in processes of their own.")
+
+
+def _make_folders(
+    root: Path, configs: Sequence[RunConfig], *, several: bool, overwrite: bool, command: str
+) -> list[RunFolder]:
+    """Makes the folders of new runs with their configurations, or none if one cannot be made."""
+    paths = [root / seed_name(config.settings.seed) for config in configs] if several else [root]
+    if several and (root / "config.json").is_file():
+        raise ConfigError(f"{root}: is the run folder of a single seed; choose another `run_dir` for several seeds.")
+    others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if several else []
+    if others:
+        raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another training; choose another `run_dir`.")
+    if several:
+        check_seeds(root, paths)
+    for path, config in zip(paths, configs, strict=True):  # check all before creating the first
+        RunFolder(path).check_free(overwrite=overwrite)
+        for name, other in named_runs(config).items():
+            if other == path.resolve():
+                raise ConfigError(f"`{name}`: {path} would be replaced; choose another `run_dir`.")
+    return [
+        RunFolder.create(path, config.to_json(), overwrite=overwrite, command=command)
+        for path, config in zip(paths, configs, strict=True)
+    ]
+
+
+def _default_folder(config: RunConfig, *, several: bool) -> Path:
+    """A free folder, named after the configuration; reports show the last part of its name."""
+    settings, space = config.settings, config.space
+    drawn = [] if space is None or config.randomization is None else [preset_of(config.randomization, space)]
+    learning = [] if settings.sampler == UNIFORM else [settings.sampler]
+    name = "-".join([config.algorithm, *drawn, *learning, "seeds" if several else f"seed{settings.seed}"])
+    place = Path("runs") / settings.env.rpartition("/")[2].rpartition(":")[2]
+    numbered = (place / f"{name}-{number}" for number in itertools.count(2))
+    return next(path for path in itertools.chain([place / name], numbered) if not path.exists())

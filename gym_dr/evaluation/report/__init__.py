@@ -1,1 +1,0 @@
-"""The robustness report: one self-contained HTML file."""

@@ -1,0 +1,228 @@
+"""The report of a fit: what a log determines, what stays possible, and whether the model explains the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.fitting.results import Fit
+from gym_dr.reports.binning import evenly_spaced
+from gym_dr.reports.page import Panel, Report, Section, View, plain, versions_of
+from gym_dr.reports.residuals import residual_section
+from gym_dr.reports.style import line, new_figure, series, translucent, with_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGES = ("gym-dr", "gymnasium", "numpy", "scipy", "plotly")  # a fit may depend on their versions
+FITTED, NOMINAL, TRUE, PRIOR = 0, 1, 2, 5  # colors, as ``series`` counts them
+PHYSICS = {"nominal": NOMINAL, "fitted": FITTED, "true": TRUE}
+MEANINGS = {
+    "nominal": "Nominal: parameters have their nominal values.",
+    "fitted": "Fitted: they have the means of the posterior.",
+    "true": "True: they have the values that are written in the log.",
+}
+QUANTILES = 4000  # of a prior
+BINS = 25  # of densities
+MAX_PAIRS, MIN_PAIRS = 10, 2
+CORRELATED = 0.1  # below this a pair says nothing that its two densities do not say
+MAX_POINTS = 1000  # of a pair
+SMALL = 320  # height of one of many plots, pixels
+MARKS = [step * 10.0**power for power in range(-6, 7) for step in (1, 2, 5)]  # of a logarithmic axis
+PARAMETERS = (
+    "The prior is what was possible before the log was read. Mean and 90 % interval are those of the posterior, which "
+    "is what the log leaves possible. The log tells nothing of a parameter that keeps its prior."
+)
+
+
+def fit_report(fit: Fit, command: str, next_commands: Sequence[tuple[str, str]]) -> Report:
+    """Collects the content of a page.
+
+    Args:
+        fit: What a fit has found.
+        command: The command that made it; empty if it was made from Python.
+        next_commands: What to do with the ranges: (description, command).
+    """
+    parameters = replace(fit.table, caption="Parameters", notes=[PARAMETERS])
+    sections = [_densities(fit), _pairs(fit), _replay(fit), residual_section(fit.residuals)]
+    return Report(
+        title=f"Fit of {fit.env}",
+        facts=[f"{name}: {value}" for name, value in fit.facts.items()],
+        findings=list(fit.findings),
+        tables=[table for table in (parameters, fit.error_table) if table.rows],
+        sections=[section for section in sections if section.views],
+        film_strips=[],
+        film_strip_notes=[],
+        provenance=[],
+        command=command,
+        versions=versions_of(PACKAGES),
+        next_commands=next_commands,
+    )
+
+
+# ---- prior and posterior ---------------------------------------------------------------------------------------------
+
+
+def _densities(fit: Fit) -> Section:
+    """Plots, for each parameter, what was possible before and what the log leaves possible."""
+    close = fit.parameters.index[fit.parameters["shrink"] < 0.5]  # others fill the range of their prior anyway
+    views = [
+        View(name="all of the prior", panels=[_density(fit, name, close=False) for name in fit.parameters.index]),
+        View(name="close to the posterior", panels=[_density(fit, name, close=True) for name in close]),
+    ]
+    return Section(
+        key="posterior",
+        title="Prior and posterior",
+        lead="What was possible before the log was read, and what it leaves possible.",
+        how_to_read="Gray is the prior, blue the posterior; the orange line is the nominal value, if it lies within "
+        "the plot. Each density is drawn as a share of its own peak, so that a narrow posterior does not hide the "
+        "prior. A narrow peak: the log determines the parameter. Blue as wide as gray: it does not. A peak at an end "
+        "of the prior: the value may lie beyond it, so fit again with a wider prior.",
+        views=[view for view in views if view.panels],
+        choice="Range",
+    )
+
+
+def _density(fit: Fit, name: str, *, close: bool) -> Panel:
+    row, rule = fit.parameters.to_dict(orient="index")[name], fit.prior[name]
+    drawn = fit.particles[name].to_numpy(np.float64)
+    prior = rule.apply(row["nominal"], rule.distribution.ppf((np.arange(QUANTILES) + 0.5) / QUANTILES))
+    shown = drawn if close else np.r_[drawn, prior, row["nominal"]]
+    low, high = float(shown.min()), float(shown.max())
+    margin = (0.3 if close else 0.04) * (high - low) or 1.0
+    traces = [_area(PRIOR, "prior", prior), _area(FITTED, "posterior", drawn)]
+    if low - margin <= row["nominal"] <= high + margin:
+        ends, hover = (np.full(2, row["nominal"]), np.array([0.0, 1.0])), "nominal %{x:.5g}<extra></extra>"
+        traces.append(line(NOMINAL, *ends, name="nominal", showlegend=True, hovertemplate=hover))
+    figure = new_figure(traces, x=with_unit(name, row["unit"]), y="Share of the peak", height=SMALL)
+    figure.update_xaxes(exponentformat="power", range=[low - margin, high + margin])
+    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
+    description = f"Density of {name} before and after the fit, which leaves {row['low']:.4g} to {row['high']:.4g}."
+    return Panel(title=f"{name}: {row['told']}", figure=figure, description=description)
+
+
+def _area(color: int, name: str, values: Array) -> Any:
+    """A histogram as a filled line, as a share of its peak."""
+    import plotly.graph_objects as go  # heavy
+
+    counts, edges = np.histogram(values, BINS)
+    heights = counts / counts.max()
+    return go.Scatter(
+        x=[edges[0], *edges.tolist()],
+        y=[0.0, *heights.tolist(), 0.0],
+        mode="lines",
+        line={"color": series(color)[0], "width": 1.8, "shape": "hv"},
+        fill="tozeroy",
+        fillcolor=translucent(series(color)[0], 0.25),
+        name=name,
+        showlegend=True,
+        hovertemplate=f"{name} at %{{x:.5g}}: %{{y:.0%}} of its peak<extra></extra>",
+    )
+
+
+# ---- pairs -----------------------------------------------------------------------------------------------------------
+
+
+def _pairs(fit: Fit) -> Section:
+    """Plots the posterior of pairs of parameters, those first that depend on each other most."""
+    table = fit.particles.corr(method="spearman").fillna(0.0)  # of a constant it is nan
+    correlations = {(x, y): float(table.loc[x, y]) for x, y in combinations(fit.parameters.index, 2)}
+    ordered = sorted(correlations, key=lambda pair: -abs(correlations[pair]))
+    strong = [pair for pair in ordered if abs(correlations[pair]) >= CORRELATED]
+    shown = strong[:MAX_PAIRS] if len(strong) > MIN_PAIRS else ordered[:MIN_PAIRS]
+    return Section(
+        key="pairs",
+        title="Pairs of parameters",
+        lead="Which values the log leaves possible together."
+        + (" Other pairs depend on each other less." if len(ordered) > len(shown) else ""),
+        how_to_read="Each dot is a draw of the posterior. A round cloud: the log tells the two parameters apart. A "
+        "thin line or curve: it determines a combination, such as their ratio, better than each of them. The "
+        "correlation is that of ranks. An orange diamond marks the nominal values if they are among the draws.",
+        views=[View(panels=[_pair(fit, *pair, correlations[pair]) for pair in shown])] if shown else [],
+    )
+
+
+def _pair(fit: Fit, x: str, y: str, correlation: float) -> Panel:
+    import plotly.graph_objects as go  # heavy
+
+    drawn, nominal = fit.particles[[x, y]].to_numpy(np.float64), fit.parameters.loc[[x, y], "nominal"].to_numpy()
+    hover = f"{plain(x)} %{{x:.5g}}<br>{plain(y)} %{{y:.5g}}<extra></extra>"
+
+    def points(places: Array, hover: str, marker: dict[str, Any]) -> go.Scatter:
+        first, second = places.T.tolist()
+        return go.Scatter(x=first, y=second, mode="markers", marker=marker, hovertemplate=hover)
+
+    kept = drawn[evenly_spaced(len(drawn), MAX_POINTS)]
+    traces = [points(kept, hover, {"size": 4, "color": series(FITTED)[0], "opacity": 0.55})]
+    if (drawn.min(axis=0) <= nominal).all() and (nominal <= drawn.max(axis=0)).all():
+        marker = {"size": 12, "symbol": "diamond", "color": series(NOMINAL)[0], "line": {"color": "white", "width": 1}}
+        traces.append(points(nominal[None], f"nominal<br>{hover}", marker))
+    titles = {axis: with_unit(name, str(fit.parameters.loc[name, "unit"])) for axis, name in (("x", x), ("y", y))}
+    figure = new_figure(traces, **titles, height=SMALL, showlegend=False, margin_t=36)
+    figure.update_xaxes(exponentformat="power")
+    figure.update_yaxes(exponentformat="power")
+    title = f"{x} and {y}: correlation {correlation:.2f}"
+    return Panel(title=title, figure=figure, description=f"Draws of the posterior, {title}.")
+
+
+# ---- replay ----------------------------------------------------------------------------------------------------------
+
+
+def _replay(fit: Fit) -> Section:
+    """Plots how far simulation departs from the log, over steps: first the mean over coordinates, then each."""
+    table = fit.replay[np.isfinite(fit.replay["share"]) & (fit.replay["share"] > 0)]
+    units = fit.errors["unit"].to_dict()
+    views = [
+        _departure(group, str(name), units.get(name, "")) for name, group in table.groupby("coordinate", sort=False)
+    ]
+    if len(views) > 1:
+        mean = table.groupby(["physics", "steps"], sort=False)["share"].mean().reset_index()
+        views.insert(0, _departure(mean, "", ""))
+    words = " ".join(text for name, text in MEANINGS.items() if name in set(table["physics"]))
+    exact = " Errors of exactly 0 have no place on a logarithmic axis." if (fit.replay["share"] == 0).any() else ""
+    return Section(
+        key="replay",
+        title="Replay against the log",
+        lead="How far simulation departs from the log after some steps, when it starts from a measured state and "
+        "repeats the logged actions.",
+        how_to_read=f"{words} Errors are root mean squares, as a share of the standard deviation of the logged "
+        "motion: at 100% a simulation predicts no better than the mean of the log. Lower is better. After few steps, "
+        f"errors of measurement set a floor. Point at the line of a coordinate for the error in its unit.{exact}",
+        views=views,
+        choice="Coordinate",
+    )
+
+
+def _departure(table: pd.DataFrame, coordinate: str, unit: str) -> View:
+    """The errors of each physics; without a coordinate, their mean."""
+    traces = []
+    for name, color in PHYSICS.items():
+        part = table[table["physics"] == name].sort_values("steps")
+        if part.empty:
+            continue
+        hover = "%{y:.3g}% after %{x} steps"
+        if coordinate:
+            hover = f"%{{customdata:.3g}}{plain(f' {unit}' if unit else '')}, {hover}"
+        traces.append(
+            line(
+                color,
+                part["steps"].to_numpy(),
+                100 * part["share"].to_numpy(),
+                customdata=part["error"].tolist() if coordinate else None,
+                mode="lines+markers",
+                name=name,
+                showlegend=True,
+                hovertemplate=f"{hover}<extra>{name}</extra>",
+            )
+        )
+    figure = new_figure(traces, x="Steps", y="Error, % of the motion's deviation")
+    figure.update_xaxes(type="log", tickvals=sorted(set(table["steps"].tolist())))
+    figure.update_yaxes(type="log", tickvals=MARKS, ticktext=[f"{mark:g}" for mark in MARKS])
+    label = with_unit(coordinate, unit) or "mean over all"
+    description = f"Error of replay against steps, {coordinate or 'mean over all coordinates'}."
+    return View(name=label, panels=[Panel(title=label if coordinate else "", figure=figure, description=description)])

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.sets import sets_for
+from gym_dr.policies.open import open_runs
+from gym_dr.reports import curves, maps
+from gym_dr.reports.assemble import assemble
+from gym_dr.reports.comparison import Comparison, group_policies
+from gym_dr.reports.plots import read_log
+from gym_dr.runs.configure import open_run
+from gym_dr.runs.folder import RunFolder
+from tests.policies.tiny_run import train_tiny_run
+
+
+def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> None:
+    view = maps.heat_maps(comparison).views[0]
+    assert [panel.title.rpartition(": ")[2] for panel in view.panels] == ["mean return", "worst episode"] * 2
+    heat = view.panels[2].figure.data[0]  # the second policy, on the grid, which comes first
+    returns = comparison.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
+    names = [view.panels[2].figure.layout[axis].title.text.split(" ")[0] for axis in ("xaxis", "yaxis")]
+    expected = returns.mean(axis=2) if names == ["wind_power", "gravity"] else returns.mean(axis=2).T
+    assert [list(row) for row in heat.z] == expected.tolist()
+
+
+def test_a_map_of_regret_is_beside_those_of_returns(judged: Comparison) -> None:
+    heat_maps = maps.heat_maps(judged)
+    view = heat_maps.views[0]
+    kinds = [panel.title.rpartition(": ")[2] for panel in view.panels]
+    assert kinds == ["mean return", "worst episode", "regret"]
+    regret = judged.evaluation.regret.query(f"set == 'grid' and policy == {judged.groups[0].name!r}")
+    shown = np.array(view.panels[2].figure.data[0].z)
+    assert sorted(shown.ravel()) == pytest.approx(sorted(regret["regret"]))
+    assert "Regret is how much more the best known policy returns." in heat_maps.how_to_read
+
+
+def test_a_reference_has_its_origin_on_the_page(judged: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [group.name for group in (*judged.groups, *judged.references)]
+    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
+    report = assemble(judged, "gymdr report", lambda text: None)
+    assert [origin.name for origin in report.provenance] == names
+    assert [table.caption for table in report.tables].count("Regret") == 1
+
+
+def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for policy in document["policies"]:
+        policy["ranges"]["gravity"] = [None, None]  # as JSON has infinities
+    evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
+    endless = Comparison(groups=comparison.groups, evaluation=evaluation)
+    panel = maps.heat_maps(endless).views[0].panels[2]
+    shown = {panel.figure.layout[axis].title.text: panel.figure.layout[axis].range for axis in ("xaxis", "yaxis")}
+    frame = panel.figure.layout.shapes[-1]
+    drawn = dict(zip(shown, ((frame.x0, frame.x1), (frame.y0, frame.y1)), strict=True))
+    (title,) = (name for name in shown if name.startswith("gravity"))
+    assert drawn[title] == pytest.approx(shown[title], abs=0.2)
+    for panel in curves.along_parameters(endless).views[0].panels:
+        assert all(np.isfinite([shape.x0, shape.x1]).all() for shape in panel.figure.layout.shapes)
+
+
+def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comparison) -> None:
+    panel = maps.difference_maps(comparison).views[0].panels[0]
+    returns = comparison.evaluation.returns("grid").mean(axis=2)
+    assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
+
+
+def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:
+    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
+    policies = open_runs([open_run(str(run))])
+    evaluation = evaluate_policies(policies, sets_for(policies, (), 4), tmp_path / "e")
+    comparison = Comparison(groups=group_policies(policies), evaluation=evaluation)
+    report = assemble(comparison, "gymdr report", lambda text: None)
+    assert [found.key for found in report.sections] == ["distributions", "training"]
+
+
+@pytest.mark.parametrize("content", ["", '"\n\x00'])
+def test_damaged_draws_are_named(tmp_path: Path, content: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.draws.write_text(content)
+    with pytest.raises(RunFolderError, match=r"draws\.csv"):
+        read_log(folder.draws, ("return",))

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_dr.reports.binning import MAX_VALUES, NUM_BINS, bin_statistics, make_bins
+
+
+def test_few_values_have_a_bin_each_with_edges_half_way_between() -> None:
+    part = make_bins(np.array([2.0, 0.0, 5.0, 2.0]))
+    assert part.centers.tolist() == [0.0, 2.0, 5.0]
+    assert part.edges.tolist() == [-1.0, 1.0, 3.5, 6.5]
+    assert part.index.tolist() == [1, 0, 2, 1]
+
+
+def test_one_value_has_one_bin() -> None:
+    assert make_bins(np.array([3.0, 3.0])).edges.tolist() == [2.5, 3.5]
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_many_values_lie_in_their_bins(seed: int, low: float, width: float) -> None:
+    values = low + width * np.random.default_rng(seed).random(MAX_VALUES + 20)
+    part = make_bins(values)
+    assert len(part.centers) == NUM_BINS
+    assert np.all(part.edges[part.index] <= values)
+    assert np.all(values <= part.edges[part.index + 1])
+
+
+def test_many_values_are_cut_where_each_bin_has_as_many_episodes() -> None:
+    # 1, 2, ..., 81 squared: the eighths end at 1, 11, 21, ..., 81 squared; the last bin has the 81st value, too
+    part = make_bins(np.arange(1.0, 82.0) ** 2)
+    assert part.edges.tolist() == [k**2 for k in range(1, 82, 10)]
+    assert np.bincount(part.index).tolist() == [10] * 7 + [11]
+    assert part.centers[0] == 38.5  # the mean of 1, 4, ..., 100
+
+
+def test_a_frequent_value_leaves_no_bin_empty() -> None:
+    # half of the values are at the bound, where a distribution was clipped
+    part = make_bins(np.concatenate([np.full(100, -5.0), np.linspace(-4.0, 4.0, 100)]))
+    assert part.edges[0] == -5.0
+    assert np.all(np.bincount(part.index) > 0)
+    assert len(part.centers) == len(part.edges) - 1
+
+
+def test_bins_have_the_statistics_of_their_episodes() -> None:
+    x, y = make_bins(np.array([0.0, 0.0, 1.0, 1.0])), make_bins(np.array([5.0, 5.0, 5.0, 6.0]))
+    # runs in rows: bin (x 0, y 5) holds 1, 3, 5, 7; (1, 5) holds 10, 20; (1, 6) holds -4, 4; (0, 6) none
+    found = bin_statistics(np.array([[1.0, 3.0, 10.0, -4.0], [5.0, 7.0, 20.0, 4.0]]), x, y)
+    assert found.count.tolist() == [[4, 2], [0, 2]]
+    np.testing.assert_equal(found.mean, [[4.0, 15.0], [np.nan, 0.0]])
+    np.testing.assert_equal(found.worst, [[1.0, 10.0], [np.nan, -4.0]])
+    # variances 20/3, 50, 32 over 4, 2, 2 episodes
+    np.testing.assert_allclose(found.error, [[np.sqrt(20 / 3 / 4), 5.0], [np.nan, 4.0]])
+
+
+def test_one_episode_has_no_standard_error() -> None:
+    part = make_bins(np.array([0.0]))
+    assert np.isnan(bin_statistics(np.array([[7.0]]), part, part).error[0, 0])

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr import Randomization
+from gym_dr.reports import tables
+from gym_dr.reports.comparison import Comparison, Group
+
+
+class Seeds:
+    """Groups of several runs, of which only the returns are known; the rest is another evaluation's."""
+
+    def __init__(self, comparison: Comparison, returns: list[Any]) -> None:
+        self._compared, self._returns = comparison, [np.array(r) for r in returns]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compared, name)
+
+    def entries(self, group: int) -> list[dict[str, Any]]:
+        return self._compared.entries(group) * len(self._returns[group])
+
+    def returns(self, group: int, set_name: str) -> Any:
+        return self._returns[group]
+
+
+def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -> None:
+    found = tables.summary_tables(comparison)
+    for table in found:
+        assert [row for row, *_ in table.rows] == [policy["name"] for policy in comparison.document["policies"]]
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    mean = comparison.results(1, "nominal")[0]["statistics"]["mean"]["value"]
+    assert float(found[0].rows[1][1].value) == pytest.approx(mean, abs=0.5)
+
+
+def test_the_first_answer_compares_the_policies_over_the_training_distribution(comparison: Comparison) -> None:
+    difference = tables.difference(comparison, 1, 0, "sobol")["value"]
+    returns = [comparison.returns(group, "sobol").mean() for group in (0, 1)]
+    assert difference == pytest.approx(returns[1] - returns[0])
+    answer = tables.findings(comparison)[0]
+    assert answer.startswith("Over the training distribution, ")
+    assert f"{abs(difference):.1f}" in answer
+
+
+def test_a_difference_turned_round_has_the_other_sign_and_its_interval_too(comparison: Comparison) -> None:
+    there, back = tables.difference(comparison, 1, 0, "grid"), tables.difference(comparison, 0, 1, "grid")
+    assert there["low"] <= there["value"] <= there["high"]
+    assert back == {"value": -there["value"], "low": -there["high"], "high": -there["low"]}
+
+
+def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> None:
+    # means of seeds: 1, 2, 3 and 5, 7, 9. Variances 1 and 4 over 3 seeds: the difference has the standard error
+    # sqrt(1/3 + 4/3) = 1.29099 and, after Welch, (5/3)^2 / ((1/3)^2/2 + (4/3)^2/2) = 2.94118 degrees of freedom,
+    # where t is 3.21993 at 97.5 %: half an interval is 4.1569
+    seeds: Any = Seeds(comparison, [[[1.0], [2.0], [3.0]], [[5.0], [7.0], [9.0]]])
+    found = tables.difference(seeds, 1, 0, "sobol")
+    assert found["value"] == 5.0
+    assert [found["low"], found["high"]] == pytest.approx([5 - 4.157, 5 + 4.157], abs=1e-2)
+    assert "95% interval over seeds 0.8 to 9.2" in tables.findings(seeds)[0]
+    assert "95% interval over episodes" in tables.findings(comparison)[0]
+
+
+def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> None:
+    seeds: Any = Seeds(comparison, [[[1.0]], [[5.0], [7.0]]])
+    assert tables.difference(seeds, 1, 0, "sobol") == {"value": 5.0, "low": None, "high": None}
+    assert "too few seeds" in tables.findings(seeds)[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "answer"),
+    [
+        ({"value": -5.0, "low": -9.0, "high": -1.0}, "returns 5.0 less than"),
+        ({"value": 5.0, "low": -1.0, "high": 11.0}, "there is no significant difference between"),
+        ({"value": 5.0, "low": None, "high": None}, "there are too few episodes for an interval"),
+    ],
+)
+def test_an_answer_claims_no_more_than_the_interval(
+    comparison: Comparison, found: dict[str, Any], answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "difference", lambda *_: found)
+    assert answer in tables.findings(comparison)[0]
+
+
+def index(value: float | None, low: float | None) -> dict[str, float | None]:
+    return {"value": value, "low": low, "high": None if value is None else 1.0}
+
+
+@pytest.mark.parametrize(
+    ("gravity", "wind", "answer"),
+    [
+        ((0.2, 0.1), (0.6, 0.3), "its return depends most on wind"),
+        ((0.1, -0.1), (0.4, -0.2), "no parameter shows an effect beyond chance"),
+        ((None, None), (None, None), "no parameter shows an effect beyond chance"),  # all returns are the same
+    ],
+)
+def test_a_parameter_matters_only_if_its_interval_excludes_0(gravity: Any, wind: Any, answer: str) -> None:
+    indices = [index(*gravity), index(*wind)]
+    found = {"parameters": ["gravity", "wind"], "total": indices, "first_order": indices, "noise": 0.5}
+    assert tables._most_important([found]) == answer
+
+
+def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_it(comparison: Comparison) -> None:
+    cell = tables.failure_tables(comparison)[0].rows[0][1]
+    worst = comparison.results(0, "sobol")[0]["worst_cell"]
+    assert float(cell.value) == pytest.approx(worst["mean"]["value"], abs=0.5)
+    first = float(cell.detail.splitlines()[-1].removesuffix(" when it was chosen"))
+    assert first == pytest.approx(worst["first_mean"], abs=0.5)
+
+
+def test_without_references_there_is_no_regret(comparison: Comparison) -> None:
+    assert tables.regret_table(comparison) == []
+    assert comparison.regret(0, "sobol") is None
+
+
+def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Comparison) -> None:
+    (table,) = tables.regret_table(judged)
+    assert [name for name, *_ in table.rows] == ["return of the best known", judged.groups[0].name]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    expected = judged.results(0, "sobol")[0]["statistics"]["regret"]["value"]
+    shown = table.rows[1][table.columns.index("the training distribution")].value
+    assert float(shown) == pytest.approx(expected, abs=0.5)
+    regret = judged.regret(0, "sobol")
+    assert regret is not None
+    assert regret.mean() == pytest.approx(expected)
+    assert any(note.startswith("Over the training distribution: The best known policy solves") for note in table.notes)
+    assert any(
+        note.startswith("In the corners of the randomized box, there is no regret: play") for note in table.notes
+    )
+
+
+def test_settings_options_and_draws_that_differ_are_named_and_no_others(comparison: Comparison) -> None:
+    (policy,) = comparison.groups[0].policies
+    assert policy.run is not None
+    config = policy.run.config
+    many = dataclasses.replace(config.settings, num_envs=16, seed=3)
+    informed = dataclasses.replace(config.options, critic_context=True)
+    large = dataclasses.replace(config.options, hidden_sizes=(32, 16))
+    drawn, narrow = Randomization({"gravity": (-12, -8), "wind_power": 3.0}), Randomization({"gravity": (-11, -9)})
+    configs = {
+        "a": dataclasses.replace(config, randomization=drawn),
+        "b": dataclasses.replace(config, randomization=narrow, options=informed),
+        "c": dataclasses.replace(config, settings=many, options=large),
+    }
+    runs = {name: dataclasses.replace(policy.run, config=each) for name, each in configs.items()}
+    groups = [Group(name=name, policies=(dataclasses.replace(policy, run=run),)) for name, run in runs.items()]
+    (table,) = tables.config_diff(groups)
+    assert table.columns == ["Setting", "a", "b", "c"]
+    assert {name: cells for name, *cells in table.rows} == {
+        "num_envs": ["2", "2", "16"],
+        "critic_context": ["no", "yes", "no"],
+        "hidden_sizes": ["8", "8", "32, 16"],
+        "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "nominal"],
+        "draws of wind_power": ["Constant(3.0)", "nominal", "nominal"],
+    }
