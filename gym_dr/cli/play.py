@@ -48,7 +48,7 @@ def command(
 
     Each episode has a new draw. The picture shows its values, and gymdr prints them with the return.
     """
-    from gym_dr.evaluation import play  # heavy
+    from gym_dr.policies import play  # heavy
 
     played = chosen_draws(options["randomization"], randomize, params)
     given = [*([target] if target else []), *others, *([str(pretrained(name))] if name else [])]
