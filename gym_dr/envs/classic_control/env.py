@@ -9,9 +9,9 @@ from typing import Any
 from gym_dr.arrays import Array
 from gym_dr.envs.classic_control.backend import ATTRIBUTES, STATE_SIZES, ClassicControlBackend
 from gym_dr.envs.classic_control.family import IDS
-from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.stock import Parts, class_of, stock_class
+from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.errors import EnvStateError, shortened
 from gym_dr.randomization.space import ParamSpace
 
@@ -44,7 +44,7 @@ class ClassicControlEnv(CompiledEnv):
         vars(self).update(self._backend.attributes(0))
         return observation
 
-    def _go_on(self, call: str) -> None:
+    def _take_state(self, call: str) -> None:
         self._check_begun(call)
         if self.state is None:  # a user may have set it
             raise EnvStateError(f"Expected a state before {call}(), got None: call reset().")
@@ -54,7 +54,7 @@ class ClassicControlEnv(CompiledEnv):
             raise EnvStateError(f"Expected a state of {size} numbers before {call}(), got {shortened(self.state)}.")
         physics[:size] = self.state
 
-    def _moved(self) -> None:
+    def _show_state(self) -> None:
         state = self._backend.simulation.state(0)
         self.state = state[: STATE_SIZES.get(self._backend.name)].copy()
         if self._backend.name in ATTRIBUTES:

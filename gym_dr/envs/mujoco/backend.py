@@ -12,8 +12,7 @@ from gymnasium.utils import seeding
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.envs.backend import Backend, Outcome
-from gym_dr.envs.info import Info
+from gym_dr.envs.backend import Backend, Info, Outcome
 from gym_dr.envs.mujoco import mdp
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
@@ -23,8 +22,6 @@ from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState, part_of, put_under
 from gym_dr.envs.stock import stock_class
-from gym_dr.envs.vector_arguments import check_numbers
-from gym_dr.randomization.table import ParamTable
 
 
 class MujocoBackend(Backend):
@@ -66,10 +63,6 @@ class MujocoBackend(Backend):
         self.engine = engine(self.nominal, num_envs, self.num_threads, self.mdp.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
         self._rngs: list[Any] = [None] * num_envs
-        self._actions_shape = (num_envs, *self.action_space.shape)
-
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        return check_numbers(actions, self._actions_shape)
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         for i, seed in zip(envs, seeds, strict=True):
@@ -79,27 +72,25 @@ class MujocoBackend(Backend):
         """See ``Backend.generators``; resets draw from these. Elements are None before the first reset."""
         return tuple(self._rngs)
 
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
-        self._begin(envs, table)
+    def reset(self, envs: Indices, options: Any = None) -> None:
+        """See ``Backend.reset``; edits the models and sets the initial states."""
+        self.plan()
+        self.engine.write(self.model_fields(self.table.current[:, envs].T), envs)
+        self.engine.start(envs, *self.mdp.first_states([self._rngs[i] for i in envs.tolist()]))
         self.observations[envs] = self.mdp.observe(self.engine, envs)
 
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         engine = self.engine
         before = self.mdp.before(engine)
-        engine.ctrl[:] = actions
-        stepped = None
-        if begun is not None:
-            others = np.ones(len(self._rngs), np.bool_)
-            others[begun] = False
-            stepped = np.flatnonzero(others)
+        stepped = None if skip is None else np.setdiff1d(np.arange(len(self._rngs)), skip)
+        rows = slice(None) if stepped is None else stepped
+        engine.ctrl[rows] = actions[rows]
         engine.step(stepped, self.stock.frame_skip)
-        if begun is not None:
-            self._begin(begun, table)
         with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
             rewards, terminations, info = self.mdp.outcome(engine, actions, before)
         observations = self.mdp.observe(engine, slice(None))
-        if begun is not None:
-            rewards[begun], terminations[begun] = 0.0, False
+        if skip is not None:
+            rewards[skip], terminations[skip] = 0.0, False
         diverged = None
         if engine.diverged.any():  # these report the previous observation and reward 0
             diverged = engine.diverged.copy()
@@ -119,18 +110,18 @@ class MujocoBackend(Backend):
         outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.mdp.fields})
         return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
 
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         from gym_dr.compiled.pcg64 import generator
 
-        self.plan(table)
-        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
+        self.plan()
+        self.engine.write(self.model_fields(self.table.current[:, envs].T), envs)
         self.engine.set_state(state["state"], part_of("outputs", state), envs)
         for i in envs.tolist():
             self._rngs[i] = generator(state["streams"][i])
 
-    def replay(self, table: ParamTable) -> LogReplay:
+    def replay(self) -> LogReplay:
         """See ``Backend.replay``; positions and velocities of the joints."""
-        return MujocoLogReplay(self, table)
+        return MujocoLogReplay(self)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes the root, or the first joint if there is no free root."""
@@ -149,14 +140,8 @@ class MujocoBackend(Backend):
             self.engine.close()
         self.stock.close()
 
-    def plan(self, table: ParamTable) -> None:
+    def plan(self) -> None:
         """Updates ``model_fields`` if the table's parameters have changed."""
-        names = tuple(table.names)
+        names = tuple(self.table.names)
         if names != self.model_fields.names:
             self.model_fields = ModelFields(self._model_space, self.nominal, names)
-
-    def _begin(self, envs: Indices, table: ParamTable) -> None:
-        """Edits the models for new episodes and sets their initial states."""
-        self.plan(table)
-        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
-        self.engine.start(envs, *self.mdp.first_states([self._rngs[i] for i in envs.tolist()]))

@@ -18,8 +18,8 @@ from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.episode import RandomizedModel
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
-from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.stock import Parts, class_of, stock_class
+from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.episode import BuiltEnv, RandomizedEnv

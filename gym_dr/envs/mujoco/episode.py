@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.envs.core import warn_diverged
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import model_space
-from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedEnv

@@ -26,10 +26,9 @@ from gym_dr.envs.mujoco.env import RandomizedMujoco
 from gym_dr.envs.mujoco.robots import ROBOTS, Robot
 from gym_dr.envs.mujoco.space import ModelSpace, model_space
 from gym_dr.envs.mujoco.stock import quiet_compiler
-from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.errors import EnvStateError, RandomizationWarning, RobotError, located, unknown_name
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.table import ParamTable
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
 _AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # computed by mj_rnePostConstraint, which a batch does not call
@@ -379,12 +378,12 @@ class RobotBackend(MujocoBackend):
         stock = RobotEnv(name, **kwargs)
         return stock, stock.mdp
 
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
-        super().reset(envs, table, options)
+    def reset(self, envs: Indices, options: Any = None) -> None:
+        super().reset(envs, options)
         self.mdp.check_numbers("observe", self.observations, self.engine.qpos)
 
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        outcome = super().step(actions, begun, table)
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
+        outcome = super().step(actions, skip)
         self.mdp.check_numbers("reward", outcome.rewards, self.engine.qpos)
         self.mdp.check_numbers("observe", self.observations, self.engine.qpos)
         return outcome
