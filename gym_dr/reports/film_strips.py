@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.captions import Frame
-from gym_dr.evaluation.protocol import play_batch
-from gym_dr.policies.acting import with_episode_starts
+from gym_dr.policies.acting import play_batch, with_episode_starts
+from gym_dr.policies.captions import Frame
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.spec import Randomization
 from gym_dr.reports.binning import evenly_spaced
@@ -111,7 +110,7 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
 def _actions(comparison: Comparison, episode: Episode) -> tuple[list[Any], dict[str, float], int]:
     """The actions of an episode, its parameter values and its seed."""
     cells = comparison.cells(episode.set_name)
-    with contextlib.closing(episode.policy.make_envs(cells)) as envs:
+    with contextlib.closing(episode.policy.make_envs(cells.draws)) as envs:
         start = episode.number // envs.num_envs * envs.num_envs  # of its batch
         size = min(envs.num_envs, cells.num_episodes - start)
         index = episode.number - start
