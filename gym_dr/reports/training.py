@@ -11,8 +11,8 @@ from gym_dr.reports.binning import evenly_spaced
 from gym_dr.reports.comparison import Group, without_runs
 from gym_dr.reports.growth import DID, MIDDLE, SHARES, WINDOWS, Growth, read_growth, read_updates
 from gym_dr.reports.page import Panel, Section, View, plain
-from gym_dr.reports.plots import read_metrics
 from gym_dr.reports.style import line, new_figure, series, translucent, with_unit
+from gym_dr.runs.metrics import read_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
