@@ -35,7 +35,7 @@ MISPLACED: dict[str, set[str]] = {
     "evaluation.aggregate": {"reports.plots"},
     "runs.launch": {"evaluation.aggregate", "plugins.loading"},
     "runs.train": {"evaluation.evaluate", "evaluation.sets", "policies.open", "reports.growth", "reports.plots"},
-    "studies.study": {"reports.assemble", "reports.comparison", "reports.page", "reports.plots"},
+    "studies.study": {"reports.assemble", "reports.comparison", "reports.page"},
     "studies.tune": {"reports.page"},
 }
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}

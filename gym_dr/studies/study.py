@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import RunConfig, check_device, differences
+from gym_dr.runs.config import OpenedRun, RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
@@ -288,7 +288,9 @@ def _evaluate(
     from gym_dr.studies.tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
-    opened = open_runs([(run.folder, run.config, run.variant.algorithm) for run in trained])
+    opened = open_runs(
+        [OpenedRun(folder=run.folder, config=run.config, algorithm=run.variant.algorithm) for run in trained]
+    )
     policies = [
         dataclasses.replace(policy, name=run.name, reference=run.variant.name in plan.references)
         for policy, run in zip(opened, trained, strict=True)
@@ -307,7 +309,7 @@ def _evaluate(
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
-        page = assemble(comparison, command, display.note, compared=(tables.findings, tables.tables))
+        page = assemble(comparison, command, compared=(tables.findings, tables.tables))
         names = " and ".join(done) if len(done) < 3 else f"{len(done)} variants"
         write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / PAGE)
         for run in trained:
@@ -319,7 +321,7 @@ def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
     """A row for each run: its environment steps, without reset steps, and its training time."""
     import pandas as pd  # heavy
 
-    from gym_dr.reports.plots import read_metrics
+    from gym_dr.runs.metrics import read_metrics
 
     rows = []
     for run in runs:
