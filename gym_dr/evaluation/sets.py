@@ -24,11 +24,9 @@ from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.cells import SET_KINDS, CellSet
 from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
-from gym_dr.randomization.rules import Rule, as_rule
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
+from gym_dr.randomization.spec import Randomization, Rule, as_rule
 
 if TYPE_CHECKING:  # torch is heavy
     from gym_dr.policies.frozen import FrozenPolicy
