@@ -308,7 +308,7 @@ def _evaluate(
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
-        page = assemble(comparison, command, display.note, compared=(tables.findings, tables.tables))
+        page = assemble(comparison, command, compared=(tables.findings, tables.tables))
         names = " and ".join(done) if len(done) < 3 else f"{len(done)} variants"
         write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / PAGE)
         for run in trained:

@@ -12,7 +12,6 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.sets import sets_for
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
-from gym_dr.reports import film_strips
 from gym_dr.reports.comparison import Comparison, group_policies
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
@@ -82,11 +81,3 @@ def test_a_delay_in_a_cell_changes_the_episode(comparison: Comparison) -> None:
     grid = table[(table["set"] == "grid") & (table["policy"] == "plain") & (table["gravity"] == -12)]
     prompt, late = (grid[grid["obs_delay"] == delay]["return"].to_numpy() for delay in (0.0, 5.0))
     assert (prompt != late).all()
-
-
-def test_a_disturbed_episode_is_played_again_exactly_for_its_film(comparison: Comparison) -> None:
-    policy = comparison.groups[1].policies[0]
-    for name in ("grid", "training: shown"):
-        returns = comparison.returns(1, name)[0]
-        episode = film_strips.Episode(policy=policy, set_name=name, number=3, episode_return=float(returns[3]))
-        assert film_strips.replay(comparison, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
