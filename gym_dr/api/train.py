@@ -12,7 +12,7 @@ from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.runs.config import RunConfig, check_device, check_not_reserved, with_total_steps
+from gym_dr.runs.config import OpenedRun, RunConfig, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder, check_seeds, seed_name
 from gym_dr.runs.launch import aggregate_runs, check_launcher, launch
@@ -108,14 +108,16 @@ def train(
     check_launcher(launcher, ray_address)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
-    runs = [Run(folder, one, found) for folder, one in zip(folders, configs, strict=True)]
+    runs = [
+        Run(OpenedRun(folder=folder, config=one, algorithm=found)) for folder, one in zip(folders, configs, strict=True)
+    ]
     if total_steps is not None and progress:
         _tell_updates(configs[0], total_steps)
     try:
         if seeds is None:
             from gym_dr.runs.train import train_run  # heavy
 
-            train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing", callback=callback)
+            train_run(runs[0].opened[0], resume=False, display="bar" if progress else "nothing", callback=callback)
             return runs[0]
         trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
         launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")

@@ -21,9 +21,8 @@ from gym_dr.policies.actions import checked, describe_spaces
 from gym_dr.randomization.presets import NONE, preset_of
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
-from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import EpisodeStarts, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.past import NO_PAST, Past
@@ -33,14 +32,6 @@ NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster a
 PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
 
 UNKNOWN = "unknown"  # in place of a preset's name
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainedRun:
-    """The run that a policy comes from."""
-
-    folder: RunFolder
-    config: RunConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +50,7 @@ class FrozenPolicy:
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
     home: Path  # the folder of its evaluation, unless another one is asked for
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
-    run: TrainedRun | None = None  # None for a policy from elsewhere
+    run: OpenedRun | None = None  # None for a policy from elsewhere
     reference: bool = False  # whether it only shows what is possible, for regret
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:

@@ -124,7 +124,7 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
 
     try:
         load_plugins()
-        train_run(*open_run(path, trust), resume=True, display=display)
+        train_run(open_run(path, trust), resume=True, display=display)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import RunConfig, check_device, differences
+from gym_dr.runs.config import OpenedRun, RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
@@ -289,7 +289,9 @@ def _evaluate(
     from gym_dr.studies.tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
-    opened = open_runs([(run.folder, run.config, run.variant.algorithm) for run in trained])
+    opened = open_runs(
+        [OpenedRun(folder=run.folder, config=run.config, algorithm=run.variant.algorithm) for run in trained]
+    )
     policies = [
         dataclasses.replace(policy, name=run.name, reference=run.variant.name in plan.references)
         for policy, run in zip(opened, trained, strict=True)
@@ -320,7 +322,7 @@ def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
     """A row for each run: its environment steps, without reset steps, and its training time."""
     import pandas as pd  # heavy
 
-    from gym_dr.reports.plots import read_metrics
+    from gym_dr.runs.metrics import read_metrics
 
     rows = []
     for run in runs:

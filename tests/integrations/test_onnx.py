@@ -75,7 +75,7 @@ def assert_same(run: gym_dr.Run, exported: OnnxPolicy, steps: int = 120) -> None
     from gym_dr.policies.open import open_runs
 
     act = run.policy(deterministic=True)
-    envs = open_runs([run.parts])[0].make_envs(nominal(16))
+    envs = open_runs(run.opened)[0].make_envs(nominal(16))
     observations, _ = envs.reset(seed=5)
     episodes, count = AutoresetState.of(envs), 0
     episodes.reset(np.ones(16, np.bool_))

@@ -68,9 +68,9 @@ def test_a_policy_for_other_observations_is_refused(runs: Path, tmp_path: Path) 
 
 
 def test_an_algorithm_without_policies_is_refused(runs: Path) -> None:
-    folder, config, algorithm = open_run(str(runs / "lander"))
+    run = open_run(str(runs / "lander"))
     with pytest.raises(ConfigError, match="has no load_policy"):
-        open_runs([(folder, config, dataclasses.replace(algorithm, load_policy=None))])
+        open_runs([dataclasses.replace(run, algorithm=dataclasses.replace(run.algorithm, load_policy=None))])
 
 
 def test_a_policy_that_is_made_again_samples_the_same_actions(runs: Path) -> None:
