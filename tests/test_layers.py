@@ -38,7 +38,7 @@ MISPLACED: dict[str, set[str]] = {
     "policies.kinds": {"evaluation.cells"},
     "policies.open": {"evaluation.cells"},
     "policies.play": {"evaluation.captions", "evaluation.cells"},
-    "runs.launch": {"evaluation.aggregate", "plugins.loading"},
+    "runs.launch": {"plugins.loading"},
     "runs.train": {"evaluation.evaluate", "evaluation.sets", "policies.open", "reports.growth", "reports.plots"},
     "studies.plan": {"api.evaluate"},
     "studies.study": {"api.evaluate", "reports.assemble", "reports.comparison", "reports.page"},

@@ -10,13 +10,14 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.api.seeds import train_seeds
 from gym_dr.errors import ConfigError, RunFolderError, shortened
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
-from gym_dr.runs.launch import aggregate_runs, launch
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.metrics import read_csv, read_metrics
 from gym_dr.runs.plain import read_plain
@@ -305,9 +306,7 @@ class Runs(Sequence[Run]):
     def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
         """Resumes every run; see ``Run.resume``."""
         runs = [_ready(run, loggers) for run in self]
-        folders = [run.folder for run in runs]
-        launch(folders, trust=self._trust, display="lines" if progress else "nothing")
-        aggregate_runs(folders, self.path)
+        train_seeds([run.folder for run in runs], self.path, Launch(), trust=self._trust, progress=progress)
         return Runs(self.path, runs, self._trust)
 
     def __getitem__(self, index: Any) -> Any:
