@@ -20,8 +20,7 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError
 from gym_dr.policies.frozen import Draws
 from gym_dr.randomization.draws import values_at
-from gym_dr.randomization.needs import switches_needed
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace, switches_needed
 from gym_dr.randomization.spec import Randomization
 
 SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")

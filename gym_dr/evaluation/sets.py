@@ -23,11 +23,9 @@ from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import SET_KINDS, CellSet
 from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
-from gym_dr.randomization.rules import Rule, as_rule
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
+from gym_dr.randomization.spec import Randomization, Rule, as_rule
 from gym_dr.wording import exact_text
 
 if TYPE_CHECKING:  # torch is heavy

@@ -10,7 +10,7 @@ from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginE
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.sets import sets_for
 from gym_dr.policies.open import open_runs
-from gym_dr.randomization.needs import switch_notes
+from gym_dr.randomization.space import switch_notes
 from gym_dr.reports.growth import plot_growth
 from gym_dr.reports.plots import plot_training
 from gym_dr.runs.config import OpenedRun, RunConfig
