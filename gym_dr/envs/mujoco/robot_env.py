@@ -27,7 +27,7 @@ from gym_dr.randomization.presets import resolve
 class RobotEnv(MujocoEnv, EzPickle):
     """One robot with nominal values, like Gymnasium's own environments."""
 
-    metadata = RENDERED
+    metadata: dict[str, Any] = RENDERED
 
     def __init__(self, robot: str, **kwargs: Any) -> None:
         """Compiles the model and tries the functions.

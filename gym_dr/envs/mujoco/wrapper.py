@@ -73,12 +73,12 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         space = space_of_env(self._inner)
         self._editor = ModelEditor(space, self._inner.model)
         self._bad_state, self._quiet, self._pushed = BAD_STATE, QUIET, pushed_dofs(self._inner.model)
-        self._actions_shape = self.action_space.shape  # not from the model: it may have no actuators
+        self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators
         self._randomize(space, randomization, context, context_params)
         self.observation_space = self.context.extend_space(env.observation_space)
 
     @property
-    def spec(self) -> EnvSpec | None:
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of environments, a property of wrappers
         """As of any wrapper, but that of one of our ids, which makes this wrapper, is the id's."""
         made = self.env.spec
         of_ours = made is not None and str(made.entry_point).startswith(f"{__package__}.")
