@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gym_dr.api.evaluate import playing
 from gym_dr.errors import ConfigError, located
+from gym_dr.evaluation.evaluate import playing
 from gym_dr.runs.config import check_not_reserved
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def report(
     shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
     groups, of_references = group_policies(shown), group_policies(others)
     with playing(progress) as display:
-        evaluation = evaluate_policies(opened, report_suite(opened), folder, command=command, progress=display)
-        compared = Comparison(groups=groups, references=of_references, evaluation=evaluation)
+        found = evaluate_policies(opened, report_suite(opened), folder, command=command, progress=display)
+        compared = Comparison(groups=groups, references=of_references, evaluation=found)
         write_report(assemble(compared, command), page)
     return page

@@ -22,13 +22,12 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.evaluation.cells import nominal
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.policies.acting import takes_episode_starts, with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.exported import read_metadata
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.uniform import UniformActions
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
@@ -168,7 +167,7 @@ def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
         "stable_baselines3": saved.version,
     }
     policy = _policy(name or saved.path.stem, source, loaded.make, setting, f"{actions} {digest}".encode(), record)
-    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
         policy.make(envs)  # if it does not fit, a better message
         frames = loaded.frames(envs)
     return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 from gym_dr.errors import ConfigError, check_known, shortened
-from gym_dr.evaluation.cells import nominal
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.acting import takes_episode_starts
 from gym_dr.policies.actions import for_one_or_many
 from gym_dr.policies.exported import env_of
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.kinds import (
     RANDOM,
     Setting,
@@ -214,7 +213,7 @@ def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
     from gym_dr.training.behavior import RememberingPolicy  # heavy
 
     policy = open_trained(run, stochastic=False if deterministic else None, home=run.folder.evaluation)
-    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
         act, shape = policy.make(envs), envs.single_observation_space.shape
         if isinstance(act, RememberingPolicy):
             act.hint = _about_observations(run.config)

@@ -279,8 +279,7 @@ def _evaluate(
     progress: bool,
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
-    from gym_dr.api.evaluate import playing
-    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.evaluate import evaluate_policies, playing  # heavy, as those below
     from gym_dr.policies.open import open_runs
     from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, Group
