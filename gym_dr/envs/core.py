@@ -261,5 +261,5 @@ def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[s
         f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
         f"parameters {params}.",
         RandomizationWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
