@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
+from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names, owner_of
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
@@ -204,8 +204,7 @@ def space_of_env(env: Any) -> ModelSpace:
 
 def field_array(model: Any, name: str) -> Array:
     """The values of a field in a model, flattened; a copy."""
-    owner = model.opt if FIELDS[name].objects is None else model
-    return np.array(getattr(owner, name), dtype=np.float64).reshape(-1)
+    return np.array(getattr(owner_of(model, name), name), dtype=np.float64).reshape(-1)
 
 
 def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
