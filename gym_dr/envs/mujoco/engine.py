@@ -37,6 +37,7 @@ class Engine(ABC):
     diverged: Mask  # (num_envs,), in the last step
     body_mass: Array  # (num_envs or 1, nbody)
     _fields: dict[str, Array]
+    _pool: ThreadPoolExecutor | None = None
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
@@ -85,7 +86,9 @@ class Engine(ABC):
         """Copies one simulation's model and state, for drawing."""
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Ends the threads, if Python made them."""
+        if self._pool is not None:
+            self._pool.shutdown()
 
 
 class BatchEngine(Engine):
@@ -273,10 +276,6 @@ class OwnDataEngine(Engine):
             getattr(model, name)[...] = getattr(chosen, name)
         data.qpos[:] = self.qpos[env]
         data.qvel[:] = self.qvel[env]
-
-    def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices) -> None:
         """Calls ``work(row, env)`` for each; a free thread takes the next few."""
