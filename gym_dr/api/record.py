@@ -14,7 +14,8 @@ from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, check_known
 from gym_dr.evaluation.sets import SetLike, cells_to_play
 from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
-from gym_dr.fitting.logs import LoggedEpisode, check_spaces
+from gym_dr.fitting.log_checks import check_spaces
+from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.integrations import minari
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt, stop_signals
