@@ -6,7 +6,6 @@ import gc
 import io
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
     from gym_dr.reports.growth import read_growth, read_updates
-    from gym_dr.reports.plots import read_metrics
     from gym_dr.runs.durable import write_atomically
+    from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
     draw(Figure(figsize=(1, 1)), picture)
@@ -70,10 +69,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
-    one_run = sys.modules.get("gym_dr.runs.train")  # where it is not loaded, few runs are trained
-    if one_run is not None:
-        patch.setattr(one_run, "plot_training", plot_training)
-        patch.setattr(one_run, "plot_growth", plot_growth)
+    patch.setattr("gym_dr.api.training.plot_training", plot_training)
+    patch.setattr("gym_dr.api.training.plot_growth", plot_growth)
 
 
 @pytest.fixture(scope="session", autouse=True)

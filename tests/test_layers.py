@@ -33,15 +33,8 @@ LAYERS = (
 # what is still in the wrong room: module -> imports that point down the list
 MISPLACED: dict[str, set[str]] = {
     "evaluation.aggregate": {"reports.plots"},
-    "policies.export": {"evaluation.cells"},
-    "policies.frozen": {"evaluation.cells"},
-    "policies.kinds": {"evaluation.cells"},
-    "policies.open": {"evaluation.cells"},
-    "policies.play": {"evaluation.captions", "evaluation.cells"},
-    "runs.launch": {"evaluation.aggregate", "plugins.loading"},
-    "runs.train": {"evaluation.evaluate", "evaluation.sets", "policies.open", "reports.growth", "reports.plots"},
-    "studies.plan": {"api.evaluate"},
-    "studies.study": {"api.evaluate", "reports.assemble", "reports.comparison", "reports.page", "reports.plots"},
+    "runs.launch": {"api.training", "plugins.loading"},
+    "studies.study": {"reports.assemble", "reports.comparison", "reports.page"},
     "studies.tune": {"reports.page"},
 }
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gym_dr.api.logs import log_paths, open_log
 from gym_dr.errors import ConfigError
 from gym_dr.fitting.files import FitFiles, particle_bytes, randomization_bytes
 from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_problem
 from gym_dr.fitting.results import Fit
+from gym_dr.integrations.logs import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.environments import check_env_id

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gym_dr.api.evaluate import playing
 from gym_dr.errors import ConfigError, located
+from gym_dr.evaluation.evaluate import playing
 from gym_dr.runs.config import check_not_reserved
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.registry import needs
 from gym_dr.runs.durable import write_atomically
+from gym_dr.version import __version__
 
 if TYPE_CHECKING:
-    from gym_dr.policies.frozen import FrozenPolicy
     from gym_dr.training.networks import Actor
 
 SUFFIX = ".onnx"
@@ -38,7 +39,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     if path.suffix != SUFFIX:
         raise ConfigError(f"`output`: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
     needs("An ONNX file", "onnx", "onnx")
-    with contextlib.closing(policy.make_envs(_nominal())) as envs:
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
         weights, about = _weights_of_any(policy, envs), _about(policy, envs)
     write_atomically(path, onnx.policy_file(weights, about))
     return path
@@ -93,25 +94,17 @@ def _array(tensor: Any) -> Any:
     return tensor.detach().cpu().numpy()
 
 
-def _nominal() -> Any:
-    from gym_dr.evaluation.cells import nominal  # heavy
-
-    return nominal(episodes=1)
-
-
 # ---- what the file says of itself ------------------------------------------------------------------------------------
 
 
 def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
     """Metadata of the file: what goes in and out, in which units and ranges, and what the policy was trained on."""
-    import gym_dr
-
     observation, action = envs.single_observation_space, envs.single_action_space
     interface = interface_of(policy.env)
     plain = sum(quantity.size for quantity in interface.observation) if interface else 0
     seen = _named(interface.observation if interface else (), plain) if plain <= observation.shape[0] else []
     about: dict[str, Any] = {
-        "gym_dr": gym_dr.__version__,
+        "gym_dr": __version__,
         "env": policy.env,
         "algorithm": str(policy.record.get("algorithm")),
         "seed": policy.record.get("seed"),

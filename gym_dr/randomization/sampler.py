@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
 from gym_dr.options import check_values
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, load_object
@@ -41,7 +40,7 @@ class ParamSampler(Protocol):
     ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
 
     One that is made for a certain number of sub-environments, whose episodes it needs, says so in an attribute
-    ``task``, the ``Task`` that it was made for.
+    ``training``, the ``TrainingInfo`` that it was made for.
     """
 
     @property
@@ -52,19 +51,16 @@ class ParamSampler(Protocol):
     def version(self) -> int | None:
         """Part of the keys of its draws; None for a sampler that never changes."""
 
-    def draw(self, seeds: Words, draw_index: Indices) -> Mapping[str, Array]:
+    def draw(self, seeds: Words, draw_index: Indices, version: int | None = None) -> Mapping[str, Array]:
         """Draws every parameter of ``support``.
 
         Args:
             seeds: Seed words (``draws.seed_word``), shape ``(K,)``.
             draw_index: Draw index for each seed, shape ``(K,)``.
+            version: An earlier version, whose draws are repeated; None for the current one.
 
         Returns:
             name -> values of shape ``(K,)``.
-        """
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> Mapping[str, Array]:
-        """Repeats draws of this or an earlier version.
 
         Raises:
             RandomizationError: There has been no such version yet.
@@ -84,35 +80,8 @@ class ParamSampler(Protocol):
         """Restores a state that ``state`` returned."""
 
 
-@dataclass(frozen=True)
-class FixedSampler:
-    """Keyed draws of a randomization that never changes."""
-
-    space: ParamSpace
-    support: Randomization
-    version: None = None
-
-    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
-        """See ``ParamSampler.draw``."""
-        return draw(self.support, self.space, seeds, draw_index)
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
-        """See ``ParamSampler.replay``; there is only one version."""
-        return self.draw(seeds, draw_index)
-
-    def update(self, episodes: Sequence[EpisodeRecord]) -> None:
-        """Does nothing."""
-
-    def state(self) -> dict[str, Any]:
-        """Empty: there is nothing to save."""
-        return {}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Does nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class TrainingInfo:
     """What a sampler that learns knows about the training."""
 
     num_envs: int = 1  # sub-environments whose episodes it receives
@@ -125,7 +94,9 @@ class Sampler:
 
     name: str  # as in gym_dr.train(..., sampler=NAME)
     summary: str  # one line for ``gymdr list samplers``
-    make: Callable[..., ParamSampler] | str  # called with space and randomization, then options and task if it has any
+    make: (
+        Callable[..., ParamSampler] | str
+    )  # called with space and randomization, then options and training if it has any
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
 
     def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
@@ -149,7 +120,7 @@ class Sampler:
         return made
 
     def for_space(
-        self, space: ParamSpace, randomization: Randomization, options: Any = None, task: Task | None = None
+        self, space: ParamSpace, randomization: Randomization, options: Any = None, training: TrainingInfo | None = None
     ) -> ParamSampler:
         """A new sampler for an environment.
 
@@ -157,7 +128,7 @@ class Sampler:
             space: The environment's parameters.
             randomization: The parameters that vary, with their widest ranges.
             options: From ``make_options``; None for the defaults.
-            task: The training; None for one sub-environment without a threshold of its own.
+            training: The training; None for one sub-environment without a threshold of its own.
 
         Raises:
             ConfigError: The sampler takes no options, or options of another type.
@@ -166,7 +137,7 @@ class Sampler:
         if options is not None and (kind is None or not isinstance(options, kind)):
             expected = f"{kind.__name__}(...)" if kind else "no options"
             raise ConfigError(f"Sampler {self.name!r}: expected {expected}, got {options!r}.")
-        extra = () if kind is None else (options or kind(), task or Task())
+        extra = () if kind is None else (options or kind(), training or TrainingInfo())
         sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
         return sampler
 

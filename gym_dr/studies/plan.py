@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gym_dr.api.evaluate import check_success
 from gym_dr.errors import ConfigError, check_known, located, shortened
+from gym_dr.evaluation.evaluate import check_success
 from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import RunConfig, check_device, differences
+from gym_dr.runs.config import OpenedRun, RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
-from gym_dr.runs.launch import check_launcher, train_folders
+from gym_dr.runs.launch import Launch, train_folders
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
@@ -158,7 +158,7 @@ def study(
     from gym_dr.reports.page import check_installed  # heavy
 
     check_installed()
-    check_launcher(launcher, ray_address)
+    how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
     plan = read_study(study, trust)
     for name in overwrite:
         check_known("variant", name, plan.budgets)
@@ -189,9 +189,7 @@ def study(
                 RunFolder.create(run.folder.path, form, overwrite=replaced, command=command)
             elif run.folder.read_config().get("loggers", []) != list(run.config.settings.loggers):
                 write_atomically(run.folder.config, run.config.to_json().encode())  # all else is the same
-        launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
-        launching["trust"] = [plan.env.rpartition(":")[0]]  # already imported when the study was read
-        missing = _train(plan, runs, display="bar" if progress else "nothing", **launching)
+        missing = _train(plan, runs, how, display="bar" if progress else "nothing")
         done = {v.name: [run for run in runs if run.variant is v and run.name not in missing] for v in plan.variants}
         done = {name: found for name, found in done.items() if found}
         if not done:
@@ -252,7 +250,7 @@ def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[s
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
-def _train(plan: Study, runs: Sequence[_StudyRun], *, display: Display, **launching: Any) -> dict[str, str]:
+def _train(plan: Study, runs: Sequence[_StudyRun], how: Launch, *, display: Display) -> dict[str, str]:
     """Trains missing runs; returns those that are still missing, and why."""
     waiting = [run for run in runs if not run.finished]
     if not waiting:
@@ -263,7 +261,8 @@ def _train(plan: Study, runs: Sequence[_StudyRun], *, display: Display, **launch
     done = f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained"
     for note in (*plan.notes, f"{what}, {done}; {equal} budgets of environment steps: {budgets}"):
         Progress("run", display).note(note)
-    failed = train_folders([run.folder for run in waiting], **launching, display=display)
+    trust = [plan.env.rpartition(":")[0]]  # already imported when the study was read
+    failed = train_folders([run.folder for run in waiting], how, trust=trust, display=display)
     left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
     return {run.name: str(failed.get(str(run.folder.path), "not finished")) for run in left}
 
@@ -280,8 +279,7 @@ def _evaluate(
     progress: bool,
 ) -> StudyResult:
     """Plays missing episodes and writes tables, pictures and the page."""
-    from gym_dr.api.evaluate import playing
-    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.evaluate import evaluate_policies, playing  # heavy, as those below
     from gym_dr.policies.open import open_runs
     from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, Group
@@ -289,7 +287,9 @@ def _evaluate(
     from gym_dr.studies.tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
-    opened = open_runs([(run.folder, run.config, run.variant.algorithm) for run in trained])
+    opened = open_runs(
+        [OpenedRun(folder=run.folder, config=run.config, algorithm=run.variant.algorithm) for run in trained]
+    )
     policies = [
         dataclasses.replace(policy, name=run.name, reference=run.variant.name in plan.references)
         for policy, run in zip(opened, trained, strict=True)
@@ -320,7 +320,7 @@ def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
     """A row for each run: its environment steps, without reset steps, and its training time."""
     import pandas as pd  # heavy
 
-    from gym_dr.reports.plots import read_metrics
+    from gym_dr.runs.metrics import read_metrics
 
     rows = []
     for run in runs:

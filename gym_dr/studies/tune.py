@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.config import check_device, differences
+from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.launch import call_in_processes
@@ -233,16 +233,17 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     """Trains a trial's run with one of the seeds; returns its mean return."""
     from gym_dr.evaluation.evaluate import evaluate_policies
     from gym_dr.policies.open import open_runs
-    from gym_dr.runs.train import train_run
+    from gym_dr.runs.train import train_run, working_on
 
     config = plan.config(trial.params)
     config = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=plan.seeds[place]))
     path = folder / RUNS / f"trial-{trial.number}" / seed_name(config.settings.seed)
     run = RunFolder.create(path, config.to_json(), overwrite=False, command=command)
-    parts = run, config, plan.algorithm
+    opened = OpenedRun(folder=run, config=config, algorithm=plan.algorithm)
     report = _reporter(trial, place, config.options.updates)
-    train_run(*parts, resume=False, display="nothing", stop=stop, callback=report)
-    found = evaluate_policies(open_runs([parts]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
+    with working_on(opened, new=True, stop=stop) as work:
+        train_run(work, resume=False, display="nothing", callback=report)
+    found = evaluate_policies(open_runs([opened]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)
     return value

@@ -13,10 +13,9 @@ import pytest
 
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation import suite
-from gym_dr.evaluation.cells import distribution
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.policies.acting import drive
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import param_space_of
@@ -130,7 +129,7 @@ def ours(policy: FrozenPolicy) -> Taken:
     """The actions of our evaluation."""
     space = param_space_of(LANDER)
     assert space is not None
-    taken = Taken(policy.make_envs(distribution("draws", resolve(GRAVITY, space), N)))
+    taken = Taken(policy.make_envs(Draws(randomization=resolve(GRAVITY, space), episodes=N)))
     steps = drive(policy.make(taken), taken, seed=SEED)
     for _ in range(STEPS + 1):
         next(steps)

@@ -10,7 +10,7 @@ import pytest
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.sets import sets_for
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.reports.comparison import Comparison, group_policies
 from gym_dr.runs.configure import open_run
@@ -48,7 +48,7 @@ def comparison(root: Path) -> Comparison:
 def test_a_policy_is_shown_what_it_was_shown_in_training_and_another_is_not(root: Path) -> None:
     seen: dict[str, Any] = {}
     for policy in opened(root):
-        envs = policy.make_envs(cells.nominal(2))
+        envs = policy.make_envs(Draws(episodes=2))
         seen[policy.name] = envs.reset(seed=0)[0]
         envs.close()
     assert seen["plain"].shape == (2, 8)
@@ -60,7 +60,7 @@ def test_a_policy_is_shown_the_values_of_a_cell_scaled_as_in_training(root: Path
     policy = opened(root)[1]
     space = param_space_of(policy.env)
     assert space is not None
-    envs = policy.make_envs(cells.grid(space, {"gravity": [-10.5, -9.0]}, 1))
+    envs = policy.make_envs(Draws(settable=("gravity",), episodes=2))
     observations, _ = envs.reset(seed=0, options={"params": {"gravity": [-10.5, -9.0]}})
     envs.close()
     assert observations[:, 8].tolist() == [-0.125, 0.25]

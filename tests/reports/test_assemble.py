@@ -14,9 +14,9 @@ from gym_dr.policies.open import open_runs
 from gym_dr.reports import curves, maps
 from gym_dr.reports.assemble import assemble
 from gym_dr.reports.comparison import Comparison, group_policies
-from gym_dr.reports.plots import read_log
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.metrics import read_csv
 from tests.policies.tiny_run import train_tiny_run
 
 
@@ -84,4 +84,4 @@ def test_damaged_draws_are_named(tmp_path: Path, content: str) -> None:
     folder = RunFolder(tmp_path)
     folder.draws.write_text(content)
     with pytest.raises(RunFolderError, match=r"draws\.csv"):
-        read_log(folder.draws, ("return",))
+        read_csv(folder.draws, ("return",))

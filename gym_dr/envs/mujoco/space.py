@@ -18,9 +18,8 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
-from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import Randomization, Rule
 
 LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fields
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
@@ -196,6 +195,11 @@ def model_space(name: str, model: Any) -> ModelSpace:
     found += _lengths(model)
     targets = {param.name: target for param, target in found}
     return ModelSpace(name, [param for param, _ in found], targets, _hints(model, targets))
+
+
+def space_of_env(env: Any) -> ModelSpace:
+    """Lists the parameters of the model of a MuJoCo environment without wrappers; presets are those of its class."""
+    return model_space(getattr(env, "space_name", type(env).__name__.removesuffix("Env")), env.model)
 
 
 def field_array(model: Any, name: str) -> Array:
