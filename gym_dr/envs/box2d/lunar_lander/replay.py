@@ -19,12 +19,7 @@ from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE, WIND_INDEX_HIGH
 from gym_dr.envs.box2d.lunar_lander.native.layout import JOINT_0, JOINT_1, LANDER, LEG_0, LEG_1, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, JOINT
-<<<<<<< HEAD
-from gym_dr.envs.replay import Coordinate, Course, LogReplay, Reading
-=======
 from gym_dr.envs.replay import Coordinate, ForceProfile, LogReplay, Reading
-from gym_dr.randomization.table import ParamTable
->>>>>>> main
 
 _SETTLING = 40  # steps in which the legs come to rest at their stops
 _FIRST = 30  # steps of an episode in which they still swing
