@@ -7,7 +7,6 @@ reset in ``Episodes.reset``, which a user calls, or in ``Episodes.step``, as the
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -21,7 +20,7 @@ from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.states import EnvState, check_layout, part_of, put_under
 from gym_dr.envs.vector_arguments import action_check
-from gym_dr.errors import EnvStateError, RandomizationWarning, shortened
+from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.table import ParamTable
@@ -257,9 +256,8 @@ def fingerprint(backend: Backend, keywords: Mapping[str, Any], mode: str = "") -
 
 def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
     """Warns that a simulation diverged, and names its draw."""
-    warnings.warn(
+    warn(
         f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
         f"parameters {params}.",
         RandomizationWarning,
-        stacklevel=3,
     )
