@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +14,7 @@ from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.stack import stack_of
+from gym_dr.envs.stack import pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -59,7 +59,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
         gym.Wrapper.__init__(self, env)
-        push_size = int(getattr(env.unwrapped, "push_size", 0))
+        self._pushed: Any = pushed_layer(env)
+        push_size = int(getattr(self._pushed, "push_size", 0))
         spaces = env.observation_space, env.action_space
         self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
         self.disturbances = self._state.randomization
@@ -100,7 +101,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         env_actions = self._state.act(actions)
         pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
         if len(pushed):
-            cast(Any, self.env.unwrapped).push(velocities[0])
+            self._pushed.push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
         self._state.acted()
         observed = self._state.observe(np.asarray(observation)[None])
@@ -145,7 +146,7 @@ class DisturbVector(ViewWrapper):
         """
         super().__init__(env)
         inner: Any = env.unwrapped
-        self._sub_envs = [cast(Any, sub.unwrapped) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
+        self._sub_envs = [pushed_layer(sub) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
         self._push_to: Any = self._sub_envs[0] if self._sub_envs else inner
         self._state = Disturbances(
             randomization,

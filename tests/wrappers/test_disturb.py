@@ -20,6 +20,7 @@ from gym_dr import (
     ResampleParams,
     VectorParams,
 )
+from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.testing.playing import assert_same
@@ -202,7 +203,7 @@ def test_pushed_landers_stay_equal_to_box2d_until_they_are_down() -> None:
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", LANDER])
 @pytest.mark.parametrize("made", ["single", "native"])
 def test_a_push_of_the_wrong_shape_or_without_a_number_is_refused(env_id: str, made: str) -> None:
-    env: Any = (gym.make(env_id) if made == "single" else gym.make_vec(env_id, 1)).unwrapped
+    env: Any = pushed_layer(gym.make(env_id)) if made == "single" else gym.make_vec(env_id, 1)
     env.reset(seed=1)
     where = () if made == "single" else ([0],)
     for velocity in (np.zeros(5), np.full(env.push_size, np.nan), 1.0):
