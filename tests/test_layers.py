@@ -34,7 +34,7 @@ LAYERS = (
 MISPLACED: dict[str, set[str]] = {
     "evaluation.aggregate": {"reports.plots"},
     "runs.launch": {"plugins.loading"},
-    "runs.train": {"evaluation.evaluate", "evaluation.sets", "policies.open", "reports.growth", "reports.plots"},
+    "runs.train": {"evaluation.evaluate", "evaluation.suite", "policies.open", "reports.growth", "reports.plots"},
     "studies.study": {"reports.assemble", "reports.comparison", "reports.page"},
     "studies.tune": {"reports.page"},
 }

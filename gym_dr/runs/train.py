@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.sets import sets_for
+from gym_dr.evaluation.suite import sets_for
 from gym_dr.policies.open import open_runs
 from gym_dr.randomization.space import switch_notes
 from gym_dr.reports.growth import plot_growth
