@@ -39,6 +39,7 @@ from gym_dr.runs.durable import os_errors
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.train import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,8 +66,6 @@ def playing(
     Raises:
         Interrupted: Instead of ``KeyboardInterrupt``.
     """
-    from gym_dr.runs.train import one_thread  # heavy
-
     with (
         one_thread(),
         Progress("episode", "bar" if progress else "nothing") as display,

@@ -233,7 +233,7 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     """Trains a trial's run with one of the seeds; returns its mean return."""
     from gym_dr.evaluation.evaluate import evaluate_policies
     from gym_dr.policies.open import open_runs
-    from gym_dr.runs.train import train_run
+    from gym_dr.runs.train import train_run, working_on
 
     config = plan.config(trial.params)
     config = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=plan.seeds[place]))
@@ -241,7 +241,8 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     run = RunFolder.create(path, config.to_json(), overwrite=False, command=command)
     opened = OpenedRun(folder=run, config=config, algorithm=plan.algorithm)
     report = _reporter(trial, place, config.options.updates)
-    train_run(opened, resume=False, display="nothing", stop=stop, callback=report)
+    with working_on(opened, new=True, stop=stop) as work:
+        train_run(work, resume=False, display="nothing", callback=report)
     found = evaluate_policies(open_runs([opened]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)
