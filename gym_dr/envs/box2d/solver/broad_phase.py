@@ -197,7 +197,7 @@ def overlaps(world, env, ground, body):
 
 @njit(**KERNEL)
 def _begin_contact(world, env, ground, body):
-    """Adds a contact for a new overlap, unless there is no memory left for it."""
+    """Adds a contact for a new overlap, unless there is no room left for it."""
     contact_ints, status = world.contact_ints, world.status
     count = status[env, at.S_CONTACTS]
     for i in range(count):

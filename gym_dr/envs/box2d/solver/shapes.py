@@ -1,6 +1,6 @@
 """Convex polygons and their mass: Box2D's ``b2PolygonShape`` in float32.
 
-All lengths are in meters in the body's own frame, whose origin is where the drawing puts the body.
+All lengths are in meters in the body's own frame, whose origin is where Gymnasium places the body.
 """
 
 from __future__ import annotations

@@ -66,12 +66,12 @@ def _set_box(boxes, env, i, box, friction):
 @njit(**KERNEL)
 def _build_terrain(walkers, env):
     """Edges and boxes of the ground."""
-    memory, _, heights, boxes, _ = walkers
-    world, params = memory.world, memory.params
+    arrays, _, heights, boxes, _ = walkers
+    world, params = arrays.world, arrays.params
     hardcore = params.shape[1] > at.P_OBSTACLES
     obstacles = _obstacles(params, env) if hardcore else ground.Obstacles(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     roughness = params[env, at.P_ROUGHNESS]
-    count = ground.generate(memory.streams, env, roughness, hardcore, obstacles, heights, boxes)
+    count = ground.generate(arrays.streams, env, roughness, hardcore, obstacles, heights, boxes)
     friction = f32(params[env, at.P_GROUND_FRICTION])
     highest = f32(heights[0])
     for i in range(_EDGES):
@@ -117,8 +117,8 @@ def _apply_parameters(world, params, env):
 @njit(**KERNEL)
 def begin(walkers, env):
     """Builds a new world; returns the random push on the hull (N), which its first step applies."""
-    memory = walkers.memory
-    world, params, streams = memory.world, memory.params, memory.streams
+    arrays = walkers.arrays
+    world, params, streams = arrays.world, arrays.params, arrays.streams
     for k in range(ROW):
         world.rows[env, k] = ZERO
     for k in range(STATUS):
@@ -126,7 +126,7 @@ def begin(walkers, env):
     _apply_parameters(world, params, env)
     _build_terrain(walkers, env)
     for k in range(pcg64.STREAM):
-        memory.clouds[env, k] = streams[env, k]
+        arrays.clouds[env, k] = streams[env, k]
     for _ in range(_CLOUD_DRAWS):
         pcg64.next_word(streams, env)
     x, y = f32(walker.START_X), f32(walker.START_Y)

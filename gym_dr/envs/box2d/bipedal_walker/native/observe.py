@@ -39,9 +39,9 @@ def _observe_leg(world, observations, env, at_place, upper, lower, tilt):
 
 
 @njit(**INLINE)
-def observe(memory, actions, env):
+def observe(arrays, actions, env):
     """Writes one environment's results."""
-    world, observations, shaping = memory.world, memory.observations, memory.shaping
+    world, observations, shaping = arrays.world, arrays.observations, arrays.shaping
     rows, status = world.rows, world.status
     x, y = origin(world, env, HULL)
     angle = f64(rows[env, solver.ANGLE])
@@ -52,10 +52,10 @@ def observe(memory, actions, env):
     _observe_leg(world, observations, env, _FIRST, UPPER_0, LOWER_0, TILT_0)
     _observe_leg(world, observations, env, _SECOND, UPPER_1, LOWER_1, TILT_1)
     for i in range(walker.LIDAR_RAYS):
-        observations[env, 14 + i] = cast(world, env, x, y, i, memory.params[env, at.P_LIDAR_RANGE])
+        observations[env, 14 + i] = cast(world, env, x, y, i, arrays.params[env, at.P_LIDAR_RANGE])
     potential = _shaping(f64(x), angle)
     growth = potential - shaping[env] if status[env, at.S_HAS_SHAPING] != 0 else 0.0
     shaping[env] = potential
     status[env, at.S_HAS_SHAPING] = 1
     touched = status[env, solver.S_TOUCHED] & 1 != 0  # the hull is body 0
-    memory.rewards[env], memory.terminations[env] = _outcome(f64(x), growth, actions[env], touched)
+    arrays.rewards[env], arrays.terminations[env] = _outcome(f64(x), growth, actions[env], touched)

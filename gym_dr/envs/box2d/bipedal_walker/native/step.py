@@ -7,7 +7,7 @@
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe, with the lidar
 
-Everything here is plain functions over arrays; ``memory.py`` defines the arrays.
+Everything here is plain functions over arrays; ``arrays.py`` defines the arrays.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _motor = compile_formula(physics.drive)
 
 
 @njit(**KERNEL)
-def _drive(memory, actions, env):
+def _drive(arrays, actions, env):
     """Speeds and impulse limits of the motors."""
-    rows, params = memory.world.rows, memory.params
+    rows, params = arrays.world.rows, arrays.params
     torque = f32(params[env, at.P_MOTOR_TORQUE])
     for i in range(ACTIONS):
         speed, limit = _motor(actions[env, i], f32(params[env, at.P_HIP_SPEED + (i & 1)]), torque)
@@ -79,15 +79,15 @@ def _class_of(world, env):
 @njit(**INLINE)
 def _before_solving(walkers, env):
     """Begins the episode if it is fresh, drives and collides; returns its class."""
-    memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
-    world = memory.world
+    arrays, actions, scratch = walkers.arrays, walkers.actions, walkers.scratch
+    world = arrays.world
     push = ZERO
     if world.status[env, solver.S_FRESH] != 0:
         push = episode.begin(walkers, env)
         world.status[env, solver.S_FRESH] = 1
         for i in range(ACTIONS):
             actions[env, i] = ZERO
-    _drive(memory, actions, env)
+    _drive(arrays, actions, env)
     if world.status[env, solver.S_CONTACTS] > 0:
         manifolds.update_all(world, env, scratch)
     _apply_forces(world.rows, env, push)
@@ -97,8 +97,8 @@ def _before_solving(walkers, env):
 @njit(**ENTRY)
 def step(walkers, envs, first, last):
     """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
-    memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
-    world, ints = memory.world, scratch.ints
+    arrays, actions, scratch = walkers.arrays, walkers.actions, walkers.scratch
+    world, ints = arrays.world, scratch.ints
     for start in range(first, last, CHUNK):
         count = min(CHUNK, last - start)
         for place in range(count):
@@ -108,8 +108,8 @@ def step(walkers, envs, first, last):
         for place in range(count):
             env = envs[start + place]
             impacts.resolve(world, env, scratch)
-            observe.observe(memory, actions, env)
+            observe.observe(arrays, actions, env)
             if world.status[env, solver.S_FRESH] != 0:
-                memory.rewards[env] = 0.0
-                memory.terminations[env] = False
+                arrays.rewards[env] = 0.0
+                arrays.terminations[env] = False
                 world.status[env, solver.S_FRESH] = 0

@@ -88,9 +88,9 @@ def _apply_parameters(world, params, env):
 
 
 @njit(**KERNEL)
-def begin(memory, env):
+def begin(arrays, env):
     """Builds a new world; returns the random push on the lander (N), which its first step applies."""
-    world, params, streams = memory.world, memory.params, memory.streams
+    world, params, streams = arrays.world, arrays.params, arrays.streams
     rows, status = world.rows, world.status
     for k in range(ROW):
         rows[env, k] = ZERO

@@ -38,9 +38,9 @@ def _strength(gusts, index):
 
 
 @njit(**INLINE)
-def wind(memory, gusts, env):
+def wind(arrays, gusts, env):
     """Force (N) and torque (N m) of this step's wind and turbulence; none while a leg stands on the ground."""
-    status, params = memory.world.status, memory.params
+    status, params = arrays.world.status, arrays.params
     if params[env, at.P_ENABLE_WIND] == 0.0 or status[env, solver.S_TOUCHES] & LEGS != 0:
         return ZERO, ZERO
     force = _strength(gusts, status[env, at.S_WIND]) * params[env, at.P_WIND_POWER]
@@ -74,16 +74,16 @@ def _push(rows, env, thrust):
 
 
 @njit(**INLINE)
-def engines(memory, env, throttles):
+def engines(arrays, env, throttles):
     """Fires the engines; always draws two dispersions."""
-    rows, params, streams = memory.world.rows, memory.params, memory.streams
+    rows, params, streams = arrays.world.rows, arrays.params, arrays.streams
     along = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     across = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     main, side, direction = throttles
     if main == 0.0 and side == 0.0:
         return
     tip = _tip_of(np.float64(rows[env, solver.ANGLE]))
-    x, y = origin(memory.world, env, LANDER)
+    x, y = origin(arrays.world, env, LANDER)
     position = np.float64(x), np.float64(y)
     if main != 0.0:
         power = params[env, at.P_MAIN_ENGINE_POWER]

@@ -20,10 +20,10 @@ _observe, _shaping, _outcome = map(compile_formula, (physics.observe, physics.sh
 
 
 @njit(**INLINE)
-def observe(memory, env, throttles):
+def observe(arrays, env, throttles):
     """Writes one environment's results; ``throttles`` are those that this step used."""
-    rows, status, shaping = memory.world.rows, memory.world.status, memory.shaping
-    x, y = origin(memory.world, env, LANDER)
+    rows, status, shaping = arrays.world.rows, arrays.world.status, arrays.shaping
+    x, y = origin(arrays.world, env, LANDER)
     state = _observe(
         (f64(x), f64(y)),
         (f64(rows[env, solver.VELOCITY_X]), f64(rows[env, solver.VELOCITY_Y])),
@@ -33,11 +33,11 @@ def observe(memory, env, throttles):
         status[env, solver.S_TOUCHES] & LEG_1_BIT != 0,
     )
     for k in range(at.OBSERVATION):
-        memory.observations[env, k] = state[k]
+        arrays.observations[env, k] = state[k]
     potential = _shaping(state)
     growth = potential - shaping[env] if status[env, at.S_HAS_SHAPING] != 0 else 0.0
     shaping[env] = potential
     status[env, at.S_HAS_SHAPING] = 1
     crashed = status[env, solver.S_TOUCHED] & HULL_BIT != 0
     awake = rows[env, at.AWAKE] != np.float32(0)
-    memory.rewards[env], memory.terminations[env] = _outcome(state, growth, throttles, crashed, awake)
+    arrays.rewards[env], arrays.terminations[env] = _outcome(state, growth, throttles, crashed, awake)
