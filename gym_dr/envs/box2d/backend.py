@@ -55,7 +55,8 @@ class Box2DBackend(CompiledBackend):
             np.zeros(num_envs, np.int64), numbers, self.arrays.world.status[:, S_FRESH], *results
         )
         self.num_threads = threads_for(num_envs, num_threads)
-        self.stepper = Stepper(self.kernel, [self._group() for _ in range(self.num_threads)], self.buffers)
+        groups = [self._group() for _ in range(self.num_threads)]
+        self.stepper = Stepper(type(self).kernel, groups, self.buffers)  # an instance would bind it like a method
         params: Array = self.arrays.params.T
         return params
 

@@ -15,8 +15,7 @@ from numba import njit
 from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
-
-f32 = np.float32
+from gym_dr.envs.box2d.solver.layout import f32
 
 LINEAR_SLOP = f32(0.005)  # m, b2_linearSlop
 ANGULAR_SLOP = f32(f32(2) / f32(180) * f32(3.14159265359))  # rad, b2_angularSlop

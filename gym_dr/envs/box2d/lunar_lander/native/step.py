@@ -12,7 +12,6 @@ Everything here is plain functions over arrays; ``arrays.py`` defines the arrays
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from gym_dr.compiled.formula import compile_formula
@@ -22,10 +21,7 @@ from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES
-
-f32 = np.float32
-ZERO = f32(0)
+from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES, ZERO
 
 _of_choice, _of_numbers = map(compile_formula, (physics.throttles_of_choice, physics.throttles_of_numbers))
 
