@@ -40,9 +40,6 @@ MISPLACED: dict[str, set[str]] = {
     "policies.play": {"evaluation.captions", "evaluation.cells"},
     "runs.launch": {"evaluation.aggregate", "plugins.loading"},
     "runs.train": {"evaluation.evaluate", "evaluation.sets", "policies.open", "reports.growth", "reports.plots"},
-    "studies.plan": {"api.evaluate"},
-    "studies.study": {"api.evaluate", "reports.assemble", "reports.comparison", "reports.page", "reports.plots"},
-    "studies.tune": {"reports.page"},
 }
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

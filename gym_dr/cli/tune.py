@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from gym_dr.api.tune import PAGE, tune
 from gym_dr.cli.options import command_line, trust_option
-from gym_dr.studies.tune import PAGE, tune
 
 
 @click.command()
@@ -19,8 +19,7 @@ def command(file: str, **options: Any) -> None:
     """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
 
     FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
-    command continues a tuning that was stopped or killed, and joins one that is running. It ends with a file for
-    --config of gymdr train.
+    command continues a tuning that was stopped or killed. It ends with a file for --config of gymdr train.
     """
     found = tune(file, command=command_line(), **options)
     click.echo(f"Trial {found.best} is the best: mean return {found.value:.1f}")

@@ -1,27 +1,20 @@
-"""The tables of a study: results of each variant, and differences between variants, over seeds."""
+"""The tables of a study as texts: results of each variant, differences, and what they say."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
-from gym_dr.evaluation.statistics import NO_SPREAD, Interval, point_statistics, statistic_names
+from gym_dr.evaluation.statistics import NO_SPREAD
 from gym_dr.studies.plan import Study, describe_budget
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gym_dr.evaluation.results import Evaluation
 
 
 MEAN, TAIL, WORST, SOLVED = "mean", "cvar_10", "worst_cell", "success_rate"
@@ -35,7 +28,7 @@ TITLES = {
 
 ALPHA = 0.05  # significance level of corrected p-values
 SMALLEST = 0.001  # smaller p-values are not written out
-UNEQUAL = "†"  # marks what has unequal budgets
+UNEQUAL = "†"  # marks unequal budgets
 METHOD = (
     "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
     "episodes; p-values are from paired t-tests, with Holm's correction for all differences of a statistic."
@@ -46,160 +39,70 @@ FACTORS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class StudyTables:
-    """The numbers of a study whose runs have been evaluated."""
+def study_tables(
+    plan: Study, results: pd.DataFrame, comparisons: pd.DataFrame, missing: Mapping[str, str]
+) -> list[Table]:
+    """For each statistic the results of each variant and the differences, with notes below the last table.
 
-    study: Study
-    evaluation: Evaluation
-    runs: Mapping[str, Sequence[int]]  # variant -> seeds of the evaluated runs, in the evaluation's order
-    missing: Mapping[str, str]  # "VARIANT/seed-N" -> why the run is missing
-
-    def __repr__(self) -> str:
-        return f"StudyTables({self.study!r})"
-
-    @cached_property
-    def values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
-        """(statistic, set) -> variant -> seed -> value, in the order of the tables."""
-        found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-        success = self.evaluation.document["success"]
-        owners = [(variant, seed) for variant, seeds in self.runs.items() for seed in seeds]
-        results = {(row["policy"], row["set"]): row for row in self.evaluation.document["results"]}
-        for cells in self.study.sets:
-            owned = zip(owners, self.evaluation.policies, self.evaluation.returns(cells.name), strict=True)
-            for (variant, seed), policy, returns in owned:
-                numbers = dict(zip(statistic_names(success), point_statistics(returns.ravel(), success), strict=True))
-                if cells.num_cells > 1:
-                    numbers[WORST] = results[policy, cells.name]["worst_cell"]["mean"]["value"]
-                regret = results[policy, cells.name]["statistics"].get(REGRET)  # none without references
-                if regret is not None and regret["value"] is not None:
-                    numbers[REGRET] = regret["value"]
-                for statistic in TITLES.keys() & numbers.keys():
-                    by_variant = found.setdefault((statistic, cells.name), {})
-                    by_variant.setdefault(variant, {})[seed] = float(numbers[statistic])
-        order = list(TITLES)
-        return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
-
-    @cached_property
-    def results(self) -> pd.DataFrame:
-        """A row for each variant, set and statistic: its mean over seeds with interval, and the budget."""
-        import pandas as pd  # heavy
-
-        rows: list[dict[str, Any]] = []
-        budgets = "equal" if self.study.same_budget() else "unequal"
-        for (statistic, name), by_variant in self.values.items():
-            for variant, by_seed in by_variant.items():
-                interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
-                if statistic == SOLVED:
-                    interval = _within(interval, 0.0, 1.0)
-                head = {"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)}
-                head["seeds_missing"] = len(self.study.seeds_of[variant]) - len(by_seed)
-                rows.append({**head, **interval, "steps": self.study.budgets[variant], "budgets": budgets})
-        return pd.DataFrame(rows).astype({"low": "float64", "high": "float64"})
-
-    @cached_property
-    def comparisons(self) -> pd.DataFrame:
-        """A row for each contrast, set and statistic: the mean difference over seeds, interval and p-values."""
-        import pandas as pd  # heavy
-
-        rows: list[dict[str, Any]] = []
-        for (statistic, name), by_variant in self.values.items():
-            if statistic == REGRET:  # its differences are those of mean returns, the other way around
-                continue
-            for contrast in self.study.contrasts:
-                differences = contrast.over_seeds(by_variant)
-                if not len(differences):
-                    continue
-                interval, p = mean_over_seeds(differences)
-                if statistic == SOLVED:
-                    most = sum(abs(weight) for weight in contrast.weights.values()) / 2
-                    interval = _within(interval, -most, most)
-                planned = set.intersection(*(set(self.study.seeds_of[variant]) for variant in contrast.weights))
-                head = {"variant": contrast.variant, "other": contrast.other, "set": name, "statistic": statistic}
-                seeds = {"seeds": len(differences), "seeds_missing": len(planned) - len(differences)}
-                budgets = "equal" if self.study.same_steps(contrast) else "unequal"
-                rows.append({**head, **seeds, **interval, "p": p, "budgets": budgets})
-        columns = ["variant", "other", "set", "statistic", "seeds", "seeds_missing"]
-        columns += ["value", "low", "high", "p", "p_holm", "budgets"]
-        table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
-        for _, family in table.groupby("statistic"):
-            known = family["p"].dropna()
-            table.loc[known.index, "p_holm"] = holm(known.tolist())
-        return table
-
-    @cached_property
-    def tables(self) -> list[Table]:
-        """For each statistic, results of each variant, and differences."""
-        pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
-        tables = []
-        for statistic, title in TITLES.items():
-            for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):
-                chosen = table[table["statistic"] == statistic]
-                if len(chosen):
-                    tables.append(self._table(caption, chosen, key, percent=statistic == SOLVED))
-        return [dataclasses.replace(table, notes=self.notes) if table is tables[-1] else table for table in tables]
-
-    def _table(self, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
-        """A row for each variant or pair, a column for each set; marks fewer seeds than others, and unequal budgets."""
-        sets = list(dict.fromkeys(table["set"]))
-        rows: list[Row] = []
-        for name, group in table.groupby(key, sort=False):
-            cells = {row["set"]: cell(row, percent=percent) for row in group.to_dict("records")}
-            unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
-            seeds, planned = min(group["seeds"]), max(group["seeds"] + group["seeds_missing"])
-            few = f" ({counted(seeds, 'seed')})" if seeds < len(self.study.seeds) else ""
-            few = f" ({seeds} of {planned} seeds)" if seeds < planned else few
-            rows.append([f"{name}{unequal}{few}", *(cells[one] for one in sets)])
-        return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes on all tables: the method, budgets, and missing runs."""
-        steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in self.study.budgets.items())
-        unequal = [] if self.study.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
-        names = self.study.budgets.keys()
-        factors = [FACTORS] if any(contrast.variant not in names for contrast in self.study.contrasts) else []
-        return [METHOD, *factors, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
-
-    @property
-    def findings(self) -> list[str]:
-        """States each difference on nominal values, and the significant ones on the other sets."""
-        return findings(self.comparisons, self.study.sets[0].name)
-
-    def markdown(self) -> str:
-        """All tables in Markdown."""
-        seeds = ", ".join(map(str, self.study.seeds))
-        text = [f"# {self.study.env}", f"{counted(len(self.study.variants), 'variant')}, seeds {seeds}."]
-        if self.study.same_budget():
-            budget = next(iter(self.study.budgets.values()))
-            unit = "" if budget is None else " environment steps"
-            text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
-        for table in self.tables:
-            text += [f"## {table.caption}", table.markdown(), *table.notes]
-        return "\n\n".join(text) + "\n"
+    Args:
+        plan: The study.
+        results: See ``StudyResult``, as for the others.
+        comparisons: See ``StudyResult``.
+        missing: See ``StudyResult``.
+    """
+    pairs = comparisons.assign(pair=comparisons["variant"] + " minus " + comparisons["other"])
+    tables = []
+    for statistic, title in TITLES.items():
+        for caption, table, key in ((title, results, "variant"), (f"{title}: differences", pairs, "pair")):
+            chosen = table[table["statistic"] == statistic]
+            if len(chosen):
+                tables.append(_table(plan, caption, chosen, key, percent=statistic == SOLVED))
+    return [*tables[:-1], dataclasses.replace(tables[-1], notes=_notes(plan, missing))]
 
 
-def cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
+def _table(plan: Study, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
+    """A row for each variant or pair, a column for each set; marks fewer seeds than others, and unequal budgets."""
+    sets = list(dict.fromkeys(table["set"]))
+    rows: list[Row] = []
+    for name, group in table.groupby(key, sort=False):
+        cells = {row["set"]: _cell(row, percent=percent) for row in group.to_dict("records")}
+        unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
+        seeds, planned = min(group["seeds"]), max(group["seeds"] + group["seeds_missing"])
+        few = f" ({counted(seeds, 'seed')})" if seeds < len(plan.seeds) else ""
+        few = f" ({seeds} of {planned} seeds)" if seeds < planned else few
+        rows.append([f"{name}{unequal}{few}", *(cells[one] for one in sets)])
+    return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def _notes(plan: Study, missing: Mapping[str, str]) -> list[str]:
+    """The method, budgets if they are unequal, and missing runs."""
+    steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in plan.budgets.items())
+    unequal = [] if plan.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
+    factors = [FACTORS] if any(contrast.variant not in plan.budgets for contrast in plan.contrasts) else []
+    return [METHOD, *factors, *unequal, *(f"Missing: {run} ({reason})" for run, reason in missing.items())]
+
+
+def _cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
     """A number with its interval, and with its p-value if it is a difference."""
     scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
     value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
     p = row.get("p_holm", math.nan)
     known = [] if low == "nan" else [f"{low} to {high}"]
-    known += [] if math.isnan(p) else [p_value(row)]
+    known += [] if math.isnan(p) else [_p_value(row)]
     return Cell(f"{value} %" if percent else value, ", ".join(known))
 
 
-def p_value(row: Mapping[Any, Any]) -> str:
+def _p_value(row: Mapping[Any, Any]) -> str:
     """A corrected p-value, as a relation."""
     return f"p < {SMALLEST}" if row["p_holm"] < SMALLEST else f"p = {row['p_holm']:.3f}"
 
 
-def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
-    """States each difference on one set, and the significant ones on the others.
+def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
+    """States each difference in mean return on one set, and the significant ones on the others.
 
     Args:
-        comparisons: See ``StudyTables.comparisons``; mean returns and shares of solved episodes are stated.
-        first: The set to state every result of.
+        comparisons: See ``StudyResult``; on the other sets, shares of solved episodes are stated too.
+        first: Name of the one set.
     """
     stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
     own = (stated["set"] == first) & (stated["statistic"] == MEAN)
@@ -220,14 +123,6 @@ def _finding(row: Mapping[Any, Any]) -> str:
         text += f"; {'there are too few seeds for an interval' if row['seeds'] < 2 else NO_SPREAD}"
     else:
         low, high = scale * row["low"], scale * row["high"]
-        text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {p_value(row)}"
+        text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {_p_value(row)}"
         text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
     return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
-
-
-def _within(interval: Interval, lowest: float, highest: float) -> Interval:
-    """Clips an interval of shares, or of their differences, to possible values."""
-    low, high = interval["low"], interval["high"]
-    if low is None or high is None:
-        return interval
-    return {**interval, "low": max(low, lowest), "high": min(high, highest)}
