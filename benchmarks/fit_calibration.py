@@ -21,7 +21,7 @@ import gymnasium as gym
 import numpy as np
 
 import gym_dr
-from gym_dr.randomization.rules import Rule
+from gym_dr.randomization.spec import Rule
 
 
 class Case(NamedTuple):

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import gym_dr
 from benchmarks.timing import alternate, report
-from gym_dr.evaluation.cells import nominal
 from gym_dr.policies.acting import drive
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_policies
 from gym_dr.runs.train import one_thread
 
@@ -26,7 +25,7 @@ ROUNDS = 7
 
 def thousand_steps_per_second(policy: FrozenPolicy) -> float:
     """Environment steps in a second of processor time, the policy's included."""
-    envs = policy.make_envs(nominal(NUM_ENVS))
+    envs = policy.make_envs(Draws(episodes=NUM_ENVS))
     steps = drive(policy.make(envs), envs, seed=1)
     next(steps)  # the reset, and what is compiled or loaded first
     start = time.process_time()

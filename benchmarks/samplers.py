@@ -21,7 +21,8 @@ import torch
 from gym_dr import AdaptParams
 from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.randomization.sampler import SAMPLERS, FixedSampler, Sampler
+from gym_dr.randomization.draws import FixedSampler
+from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.runs.configure import build_config
 from gym_dr.training.registry import find_algorithm
 

@@ -31,10 +31,10 @@ from gym_dr.randomization.distributions import (
     Uniform,
 )
 from gym_dr.randomization.presets import add_preset
-from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.sampler import EpisodeRecord
+from gym_dr.randomization.samples import sample
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
 from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
@@ -91,6 +91,7 @@ __all__ = [
     "register_equations",
     "register_robot",
     "report",
+    "sample",
     "sobol",
     "study",
     "train",

@@ -21,3 +21,9 @@ def percent(share: float) -> str:
     """A share with two digits, or with all before the point: ``0.12 %``, ``12 %``, ``1,200 %``."""
     value = 100.0 * share
     return f"{value:,.0f} %" if abs(value) >= 99.5 else f"{value:.2g} %"
+
+
+def exact_text(value: float) -> str:
+    """A number with as few digits as it takes to read the same number again."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))

@@ -49,8 +49,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
     from gym_dr.reports.growth import read_growth, read_updates
-    from gym_dr.reports.plots import read_metrics
     from gym_dr.runs.durable import write_atomically
+    from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
     draw(Figure(figsize=(1, 1)), picture)

@@ -21,9 +21,8 @@ from gym_dr.randomization.distributions import (
     Normal,
     Uniform,
 )
-from gym_dr.randomization.rules import Add, Rule, Scale
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.randomization.spec import Add, Correlation, Randomization, Rule, Scale
 
 # .ci/run-all tries more; a busy machine must not fail a test for being slow
 few = settings(max_examples=int(os.environ.get("GYMDR_EXAMPLES", "12")), deadline=None)

@@ -22,8 +22,8 @@ import pytest
 from gym_dr.cli import bench
 from gym_dr.cli.main import cli, main
 from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.evaluation import suite
 from gym_dr.randomization.files import read_table
-from gym_dr.reports import evaluation
 from tests.cli.test_bench import TINY as TINY_BENCH
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
 from tests.policies.tiny_run import TINY
@@ -86,7 +86,7 @@ LINES = [line for page in PAGES for block in blocks(page, "sh") for line in bloc
 SHOWN = {block.code.strip(): block for page in PAGES for block in shown(page) if block.output is not None}
 COMMANDS = [line for line in dict.fromkeys(LINES) if not line.startswith(NOT_RUN_HERE)]
 SLOW = [line for line in COMMANDS if line.startswith("gymdr study")][3:]  # the others are their siblings
-DRAWN = {next(line for line in COMMANDS if line.startswith(f"gymdr {name}")) for name in ("play", "report")}
+DRAWN = {next(line for line in COMMANDS if line.startswith("gymdr play"))}
 
 
 def following(arguments: list[str], option: str) -> str | None:
@@ -166,12 +166,11 @@ def test_a_command_runs_and_writes_what_it_names(
 ) -> None:
     monkeypatch.chdir(workplace)
     for name in ("EPISODES", "POINTS", "POINT_EPISODES"):  # of a report
-        monkeypatch.setattr(evaluation, name, 2)
+        monkeypatch.setattr(suite, name, 2)
     monkeypatch.setattr(bench, "QUICK", TINY_BENCH)
     if line.startswith("gymdr plot"):
         request.getfixturevalue("full_pictures")
     if line not in DRAWN:  # drawing takes longer than all else
-        monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
         noise = np.random.default_rng(0).integers(0, 255, (64, 96, 3), np.uint8)
         monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: noise)
     try:

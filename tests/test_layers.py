@@ -33,12 +33,7 @@ LAYERS = (
 # what is still in the wrong room: module -> imports that point down the list
 MISPLACED: dict[str, set[str]] = {
     "evaluation.aggregate": {"reports.plots"},
-    "policies.export": {"evaluation.cells"},
-    "policies.frozen": {"evaluation.cells"},
-    "policies.kinds": {"evaluation.cells"},
-    "policies.open": {"evaluation.cells"},
-    "policies.play": {"evaluation.captions", "evaluation.cells"},
-    "runs.launch": {"evaluation.aggregate", "plugins.loading"},
+    "runs.launch": {"plugins.loading"},
     "runs.train": {"evaluation.evaluate", "evaluation.sets", "policies.open", "reports.growth", "reports.plots"},
 }
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -18,9 +18,8 @@ import gymnasium as gym
 from gym_dr.envs.family import FAMILIES, EnvFamily, EnvId
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.policies.play import arrow_keys
-from gym_dr.randomization.needs import needs_text
 from gym_dr.randomization.presets import presets
-from gym_dr.randomization.space import Param
+from gym_dr.randomization.space import Param, needs_text
 from gym_dr.registry import load_object
 from gym_dr.runs.environments import make_env, param_space_of
 from gym_dr.wrappers.disturbances import DISTURBANCES

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gym_dr import Randomization
+from gym_dr import Param, ParamSpace, Randomization, sample
 
 PAIR = ["lander_density", "main_engine_power"]  # the log tells little more about them than their ratio
 
@@ -63,7 +63,9 @@ def draw(possible, table, before, after):
 
 if __name__ == "__main__":
     ranges, first, second, picture = sys.argv[1:]
-    draws = Randomization.from_dict(read(ranges)).sample(2000)
+    logged = Randomization.from_dict(read(ranges))
+    unbounded = [Param(name=name, nominal=0.0, low=-np.inf, high=np.inf) for name in logged]
+    draws = sample(logged, ParamSpace("log", unbounded), 2000)
     compared = compare(draws, read(Path(__file__).parent / "physics.toml"))
     print(compared.to_string())
     draw(draws, compared, returns(first), returns(second)).savefig(picture, dpi=110)

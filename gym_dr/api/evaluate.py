@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gym_dr.errors import ConfigError, shortened
+from gym_dr.evaluation.evaluate import check_success, evaluate_policies, playing
+from gym_dr.evaluation.results import Evaluation, evaluation_folder
 from gym_dr.evaluation.sets import SetLike, sets_for
-from gym_dr.options import is_number
-from gym_dr.runs.progress import Progress
-from gym_dr.runs.stopping import explain_interrupt
-
-if TYPE_CHECKING:
-    from gym_dr.evaluation.results import Evaluation
-    from gym_dr.policies.open import PoliciesLike
+from gym_dr.policies.open import PoliciesLike, open_policies
 
 
 def evaluate(
@@ -79,10 +72,6 @@ def evaluate(
         RandomizationError: A value is out of bounds.
         Interrupted: A signal stopped the evaluation.
     """
-    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.results import evaluation_folder
-    from gym_dr.policies.open import open_policies
-
     check_success(success)
     opened = open_policies(policies, references, env=env, trust=trust)
     folder = evaluation_folder([policy.home for policy in opened], output)
@@ -91,27 +80,3 @@ def evaluate(
         for note in [note for cells in found for note in cells.notes]:
             display.note(note)
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
-
-
-@contextlib.contextmanager
-def playing(progress: bool) -> Iterator[Progress]:
-    """Plays episodes in the block on one thread, with a progress display and a message for interrupts.
-
-    Raises:
-        Interrupted: Instead of ``KeyboardInterrupt``.
-    """
-    from gym_dr.runs.train import one_thread  # heavy
-
-    message = "Stopped. Finished episodes are saved; run the same again to continue."
-    with one_thread(), Progress("episode", "bar" if progress else "nothing") as display, explain_interrupt(message):
-        yield display
-
-
-def check_success(success: float | None) -> None:
-    """Checks the return from which an episode is a success.
-
-    Raises:
-        ConfigError: It is not a finite number.
-    """
-    if success is not None and not is_number(success):
-        raise ConfigError(f"`success`: expected a finite return, got {shortened(success)}.")

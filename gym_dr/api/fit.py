@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.api.logs import log_paths, open_log
 from gym_dr.errors import ConfigError, LogError, check_known
 from gym_dr.fitting.results import Fit
+from gym_dr.integrations.logs import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import randomization_text
 from gym_dr.runs.durable import os_errors, write_atomically

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gym_dr.api.evaluate import playing
 from gym_dr.errors import ConfigError, located
+from gym_dr.evaluation.evaluate import playing
 from gym_dr.runs.config import check_not_reserved
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def report(
     """Writes a report as one HTML file: how robust policies are, to which parameters, and which one is better where.
 
     The file opens from disk and needs no network. Missing episodes are played first: on nominal values, on training
-    draws, and on points that fill the training distribution. For policies that are not runs, the report has no learning
-    curves, settings or training draws.
+    draws, and on points that fill the training distribution. For policies that are not runs, the report has no
+    settings or training draws.
 
     Example:
         >>> gym_dr.report(["runs/first", "runs/wind"], output="first_and_wind.html")
@@ -55,11 +55,12 @@ def report(
         RunFolderError: There is no run at a path, or a file cannot be read or written.
         Interrupted: A signal stopped the evaluation.
     """
+    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.results import evaluation_folder
+    from gym_dr.evaluation.suite import report_suite
     from gym_dr.policies.open import open_policies
-    from gym_dr.reports.assemble import assemble  # heavy, as those below
+    from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, group_policies
-    from gym_dr.reports.evaluation import complete_evaluation
     from gym_dr.reports.page import check_installed, write_report
 
     check_installed()
@@ -78,7 +79,7 @@ def report(
     shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
     groups, of_references = group_policies(shown), group_policies(others)
     with playing(progress) as display:
-        found = complete_evaluation(opened, folder, command, display)
+        found = evaluate_policies(opened, report_suite(opened), folder, command=command, progress=display)
         compared = Comparison(groups=groups, references=of_references, evaluation=found)
-        write_report(assemble(compared, command, display.note), page)
+        write_report(assemble(compared, command), page)
     return page

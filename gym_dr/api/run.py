@@ -10,17 +10,18 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.api.seeds import train_seeds
 from gym_dr.errors import ConfigError, RunFolderError, shortened
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.config import RunConfig, check_device
+from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
-from gym_dr.runs.launch import aggregate_runs, launch
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
+from gym_dr.runs.metrics import read_csv, read_metrics
 from gym_dr.runs.plain import read_plain
 from gym_dr.table import Cell, Row, Table
-from gym_dr.training.api import Algorithm
 from gym_dr.wording import listed
 
 if TYPE_CHECKING:
@@ -43,15 +44,19 @@ class Run:
         >>> run = gym_dr.load_run("runs/first")
         >>> run.metrics.plot("steps", "return_mean")
         >>> actions = run.policy()(observations)
-
-    Attributes:
-        folder: Its folder, with the names of its files.
-        config: The resolved configuration.
     """
 
-    folder: RunFolder
-    config: RunConfig
-    _algorithm: Algorithm  # of its configuration
+    _opened: OpenedRun
+
+    @property
+    def folder(self) -> RunFolder:
+        """Its folder, with the names of its files."""
+        return self._opened.folder
+
+    @property
+    def config(self) -> RunConfig:
+        """The resolved configuration."""
+        return self._opened.config
 
     @property
     def path(self) -> Path:
@@ -64,14 +69,9 @@ class Run:
         return self.config.algorithm
 
     @property
-    def parts(self) -> tuple[RunFolder, RunConfig, Algorithm]:
-        """Folder, configuration and algorithm."""
-        return self.folder, self.config, self._algorithm
-
-    @property
-    def opened(self) -> list[tuple[RunFolder, RunConfig, Algorithm]]:
+    def opened(self) -> list[OpenedRun]:
         """Itself, as one of several runs."""
-        return [self.parts]
+        return [self._opened]
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -80,8 +80,6 @@ class Run:
         Raises:
             RunFolderError: There are none, or the file is damaged.
         """
-        from gym_dr.reports.plots import read_metrics  # heavy
-
         return read_metrics(self.folder)
 
     @property
@@ -91,9 +89,7 @@ class Run:
         Raises:
             RunFolderError: The file is missing or damaged.
         """
-        from gym_dr.reports.plots import read_log  # heavy
-
-        return read_log(self.folder.draws, ("return",))
+        return read_csv(self.folder.draws, ("return",))
 
     @property
     def sampler(self) -> ParamSampler:
@@ -150,7 +146,7 @@ class Run:
         """
         from gym_dr.policies.open import run_policy  # heavy
 
-        return run_policy(*self.parts, deterministic=deterministic)
+        return run_policy(self._opened, deterministic=deterministic)
 
     def export(self, output: str | Path) -> Path:
         """Writes its policy as an ONNX file, which runs without gym_dr and without torch.
@@ -177,7 +173,7 @@ class Run:
         from gym_dr.policies.export import export_policy  # heavy
         from gym_dr.policies.open import open_runs
 
-        return export_policy(open_runs([self.parts])[0], output)
+        return export_policy(open_runs(self.opened)[0], output)
 
     def resume(
         self,
@@ -205,7 +201,7 @@ class Run:
 
         check_callback(callback)
         run = _ready(self, loggers)
-        train_run(*run.parts, resume=True, display="bar" if progress else "nothing", callback=callback)
+        train_run(run._opened, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run
 
     def __repr__(self) -> str:
@@ -254,9 +250,9 @@ class Runs(Sequence[Run]):
         self.path, self._runs, self._trust = path, tuple(runs), tuple(trust)
 
     @property
-    def opened(self) -> list[tuple[RunFolder, RunConfig, Algorithm]]:
-        """Folder, configuration and algorithm of each."""
-        return [run.parts for run in self]
+    def opened(self) -> list[OpenedRun]:
+        """The runs."""
+        return [run._opened for run in self]
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -310,9 +306,7 @@ class Runs(Sequence[Run]):
     def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
         """Resumes every run; see ``Run.resume``."""
         runs = [_ready(run, loggers) for run in self]
-        folders = [run.folder for run in runs]
-        launch(folders, trust=self._trust, display="lines" if progress else "nothing")
-        aggregate_runs(folders, self.path)
+        train_seeds([run.folder for run in runs], self.path, Launch(), trust=self._trust, progress=progress)
         return Runs(self.path, runs, self._trust)
 
     def __getitem__(self, index: Any) -> Any:
@@ -352,7 +346,7 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
         UnknownNameError: An algorithm or environment is not installed.
     """
     load_plugins()
-    runs = [Run(*open_run(folder.path, trust)) for folder in expand([str(path)])]
+    runs = [Run(open_run(folder.path, trust)) for folder in expand([str(path)])]
     single = (Path(path) / CONFIG).is_file()
     return runs[0] if single else Runs(Path(path), runs, trust)
 
@@ -378,8 +372,7 @@ def _ready(run: Run, loggers: Sequence[str] | None) -> Run:
     if loggers is None:
         return run
     check_loggers(loggers)
-    folder, config, algorithm = run.parts
-    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, loggers=tuple(loggers)))
-    with folder.locked():
-        write_atomically(folder.config, changed.to_json().encode())
-    return Run(folder, changed, algorithm)
+    changed = dataclasses.replace(run.config, settings=dataclasses.replace(run.config.settings, loggers=tuple(loggers)))
+    with run.folder.locked():
+        write_atomically(run.folder.config, changed.to_json().encode())
+    return Run(dataclasses.replace(run._opened, config=changed))

@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.api.evaluate import playing
 from gym_dr.runs.feed import show_results
-from gym_dr.runs.launch import check_launcher
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.studies.folder import locked_runs, train_missing
+from gym_dr.studies.folder import study_runs, train_missing
 from gym_dr.studies.plan import read_study
 
 if TYPE_CHECKING:
@@ -63,31 +62,29 @@ def study(
         TrainingError: No run could be trained.
         Interrupted: A signal stopped the study.
     """
-    from gym_dr.reports.assemble import assemble  # heavy, as those below
+    from gym_dr.evaluation.evaluate import playing  # heavy, as those below
+    from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, Group
     from gym_dr.reports.page import check_installed, write_report
     from gym_dr.studies.results import evaluate_runs
 
     check_installed()
-    check_launcher(launcher, ray_address)
+    how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
     plan, folder = read_study(study, trust), Path(output)
-    launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
-    launching["trust"] = [plan.env.rpartition(":")[0]]  # already imported when the study was read
     message = "Stopped. Run the same command, or make the same call, to go on."
-    with explain_interrupt(message), locked_runs(folder, plan, overwrite, command) as runs:
-        missing = train_missing(plan, runs, display="bar" if progress else "nothing", **launching)
+    with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
+        trusted = [plan.env.rpartition(":")[0]]  # already imported when the study was read
+        missing = train_missing(runs, how, trust=trusted, display="bar" if progress else "nothing")
         with playing(progress) as display:
-            trained = [run for run in runs if run.name not in missing]
-            found = evaluate_runs(plan, folder, trained, missing, command=command, progress=display)
-            groups = [Group(name=n, policies=tuple(by_seed.values())) for n, by_seed in found.policies.items()]
-            page = assemble(
-                Comparison(groups=groups, evaluation=found.evaluation),
-                command,
-                display.note,
-                compared=(found.findings, found.tables),
-            )
+            for note in [note for cells in plan.sets for note in cells.notes]:
+                display.note(note)
+            found = evaluate_runs(plan, folder, runs, missing, command=command, progress=display)
+            groups = [Group(name=name, policies=tuple(of.values())) for name, of in found.policies.items()]
+            comparison = Comparison(groups=groups, evaluation=found.evaluation)
+            page = assemble(comparison, command, compared=(found.findings, found.tables))
             names = " and ".join(found.policies) if len(groups) < 3 else f"{len(groups)} variants"
             write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / "report.html")
-        for run in trained:
-            show_results(run.folder, run.config, found.evaluation.statistics(run.name))
+        for run in runs:
+            if run.name not in missing:
+                show_results(run.folder, run.config, found.evaluation.statistics(run.name))
     return found

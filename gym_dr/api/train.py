@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.run import Run, Runs, check_callback
+from gym_dr.api.seeds import train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.runs.config import RunConfig, check_device, check_not_reserved, with_total_steps
+from gym_dr.runs.config import OpenedRun, RunConfig, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder, check_seeds, seed_name
-from gym_dr.runs.launch import aggregate_runs, check_launcher, launch
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.other_runs import named_runs
 from gym_dr.runs.progress import Progress
@@ -91,8 +92,8 @@ def train(
     """
     load_plugins()
     found = find_algorithm(algorithm)
-    launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
-    _check_seeds(seeds, options, launching)
+    how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
+    _check_seeds(seeds, options, how)
     _check_callback(callback, seeds)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
     drawing: dict[str, Any] = {"randomization": randomization, "randomize": randomize}
@@ -105,21 +106,21 @@ def train(
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_loggers(configs[0].settings.loggers)
-    check_launcher(launcher, ray_address)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
-    runs = [Run(folder, one, found) for folder, one in zip(folders, configs, strict=True)]
+    runs = [
+        Run(OpenedRun(folder=folder, config=one, algorithm=found)) for folder, one in zip(folders, configs, strict=True)
+    ]
     if total_steps is not None and progress:
         _tell_updates(configs[0], total_steps)
     try:
         if seeds is None:
             from gym_dr.runs.train import train_run  # heavy
 
-            train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing", callback=callback)
+            train_run(runs[0].opened[0], resume=False, display="bar" if progress else "nothing", callback=callback)
             return runs[0]
         trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
-        launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")
-        aggregate_runs(folders, root)
+        train_seeds(folders, root, how, trust=trusted, progress=progress)
         return Runs(root, runs, trusted)
     except (LostRunError, Interrupted):
         raise  # keep runs that have not started: gymdr resume starts them
@@ -137,11 +138,11 @@ def _tell_updates(config: RunConfig, total_steps: int) -> None:
     Progress("update", "lines").note(text)
 
 
-def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launching: Mapping[str, Any]) -> None:
+def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], how: Launch) -> None:
     """Checks the seeds, and that options for several seeds come with them."""
     if seeds is None:
-        for name, value in launching.items():
-            if value not in (None, "local"):
+        for name, value in vars(how).items():
+            if value != getattr(Launch, name):
                 raise ConfigError(f"`{name}`: expected with `seeds`, got none.")
         return
     if "seed" in options:

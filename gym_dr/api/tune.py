@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gym_dr.registry import needs
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.studies.tune import TuneResult, locked_tuning, search
-from gym_dr.studies.tune_file import read_tuning
+
+if TYPE_CHECKING:
+    from gym_dr.studies.tune import TuneResult
 
 PAGE = "tune.html"
 
@@ -50,13 +52,14 @@ def tune(
         TrainingError: No trial could be completed.
         Interrupted: A signal stopped the tuning.
     """
-    from gym_dr.reports.page import check_installed  # heavy, as the next one
-    from gym_dr.reports.tuning import write_tuning_page
+    needs("Tuning", "tune", "optuna", "plotly")
+    from gym_dr.reports.tuning import write_tuning_page  # heavy, as those below
+    from gym_dr.studies.tune import claimed_tuning, search
+    from gym_dr.studies.tune_file import read_tuning
 
-    check_installed()
     plan, folder = read_tuning(tuning, trust), Path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
-    with locked_tuning(folder, plan), explain_interrupt(message):
+    with claimed_tuning(folder, plan), explain_interrupt(message):
         found = search(tuning, plan, folder, workers=workers, command=command, progress=progress)
         write_tuning_page(found, plan.head.algorithm, folder / PAGE)
     return found

@@ -6,8 +6,7 @@ import click
 
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.randomization.needs import needs_text
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace, needs_text
 from gym_dr.table import Table
 
 

@@ -72,8 +72,8 @@ def command(
         raise
     cells = cells_to_play(policy, played, episodes)
     _show_notes(cells)
-    for episode in play.play_policy(policy, cells, episodes=episodes, seed=seed, video=video):
-        shown = [key for key in dict.fromkeys((*cells.fixed, *cells.parameters)) if key in episode.params]
+    for episode in play.play_policy(policy, cells.draws, seed=seed, video=video):
+        shown = [key for key in cells.draws.names if key in episode.params]
         values = ", ".join(f"{key} {episode.params[key]:g}" for key in shown)
         told = f" ({values})" if values else ""
         click.echo(f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{told}")

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from gym_dr.api.record import FORMATS, record
+from gym_dr.api.record import record
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
+from gym_dr.policies.record import FORMATS
 
 
 @click.command()

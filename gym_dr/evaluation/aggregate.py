@@ -15,9 +15,10 @@ from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import iqm_with_interval
-from gym_dr.reports.plots import plot_training, read_metrics
+from gym_dr.reports.plots import plot_training
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.metrics import read_metrics
 
 METRICS = "metrics.csv"  # of all runs, with a column ``seed``
 CURVE = "training.png"

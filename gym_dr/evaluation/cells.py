@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError
+from gym_dr.policies.frozen import Draws
 from gym_dr.randomization.draws import values_at
-from gym_dr.randomization.needs import switches_needed
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace, switches_needed
 from gym_dr.randomization.spec import Randomization
 
 SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
@@ -109,6 +109,16 @@ class CellSet:
         if self.randomization is None:
             return (*self.names, *self.fixed)
         return tuple(dict.fromkeys((*self.randomization, *self.fixed)))
+
+    @property
+    def draws(self) -> Draws:
+        """What its episodes draw, and which values they set."""
+        return Draws(
+            randomization=self.randomization or Randomization(),
+            fixed=self.fixed,
+            settable=self.names,
+            episodes=self.num_episodes,
+        )
 
     @property
     def notes(self) -> list[str]:

@@ -13,10 +13,9 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import NotFiniteError, RunFolderError
+from gym_dr.errors import ConfigError, NotFiniteError, RunFolderError, shortened
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.episodes import EpisodeTable, outcome_of
-from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
@@ -29,17 +28,50 @@ from gym_dr.evaluation.results import (
     write_document,
     write_episodes,
 )
-from gym_dr.evaluation.summary import initial_document, summarize
+from gym_dr.evaluation.summary import EVALUATION_SEED, initial_document, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
+from gym_dr.options import is_number
+from gym_dr.policies.acting import play_batch
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import os_errors
 from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.progress import Progress
+from gym_dr.runs.stopping import explain_interrupt
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes finished, episodes in total
+
+
+def check_success(success: float | None) -> None:
+    """Checks the return from which an episode is a success.
+
+    Raises:
+        ConfigError: It is not a finite number.
+    """
+    if success is not None and not is_number(success):
+        raise ConfigError(f"`success`: expected a finite return, got {shortened(success)}.")
+
+
+@contextlib.contextmanager
+def playing(
+    progress: bool, interrupted: str = "Finished episodes are saved; run the same again to continue."
+) -> Iterator[Progress]:
+    """Plays episodes in the block on one thread, with a progress display and a message for interrupts.
+
+    Raises:
+        Interrupted: Instead of ``KeyboardInterrupt``.
+    """
+    from gym_dr.runs.train import one_thread  # heavy
+
+    with (
+        one_thread(),
+        Progress("episode", "bar" if progress else "nothing") as display,
+        explain_interrupt(f"Stopped. {interrupted}"),
+    ):
+        yield display
 
 
 def success_threshold(env_id: str, success: float | None) -> float | None:
@@ -303,7 +335,7 @@ def _play_missing(
             finished = table.finished(part.policy.name, part.cells, part.first_cell)
             if finished.all():
                 continue
-            with contextlib.closing(part.policy.make_envs(part.cells)) as envs:
+            with contextlib.closing(part.policy.make_envs(part.cells.draws)) as envs:
                 for first in range(0, part.cells.num_episodes, envs.num_envs):
                     numbers = np.arange(first, min(first + envs.num_envs, part.cells.num_episodes))
                     if not finished[numbers].all():

@@ -20,15 +20,13 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import cells
-from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.cells import SET_KINDS, CellSet
 from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
-from gym_dr.randomization.rules import Rule, as_rule
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
+from gym_dr.randomization.spec import Randomization, Rule, as_rule
+from gym_dr.wording import exact_text
 
 if TYPE_CHECKING:  # torch is heavy
     from gym_dr.policies.frozen import FrozenPolicy
@@ -217,7 +215,10 @@ def cells_to_play(policy: FrozenPolicy, draws: SetLike | None, episodes: int) ->
     """
     if draws is None:
         return sets_for([policy], (), episodes)[-1]
-    return sets_of(policy.env, policy.space, draws, {}, episodes)[-1]
+    cells = sets_of(policy.env, policy.space, draws, {}, episodes)[-1]
+    if cells.num_cells > 1:
+        raise ConfigError(f"Expected draws or values to play, such as `gym_dr.draws('wide')`, got {draws!r}.")
+    return cells
 
 
 def _axis(name: str, given: Any) -> Array:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import FORMAT, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
@@ -18,10 +17,13 @@ from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
 from gym_dr.evaluation.worst_cells import worst_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.space import ParamSpace
+from gym_dr.training.api import seed_for
 from gym_dr.version import WRITTEN_BY, __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+
+EVALUATION_SEED = seed_for(0, stream=1)  # of the first episode; the same for every policy, so that all play the same
 
 
 def initial_document(

@@ -10,8 +10,7 @@ import scipy.stats
 from gym_dr.arrays import Array
 from gym_dr.fitting.prior import Prior
 from gym_dr.randomization.distributions import Choice, Constant, Distribution, Mixture, Normal, Uniform
-from gym_dr.randomization.rules import Rule
-from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.randomization.spec import Correlation, Randomization, Rule
 
 KEPT = 0.9  # share of the prior's deviation from which on a parameter keeps its prior
 _BINS = 10  # of equal probability, where no normal distribution fits

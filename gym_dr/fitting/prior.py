@@ -14,9 +14,8 @@ from gym_dr.errors import RandomizationError, shortened
 from gym_dr.randomization.distributions import Bernoulli, Choice, Constant, Distribution, Integer
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.files import load_randomization
-from gym_dr.randomization.needs import ranges_of, switches_needed
 from gym_dr.randomization.presets import presets, resolve
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import DISTURBANCES
 

@@ -16,11 +16,11 @@ from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.registry import needs
 from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
-    from gym_dr.policies.frozen import FrozenPolicy
     from gym_dr.training.networks import Actor
 
 SUFFIX = ".onnx"
@@ -38,7 +38,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     if path.suffix != SUFFIX:
         raise ConfigError(f"`output`: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
     needs("An ONNX file", "onnx", "onnx")
-    with contextlib.closing(policy.make_envs(_nominal())) as envs:
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
         weights, about = _weights_of_any(policy, envs), _about(policy, envs)
     write_atomically(path, onnx.policy_file(weights, about))
     return path
@@ -91,12 +91,6 @@ def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
 
 def _array(tensor: Any) -> Any:
     return tensor.detach().cpu().numpy()
-
-
-def _nominal() -> Any:
-    from gym_dr.evaluation.cells import nominal  # heavy
-
-    return nominal(episodes=1)
 
 
 # ---- what the file says of itself ------------------------------------------------------------------------------------

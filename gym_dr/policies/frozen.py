@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,13 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, GymDrError
-from gym_dr.evaluation.cells import CellSet, nominal
 from gym_dr.policies.acting import drive
 from gym_dr.policies.actions import checked, describe_spaces
 from gym_dr.randomization.presets import NONE, preset_of
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
-from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import EpisodeStarts, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.past import NO_PAST, Past
@@ -36,11 +34,18 @@ UNKNOWN = "unknown"  # in place of a preset's name
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedRun:
-    """The run that a policy comes from."""
+class Draws:
+    """What a policy's episodes draw, and which values they set."""
 
-    folder: RunFolder
-    config: RunConfig
+    randomization: Randomization = field(default_factory=Randomization)  # drawn in each episode; empty for nominal
+    fixed: Mapping[str, float] = field(default_factory=dict)  # values of all episodes, in place of draws
+    settable: tuple[str, ...] = ()  # further parameters that each episode may set
+    episodes: int = 1  # how many are played
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that are set or drawn in all episodes."""
+        return tuple(dict.fromkeys((*self.fixed, *self.randomization)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +64,7 @@ class FrozenPolicy:
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
     home: Path  # the folder of its evaluation, unless another one is asked for
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
-    run: TrainedRun | None = None  # None for a policy from elsewhere
+    run: OpenedRun | None = None  # None for a policy from elsewhere
     reference: bool = False  # whether it only shows what is possible, for regret
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
@@ -74,17 +79,17 @@ class FrozenPolicy:
             spaces = describe_spaces(self.env, envs)
             raise CheckpointError(f"{self.source}: the policy does not fit {spaces}: {error}") from None
 
-    def make_envs(self, cells: CellSet, render_mode: str | None = None) -> VectorEnv[Any, Any, Any]:
-        """Makes a vector environment for a set of cells, wrapped as in the policy's training.
+    def make_envs(self, draws: Draws, render_mode: str | None = None) -> VectorEnv[Any, Any, Any]:
+        """Makes a vector environment that draws as asked, wrapped as in the policy's training.
 
-        It accepts ``options["params"]`` for the values of the cells. One that renders has a single sub-environment.
+        It accepts values in ``options["params"]``. One that renders has a single sub-environment.
         """
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
-        num_envs, mode, shown = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes), "auto", {}
+        num_envs, mode, shown = min(NATIVE_ENVS if native else PYTHON_ENVS, draws.episodes), "auto", {}
         if render_mode is not None:
             num_envs, mode, shown = 1, "sync", {"render_mode": render_mode}
-        randomization = None if self.space is None else cells.randomization or Randomization()
-        settable = (*cells.names, *cells.fixed)
+        randomization = None if self.space is None else draws.randomization
+        settable = (*draws.settable, *draws.fixed)
         envs = make_vector_env(self.env, num_envs, mode, randomization, **shown)
         if settable:
             envs = with_params(envs)
@@ -106,7 +111,7 @@ class FrozenPolicy:
             CheckpointError: Its weights do not fit.
         """
         taken: list[npt.NDArray[Any]] = []
-        with contextlib.closing(self.make_envs(nominal(episodes))) as envs:
+        with contextlib.closing(self.make_envs(Draws(episodes=episodes))) as envs:
             act = checked(self.make(envs), envs, self.source, self.env)
 
             def record(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:

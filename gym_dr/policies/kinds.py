@@ -22,23 +22,22 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.evaluation.cells import nominal
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.policies.acting import takes_episode_starts, with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.exported import read_metadata
-from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.uniform import UniformActions
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges
-from gym_dr.runs.folder import EVALUATION, RunFolder
+from gym_dr.runs.folder import EVALUATION
 from gym_dr.runs.plain import read_plain
-from gym_dr.training.api import Algorithm, Policy
+from gym_dr.training.api import Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions
 PROBED = 64  # episodes on whose first observations functions are compared ...
@@ -58,15 +57,14 @@ class Setting:
 
 
 def open_trained(
-    folder: RunFolder,
-    config: RunConfig,
-    algorithm: Algorithm,
+    run: OpenedRun,
     *,
     home: Path,
     name: str | None = None,
     stochastic: bool | None = None,
 ) -> FrozenPolicy:
     """The policy in the newest checkpoint of a run."""
+    folder, config, algorithm = run.folder, run.config, run.algorithm
     loader = algorithm.policy_loader()
     if loader is None:
         raise ConfigError(
@@ -100,7 +98,7 @@ def open_trained(
             "updates": int(checkpoint["update"]),
             "checkpoint": path.name,
         },
-        run=TrainedRun(folder=folder, config=config),
+        run=run,
     )
 
 
@@ -169,7 +167,7 @@ def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
         "stable_baselines3": saved.version,
     }
     policy = _policy(name or saved.path.stem, source, loaded.make, setting, f"{actions} {digest}".encode(), record)
-    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
         policy.make(envs)  # if it does not fit, a better message
         frames = loaded.frames(envs)
     return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})

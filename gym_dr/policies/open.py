@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 from gym_dr.errors import ConfigError, check_known, shortened
-from gym_dr.evaluation.cells import nominal
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.acting import takes_episode_starts
 from gym_dr.policies.actions import for_one_or_many
 from gym_dr.policies.exported import env_of
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.kinds import (
     RANDOM,
     Setting,
@@ -37,11 +36,11 @@ from gym_dr.randomization.context import INFO, OBSERVATION, check_context, conte
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import CONTEXTS, RunConfig
+from gym_dr.runs.config import CONTEXTS, OpenedRun, RunConfig
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import ContextRanges, check_env_id, param_space_of
-from gym_dr.runs.folder import EVALUATION, RunFolder, expand
-from gym_dr.training.api import Algorithm, MemorylessPolicy, Policy
+from gym_dr.runs.folder import EVALUATION, expand
+from gym_dr.training.api import MemorylessPolicy, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 
 EXPECTED = f"{RANDOM}, [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:function"
@@ -49,8 +48,6 @@ _TEXT = re.compile(
     r"(?:(?P<name>[^=:]+)=)?"
     rf"(?:sb3:(?P<sb3>.+)|onnx:(?P<onnx>.+)|(?P<function>[^\W\d][\w.]*:[^\W\d][\w.]*)|(?P<random>{RANDOM}))"
 )
-
-RunParts = tuple[RunFolder, RunConfig, Algorithm]
 
 
 @runtime_checkable
@@ -60,8 +57,8 @@ class OpenedRuns(Protocol):
     path: Any
 
     @property
-    def opened(self) -> Sequence[RunParts]:
-        """Their folders, configurations and algorithms."""
+    def opened(self) -> Sequence[OpenedRun]:
+        """The runs."""
 
 
 PolicyLike = str | Path | OpenedRuns | FrozenPolicy | Policy  # a text may also be one of EXPECTED
@@ -195,18 +192,18 @@ def open_policies(
     return _comparable(found, env)
 
 
-def open_runs(runs: Sequence[RunParts]) -> list[FrozenPolicy]:
+def open_runs(runs: Sequence[OpenedRun]) -> list[FrozenPolicy]:
     """Opens the policies in the newest checkpoints of runs, and checks that they can be compared.
 
     Raises:
         ConfigError: As for ``open_policies``.
         CheckpointError: There is no usable checkpoint.
     """
-    env = runs[0][1].settings.env
-    return _comparable([open_trained(*run, home=run[0].evaluation) for run in runs], env)
+    env = runs[0].config.settings.env
+    return _comparable([open_trained(run, home=run.folder.evaluation) for run in runs], env)
 
 
-def run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, deterministic: bool = False) -> Policy:
+def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
     """Loads the policy from a run's newest checkpoint; see ``Run.policy``.
 
     Raises:
@@ -215,16 +212,16 @@ def run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, de
     """
     from gym_dr.training.behavior import RememberingPolicy  # heavy
 
-    policy = open_trained(
-        folder, config, algorithm, stochastic=False if deterministic else None, home=folder.evaluation
-    )
-    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+    policy = open_trained(run, stochastic=False if deterministic else None, home=run.folder.evaluation)
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
         act, shape = policy.make(envs), envs.single_observation_space.shape
         if isinstance(act, RememberingPolicy):
-            act.hint = _about_observations(config)
+            act.hint = _about_observations(run.config)
         if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
             return act
-        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(folder.path), _about_observations(config))
+        return for_one_or_many(
+            cast(MemorylessPolicy, act), shape, str(run.folder.path), _about_observations(run.config)
+        )
 
 
 def is_policy_text(text: str) -> bool:
@@ -290,12 +287,12 @@ def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source
     return _Source(kind=kind, open=lambda setting: [opener(given, name, setting)], tells=kind == "random")
 
 
-def _run_source(name: str | None, runs: Sequence[RunParts], path: Path) -> _Source:
+def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Source:
     def opened(setting: Setting) -> list[FrozenPolicy]:
         home = path / EVALUATION
-        return [open_trained(*run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
+        return [open_trained(run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
 
-    return _Source(kind="run", open=opened, env=runs[0][1].settings.env, tells=True)
+    return _Source(kind="run", open=opened, env=runs[0].config.settings.env, tells=True)
 
 
 def _context_ranges(

@@ -17,10 +17,9 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.evaluation.captions import Frame, caption_of, captioned
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.policies.acting import drive
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.captions import Frame, caption_of, captioned
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -29,17 +28,14 @@ from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import RecordEpisodes
 
 
-def play_policy(
-    policy: FrozenPolicy, cells: CellSet, *, episodes: int, seed: int, video: str | None
-) -> Iterator[EpisodeRecord]:
+def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | None) -> Iterator[EpisodeRecord]:
     """Plays a policy in a window, or into a video that ends in .mp4 or .gif.
 
     The values of what is drawn or given stand in a corner of the video, or in the title of a window that has one.
 
     Args:
         policy: The policy.
-        cells: What to play: one cell.
-        episodes: Number of episodes.
+        draws: What to play, and how many episodes.
         seed: Seed of the first episode, which determines the draws.
         video: File to write; None for a window.
 
@@ -55,17 +51,17 @@ def play_policy(
     else:
         _check_display("write a video with `video=FILE.gif` instead")
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(policy.make_envs(cells, "human" if video is None else "rgb_array"), played.append)
-    space, shown = policy.space or ParamSpace("", []), dict.fromkeys((*cells.fixed, *cells.parameters))
-    options = {"params": dict(cells.fixed)} if cells.fixed else None
+    envs = RecordEpisodes(policy.make_envs(draws, "human" if video is None else "rgb_array"), played.append)
+    space = policy.space or ParamSpace("", [])
+    options = {"params": dict(draws.fixed)} if draws.fixed else None
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
-        for episode in range(episodes):
+        for episode in range(draws.episodes):
             lines: list[str] | None = None
             for moment in drive(act, envs, seed=seed if episode == 0 else None, options=options):
                 if lines is None:
                     drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
-                    lines = caption_of(shown, drawn, space)
+                    lines = caption_of(draws.names, drawn, space)
                     _name_window(lines)
                 add_frame(_picture(envs), lines)
                 if len(played) > episode:

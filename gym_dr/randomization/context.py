@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RandomizationError, check_known
-from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import Randomization, Rule
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Words
+from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.normal import normal_cdf, normal_ppf
+from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -145,6 +148,33 @@ def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, A
         values = rule.apply(param.nominal, rule.distribution.ppf(u[name]))
         drawn[name] = np.clip(values, param.low, param.high)  # nominal x draw may round to one ulp past a bound
     return drawn
+
+
+@dataclass(frozen=True)
+class FixedSampler:
+    """The sampler of an environment unless it gets another: keyed draws of a randomization that never changes."""
+
+    space: ParamSpace
+    support: Randomization
+    version: None = None
+
+    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
+        """See ``ParamSampler.draw``."""
+        return draw(self.support, self.space, seeds, draw_index)
+
+    def replay(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
+        """See ``ParamSampler.replay``; there is only one version."""
+        return self.draw(seeds, draw_index)
+
+    def update(self, episodes: Sequence[EpisodeRecord]) -> None:
+        """Does nothing."""
+
+    def state(self) -> dict[str, Any]:
+        """Empty: there is nothing to save."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Does nothing."""
 
 
 def _correlated(u: dict[str, Array], names: Sequence[str], cholesky: Array) -> dict[str, Array]:

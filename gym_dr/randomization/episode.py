@@ -13,11 +13,10 @@ from gymnasium.utils import EzPickle
 from gym_dr.arrays import Array
 from gym_dr.errors import EnvStateError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.context import Context
-from gym_dr.randomization.draws import seed_word
-from gym_dr.randomization.needs import with_switches
+from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import FixedSampler, ParamSampler
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.sampler import ParamSampler
+from gym_dr.randomization.space import ParamSpace, with_switches
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from gym_dr.errors import GymDrError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.files import load_randomization
-from gym_dr.randomization.needs import idle_parameters, ranges_of, switches_needed
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, idle_parameters, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry
 

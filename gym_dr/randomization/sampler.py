@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
 from gym_dr.options import check_values
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, load_object
@@ -82,33 +81,6 @@ class ParamSampler(Protocol):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restores a state that ``state`` returned."""
-
-
-@dataclass(frozen=True)
-class FixedSampler:
-    """Keyed draws of a randomization that never changes."""
-
-    space: ParamSpace
-    support: Randomization
-    version: None = None
-
-    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
-        """See ``ParamSampler.draw``."""
-        return draw(self.support, self.space, seeds, draw_index)
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
-        """See ``ParamSampler.replay``; there is only one version."""
-        return self.draw(seeds, draw_index)
-
-    def update(self, episodes: Sequence[EpisodeRecord]) -> None:
-        """Does nothing."""
-
-    def state(self) -> dict[str, Any]:
-        """Empty: there is nothing to save."""
-        return {}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Does nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,7 @@
-"""Samples of a randomization as a table."""
+"""Draws of a randomization as a table."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,31 +10,47 @@ from gym_dr.errors import RandomizationError, shortened
 from gym_dr.options import is_whole
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def sample(randomization: Randomization, n: int, seed: int, space: ParamSpace | None) -> pd.DataFrame:
-    """See ``Randomization.sample``."""
+def sample(randomization: Randomization, space: ParamSpace, n: int, seed: int = 0) -> pd.DataFrame:
+    """Draws from a randomization: a row for each draw, a column for each parameter.
+
+    Row i is draw i of a sub-environment that was reset with this seed.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=1)
+        >>> table = gym_dr.sample(envs.randomization, envs.param_space, 1000, seed=1)
+        >>> bool(-12 <= table["gravity"].min() <= table["gravity"].max() <= 0)
+        True
+        >>> envs.close()
+
+    Args:
+        randomization: The parameters that vary.
+        space: The environment's parameters, ``envs.param_space``.
+        n: Number of draws.
+        seed: Seed of the sub-environment, at least 0.
+
+    Returns:
+        Shape ``(n, parameters)``, in each parameter's unit.
+
+    Raises:
+        RandomizationError: The number, the seed or the space is impossible, or the randomization does not fit it.
+        UnknownNameError: The space has no such parameter.
+    """
     import pandas as pd  # heavy
 
     for name, number, least in (("n", n, 1), ("seed", seed, 0)):
         if not is_whole(number) or number < least:
             raise RandomizationError(f"{name}: expected a whole number of at least {least}, got {number!r}.")
-    if space is None:  # an unbounded one
-        for name, rule in randomization.items():
-            if rule.operation != "absolute" or {*"*?["} & {*name}:
-                raise RandomizationError(
-                    f"Parameter {name!r}: {rule!r} depends on the environment's parameters. Pass them: "
-                    "space=envs.param_space."
-                )
-        space = ParamSpace("", [Param(name=n, nominal=0.0, low=-math.inf, high=math.inf) for n in randomization])
-    elif not isinstance(space, ParamSpace):
+    if not isinstance(space, ParamSpace):
         expected = "the environment's parameters, such as envs.unwrapped.param_space"
         raise RandomizationError(f"space: expected {expected}, got {shortened(space)}.")
-    found = resolve(randomization, space)
-    words = np.full(int(n), seed_word(seed), np.uint64)
-    return pd.DataFrame(draw(found, space, words, np.arange(n)), index=pd.RangeIndex(int(n), name="draw_index"))
+    seed_words = np.full(int(n), seed_word(seed), np.uint64)
+    values = draw(resolve(randomization, space), space, seed_words, np.arange(n))
+    return pd.DataFrame(values, index=pd.RangeIndex(int(n), name="draw_index"))

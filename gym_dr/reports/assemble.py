@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.errors import RunFolderError
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.reports.curves import along_parameters, distributions, sensitivity
-from gym_dr.reports.film_strips import MAX_GROUPS, film_strips
 from gym_dr.reports.maps import difference_maps, heat_maps
-from gym_dr.reports.page import FilmStrip, Provenance, Report, versions_of
+from gym_dr.reports.page import Provenance, Report, versions_of
 from gym_dr.reports.tables import (
     config_diff,
     difference_tables,
@@ -20,7 +19,6 @@ from gym_dr.reports.tables import (
     summary_tables,
     watch_commands,
 )
-from gym_dr.reports.training import draw_growth, learning_curves
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
@@ -30,30 +28,21 @@ PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may de
 
 
 def assemble(
-    comparison: Comparison,
-    command: str,
-    progress: Callable[[str], None],
-    *,
-    compared: tuple[Sequence[str], Sequence[Table]] | None = None,
+    comparison: Comparison, command: str, *, compared: tuple[Sequence[str], Sequence[Table]] | None = None
 ) -> Report:
     """Collects the content of a page.
 
     Args:
         comparison: The policies and their evaluation.
         command: The command that makes the page.
-        progress: See ``film_strips``.
-        compared: Findings and first tables, if the caller has already compared the policies; None to compare them
-            here.
+        compared: Findings and first tables of a caller that has compared the policies; None to compare them here.
 
     Raises:
-        RunFolderError: A run has no metrics or draws, or they are damaged.
+        RunFolderError: The command that trained a run cannot be read.
     """
     document = comparison.document
     plots = (heat_maps, along_parameters, distributions, difference_maps, sensitivity)
     sections = [make(comparison) for make in plots]
-    sections.append(learning_curves(comparison.groups))
-    sections.append(draw_growth(comparison.groups))
-    strips, notes = _film_strips(comparison, progress)
     names = [group.name for group in comparison.groups]
     episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)
     count = sum(len(group.policies) for group in comparison.groups)
@@ -76,29 +65,11 @@ def assemble(
         findings=sentences,
         tables=tables,
         sections=[section for section in sections if section.views],
-        film_strips=strips,
-        film_strip_notes=notes,
         provenance=[_provenance(group) for group in (*comparison.groups, *comparison.references)],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=versions_of(PACKAGES),
         next_commands=watch_commands(comparison),
     )
-
-
-def _film_strips(comparison: Comparison, progress: Callable[[str], None]) -> tuple[list[FilmStrip], list[str]]:
-    """Film strips and notes on them; if nothing can be rendered, only a note."""
-    try:
-        strips = film_strips(comparison, progress)
-    except ConfigError as error:
-        progress(f"no film strips: {error}")
-        return [], [f"There are no film strips: {error}"]
-    notes = [
-        "A good episode is the one at the 90th percentile of returns. Both episodes are replayed from their seed, draw "
-        "and actions."
-    ]
-    if len(comparison.groups) > MAX_GROUPS:
-        notes.append(f"Only the first {MAX_GROUPS} policies are shown.")
-    return strips, notes
 
 
 def _provenance(group: Group) -> Provenance:
@@ -109,8 +80,8 @@ def _provenance(group: Group) -> Provenance:
         shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key not in hidden]
         shown += [f"observes {name} from {low:g} to {high:g}" for name, (low, high) in ranges.items()]
         text = (
-            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
-            "settings are unknown."
+            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its settings and training draws are "
+            "unknown."
         )
         return Provenance(name=group.name, text=text, commands=[], config="")
     config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))

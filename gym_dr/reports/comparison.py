@@ -17,8 +17,8 @@ from gym_dr.errors import ConfigError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import BestKnown, best_on
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy, TrainedRun
-from gym_dr.runs.config import RunConfig
+from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
+from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.other_runs import folders_of_seeds
 
 MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
@@ -41,7 +41,7 @@ class Group:
     policies: tuple[FrozenPolicy, ...]  # in the order of their seeds
 
     @property
-    def runs(self) -> list[TrainedRun]:
+    def runs(self) -> list[OpenedRun]:
         """The runs, whose configurations differ only in the seed; empty for another policy."""
         return [policy.run for policy in self.policies if policy.run is not None]
 
@@ -98,9 +98,9 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
     ]
 
 
-def _check_seeds(runs: Sequence[TrainedRun]) -> None:
+def _check_seeds(runs: Sequence[OpenedRun]) -> None:
     """Checks that the runs of a group have different seeds."""
-    known: dict[int, TrainedRun] = {}
+    known: dict[int, OpenedRun] = {}
     for run in runs:
         if (other := known.setdefault(run.config.settings.seed, run)) is not run:
             raise ConfigError(
@@ -117,7 +117,7 @@ def _form(config: RunConfig, options: Mapping[str, str] | None = None) -> str:
     return json.dumps(form, sort_keys=True)
 
 
-def _by_seed(run: TrainedRun) -> tuple[str, str]:
+def _by_seed(run: OpenedRun) -> tuple[str, str]:
     """What runs in one folder share that each name the run with their own seed in another one."""
     return _form(run.config, folders_of_seeds(run.config)), str(run.folder.path.resolve().parent)
 

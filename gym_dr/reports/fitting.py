@@ -56,8 +56,6 @@ def fit_report(fit: Fit, command: str, next_commands: Sequence[tuple[str, str]])
         findings=list(fit.findings),
         tables=[table for table in (parameters, fit.error_table) if table.rows],
         sections=[section for section in sections if section.views],
-        film_strips=[],
-        film_strip_notes=[],
         provenance=[],
         command=command,
         versions=versions_of(PACKAGES),

@@ -12,9 +12,10 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.reports.plots import new_figure, read_log, save_figure
+from gym_dr.reports.plots import new_figure, save_figure
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.metrics import read_csv
 from gym_dr.wrappers.disturbed_space import split
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
     space = config.space
     assert space is not None  # since there is a randomization
     drawn, _ = split(config.randomization)
-    table = read_log(folder.draws, ("update", *drawn))
+    table = read_csv(folder.draws, ("update", *drawn))
     if table.empty:
         return []
     parts = np.array_split(np.arange(len(table)), min(WINDOWS, len(table)))
@@ -76,7 +77,7 @@ def read_updates(folder: RunFolder) -> pd.DataFrame | None:
     Raises:
         RunFolderError: The file is damaged.
     """
-    return read_log(folder.sampler, ("update",)) if folder.sampler.exists() else None
+    return read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else None
 
 
 def plot_growth(folder: RunFolder, config: RunConfig, path: Path) -> None:

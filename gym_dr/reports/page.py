@@ -1,4 +1,4 @@
-"""Renders tables, plots and film strips into one HTML file that needs no network: it embeds styles and scripts."""
+"""Renders tables and plots into one HTML file that needs no network: it embeds styles and scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -53,16 +53,6 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilmStrip:
-    """Frames of one episode."""
-
-    title: str
-    text: str
-    facts: Mapping[str, str]
-    frames: Sequence[tuple[str, str]]  # caption, picture as a data URI
-
-
-@dataclass(frozen=True, kw_only=True)
 class Provenance:
     """How one policy was made."""
 
@@ -81,8 +71,6 @@ class Report:
     findings: Sequence[str]  # sentences at the top
     tables: Sequence[Table]
     sections: Sequence[Section]
-    film_strips: Sequence[FilmStrip]
-    film_strip_notes: Sequence[str]
     provenance: Sequence[Provenance]
     command: str  # command line of the report; empty if there is none
     versions: str  # of Python and packages

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import whole_rows
+from gym_dr.runs.metrics import read_metrics
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -30,38 +29,6 @@ _PANELS = (
     ("critic_loss", "Critic loss", "loss"),
     ("actor_loss", "Actor loss", "loss"),
 )
-
-
-def read_metrics(folder: RunFolder) -> pd.DataFrame:
-    """Reads a run's metrics, one row per update.
-
-    Raises:
-        RunFolderError: There are none, or the file is damaged.
-    """
-    if not folder.metrics.exists():
-        raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
-    table = read_log(folder.metrics, ("update", "steps", "return_mean"))
-    if table.empty:
-        raise RunFolderError(f"{folder.metrics}: expected at least one row.")
-    return table
-
-
-def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
-    """Reads a CSV file of a run, which must have ``columns``.
-
-    Raises:
-        RunFolderError: The file is missing or damaged.
-    """
-    import pandas as pd  # heavy: only when something is plotted
-
-    try:
-        table = pd.read_csv(io.StringIO(whole_rows(path)))
-    except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-        reason = getattr(error, "strerror", None) or error
-        raise RunFolderError(f"{path}: cannot be read as CSV: {reason}.") from None
-    if not set(columns) <= set(table.columns):
-        raise RunFolderError(f"{path}: expected columns {', '.join(columns)}, got {', '.join(table.columns)}.")
-    return table
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:

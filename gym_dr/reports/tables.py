@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group, without_runs
 from gym_dr.runs.config import RunConfig
 from gym_dr.table import Row, Table
+from gym_dr.wording import exact_text
 
 NOTE = (
     "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "

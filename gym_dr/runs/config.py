@@ -16,6 +16,8 @@ from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges
+from gym_dr.runs.folder import RunFolder
+from gym_dr.training.api import Algorithm
 from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wrappers.past import MAX_STACKED, Past
 
@@ -98,6 +100,15 @@ class RunConfig:
     def to_json(self) -> str:
         """The content of ``config.json``: ``to_dict``, and what wrote it."""
         return json.dumps({WRITTEN_BY: __version__, **self.to_dict()}, indent=2) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedRun:
+    """A run: its folder, the configuration in it, and the algorithm that the configuration names."""
+
+    folder: RunFolder
+    config: RunConfig
+    algorithm: Algorithm
 
 
 NOT_COMPARED = ("loggers",)  # settings that change nothing of a run's results

@@ -22,7 +22,7 @@ from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import SETTINGS, RunConfig, RunSettings
+from gym_dr.runs.config import SETTINGS, OpenedRun, RunConfig, RunSettings
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
@@ -84,7 +84,7 @@ def build_config(
     return found
 
 
-def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
+def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
     """Opens a run's folder, its configuration and its algorithm; plugins must be loaded.
 
     The folder may be untrusted: its content is only data, which names no other files and, except for modules in
@@ -108,7 +108,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
         if isinstance(drawn, Mapping):
             drawn = Randomization.from_dict(drawn)
         config = _make(algorithm, Given(**saved, randomization=drawn), Given({}, {}, {}), saved=True)
-    return folder, config, algorithm
+    return OpenedRun(folder=folder, config=config, algorithm=algorithm)
 
 
 def _make(
@@ -201,20 +201,20 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         if not value:  # which would be the current folder
             raise ConfigError(f"{name}: expected {words}, got none. Name one: `{name}='runs/...'`")
         try:
-            folder, other, _ = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
+            other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
             close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
-        source = str(folder.path)
+        source = str(other.folder.path)
         if kind == "weights" and "initial_std" in given:
             raise ConfigError(
                 f"initial_std: has no effect with `{name}={value!r}`, whose standard deviation goes on. Leave it out."
             )
-        check_other_run(config, other, kind, name, source)
-        if not updates_saved(folder):
+        check_other_run(config, other.config, kind, name, source)
+        if not updates_saved(other.folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
-        paths[name] = str(folder.path.resolve())
+        paths[name] = str(other.folder.path.resolve())
     return dataclasses.replace(config, options=dataclasses.replace(config.options, **paths)) if paths else config
 
 

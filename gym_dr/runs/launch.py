@@ -15,8 +15,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 from gym_dr.compiled.threads import usable_threads
@@ -32,7 +32,7 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.progress import Display, Progress
-from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
+from gym_dr.runs.stopping import children_end_with_us, explain_interrupt, stop_signals
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -41,21 +41,30 @@ Failures = dict[str, TrainingError]  # by the path of the run
 Calls = Mapping[str, Sequence[Any]]  # name -> arguments
 
 
-def check_launcher(launcher: str, ray_address: str | None = None) -> None:
-    """Checks that a launcher is available, before any folder is touched.
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Where several runs train, and how many at once.
 
     Raises:
         UnknownNameError: There is no such launcher.
         ConfigError: Ray is not installed, or another launcher gets an address of Ray.
     """
-    check_known("launcher", launcher, LAUNCHERS)
-    if launcher != "ray" and ray_address is not None:
-        raise ConfigError("`ray_address`: expected with `launcher='ray'`, got another launcher.")
-    if launcher == "ray" and importlib.util.find_spec("ray") is None:
-        raise ConfigError("`launcher='ray'` needs Ray: pip install 'gym-dr[ray]'.")
+
+    launcher: str = "local"  # processes on this machine, or "ray": tasks on a cluster
+    workers: int | None = None  # processes at once; None for one per core
+    ray_address: str | None = None  # of a running cluster; None starts one on this machine
+
+    def __post_init__(self) -> None:
+        check_known("launcher", self.launcher, LAUNCHERS)
+        if self.launcher != "ray" and self.ray_address is not None:
+            raise ConfigError("`ray_address`: expected with `launcher='ray'`, got another launcher.")
+        if self.launcher == "ray" and importlib.util.find_spec("ray") is None:
+            raise ConfigError("`launcher='ray'` needs Ray: pip install 'gym-dr[ray]'.")
 
 
-def launch(folders: Sequence[RunFolder], *, display: Display = "lines", **launching: Any) -> None:
+def launch(
+    folders: Sequence[RunFolder], how: Launch, *, trust: Collection[str] = (), display: Display = "lines"
+) -> None:
     """Trains runs whose folders have their configurations; for the arguments see ``train_folders``.
 
     Raises:
@@ -64,7 +73,7 @@ def launch(folders: Sequence[RunFolder], *, display: Display = "lines", **launch
         TrainingError: A run failed; the others are trained.
         Interrupted: A signal stopped the runs; the message says how to continue.
     """
-    failed = train_folders(folders, display=display, **launching)
+    failed = train_folders(folders, how, trust=trust, display=display)
     if failed:
         lines = "\n".join(f"  {path}: {failed[path]}" for path in sorted(failed))
         kind = LostRunError if any(isinstance(error, LostRunError) for error in failed.values()) else TrainingError
@@ -72,21 +81,13 @@ def launch(folders: Sequence[RunFolder], *, display: Display = "lines", **launch
 
 
 def train_folders(
-    folders: Sequence[RunFolder],
-    *,
-    launcher: str = "local",
-    workers: int | None = None,
-    ray_address: str | None = None,
-    trust: Collection[str] = (),
-    display: Display = "bar",
+    folders: Sequence[RunFolder], how: Launch, *, trust: Collection[str] = (), display: Display = "bar"
 ) -> Failures:
     """Trains runs whose folders have their configurations; returns those that failed.
 
     Args:
         folders: Their folders; with Ray, on a file system that all machines share.
-        launcher: See ``gym_dr.train``, as for the next two.
-        workers: See ``gym_dr.train``.
-        ray_address: See ``gym_dr.train``.
+        how: Where they train, and how many at once.
         trust: Modules that their configurations may import.
         display: How to show progress: a bar over the runs, or lines, those of each run among them.
 
@@ -96,16 +97,18 @@ def train_folders(
     """
     of_each = "lines" if display == "lines" else "nothing"
     # tasks of Ray have folders of their own to work in
-    paths = {str(folder.path): str(folder.path.resolve() if launcher == "ray" else folder.path) for folder in folders}
+    paths = {
+        str(folder.path): str(folder.path.resolve() if how.launcher == "ray" else folder.path) for folder in folders
+    }
     calls = {name: (path, tuple(trust), of_each) for name, path in paths.items()}
     message = f"Stopped. Continue with: gymdr resume {folders[0].path.parent}"
     with Progress("run", display) as progress, explain_interrupt(message):
         show = functools.partial(progress, "training", total=len(folders))
         show(done=0)
-        if launcher == "ray":
-            messages = _call_on_ray(train_folder, calls, ray_address, lambda count: show(done=count))
+        if how.launcher == "ray":
+            messages = _call_on_ray(train_folder, calls, how.ray_address, lambda count: show(done=count))
         else:
-            messages = call_in_processes(train_folder, calls, workers, lambda count: show(done=count))
+            messages = call_in_processes(train_folder, calls, how.workers, lambda count: show(done=count))
     failed: Failures = {}
     for path, text in messages.items():
         if text is None:
@@ -124,7 +127,7 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
 
     try:
         load_plugins()
-        train_run(*open_run(path, trust), resume=True, display=display)
+        train_run(open_run(path, trust), resume=True, display=display)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise
@@ -243,19 +246,3 @@ def _call_on_ray(
         if started:
             ray.shutdown()
     return results
-
-
-def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
-    """Writes the aggregate of several trained seeds.
-
-    Raises:
-        RunFolderError: A run has no metrics, or a file cannot be written.
-        Interrupted: A signal arrived.
-    """
-    from gym_dr.evaluation.aggregate import aggregate  # heavy
-
-    stop = StopRequest()
-    with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
-        with stop_signals(stop):
-            aggregate(folders, root)
-        stop.check()

@@ -6,13 +6,17 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_LOG = 2**30  # bytes; logs are read as a whole
 
@@ -135,3 +139,35 @@ def reading(path: Path) -> Iterator[csv.DictReader[str]]:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(f"{path}: was not written by a run ({error}).") from None
+
+
+def read_metrics(folder: RunFolder) -> pd.DataFrame:
+    """Reads a run's metrics, one row per update.
+
+    Raises:
+        RunFolderError: There are none, or the file is damaged.
+    """
+    if not folder.metrics.exists():
+        raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
+    table = read_csv(folder.metrics, ("update", "steps", "return_mean"))
+    if table.empty:
+        raise RunFolderError(f"{folder.metrics}: expected at least one row.")
+    return table
+
+
+def read_csv(path: Path, columns: Collection[str]) -> pd.DataFrame:
+    """Reads a CSV file of a run, which must have ``columns``.
+
+    Raises:
+        RunFolderError: The file is missing or damaged.
+    """
+    import pandas as pd  # heavy: only when rows are wanted as a table
+
+    try:
+        table = pd.read_csv(io.StringIO(whole_rows(path)))
+    except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
+        reason = getattr(error, "strerror", None) or error
+        raise RunFolderError(f"{path}: cannot be read as CSV: {reason}.") from None
+    if not set(columns) <= set(table.columns):
+        raise RunFolderError(f"{path}: expected columns {', '.join(columns)}, got {', '.join(table.columns)}.")
+    return table

@@ -133,13 +133,13 @@ class RunSession:
 
     def trained(self, run: str) -> TrainedNetworks:
         """See ``Session.trained``."""
-        folder, config, _ = open_run(run)
+        other = open_run(run)
         return TrainedNetworks(
-            source=str(folder.path),
-            algorithm=config.algorithm,
-            options=config.options,
-            state=load_newest(folder)["state"],
-            context_ranges=config.context_ranges,
+            source=str(other.folder.path),
+            algorithm=other.config.algorithm,
+            options=other.config.options,
+            state=load_newest(other.folder)["state"],
+            context_ranges=other.config.context_ranges,
         )
 
     def segment_seed(self, update: int) -> int | None:

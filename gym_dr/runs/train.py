@@ -10,10 +10,10 @@ from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginE
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.sets import sets_for
 from gym_dr.policies.open import open_runs
-from gym_dr.randomization.needs import switch_notes
+from gym_dr.randomization.space import switch_notes
 from gym_dr.reports.growth import plot_growth
 from gym_dr.reports.plots import plot_training
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.configure import family_defaults
 from gym_dr.runs.environments import lost_worker
 from gym_dr.runs.feed import LoggerFeed
@@ -25,9 +25,7 @@ from gym_dr.training.api import Algorithm
 
 
 def train_run(
-    folder: RunFolder,
-    config: RunConfig,
-    algorithm: Algorithm,
+    run: OpenedRun,
     *,
     resume: bool,
     display: Display = "bar",
@@ -37,9 +35,7 @@ def train_run(
     """Trains a run whose folder has its configuration, draws the plots and evaluates.
 
     Args:
-        folder: Folder of the run.
-        config: The configuration in the folder.
-        algorithm: The algorithm of the configuration.
+        run: The run.
         resume: Whether to resume from the newest checkpoint, if there is one.
         display: How to show progress.
         stop: Set by the caller's signal handler; None if there is none.
@@ -53,6 +49,7 @@ def train_run(
         TrainingError: Training cannot continue.
         Interrupted: A signal stopped the run; the message says how to continue.
     """
+    folder, config, algorithm = run.folder, run.config, run.algorithm
     stop = stop or StopRequest()
     with (
         one_thread(),
@@ -158,7 +155,7 @@ def _plot_and_evaluate(
     plot_training([folder], folder.plots)  # last: a run with this plot is finished
     stop.check()
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
-        policies = open_runs([(folder, config, algorithm)])
+        policies = open_runs([OpenedRun(folder=folder, config=config, algorithm=algorithm)])
         sets = sets_for(policies, (), config.settings.eval_episodes)
         found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
         feed.evaluated(found.statistics(policies[0].name))

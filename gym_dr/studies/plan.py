@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, check_known, located, shortened
+from gym_dr.errors import ConfigError, check_known, located
+from gym_dr.evaluation.evaluate import check_success
 from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
-from gym_dr.options import check_fields, expect, is_number
+from gym_dr.options import check_fields
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunSettings, check_not_reserved
-from gym_dr.studies.contrasts import Contrast, pair
-from gym_dr.studies.factors import Design, read_design
-from gym_dr.studies.variants import Variant, VariantFile, check_distinct, inner_table, opened
-from gym_dr.wording import counted
+from gym_dr.runs.config import check_not_reserved
+from gym_dr.studies.contrasts import Contrast, read_comparisons, read_design
+from gym_dr.studies.variants import Head, Variant, VariantFile, inner_table, opened
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -39,7 +37,7 @@ class Study:
     Attributes:
         env: Id of the environment.
         seeds: All seeds.
-        variants: What is trained.
+        variants: What is trained, by name.
         sets: On which all runs are evaluated.
         success: Return from which an episode is solved; None for the environment's threshold.
         contrasts: What is compared.
@@ -49,33 +47,21 @@ class Study:
 
     env: str
     seeds: tuple[int, ...]
-    variants: tuple[Variant, ...]
+    variants: Mapping[str, Variant]
     sets: tuple[CellSet, ...]
     success: float | None
     contrasts: tuple[Contrast, ...]
     unequal_budgets: bool = False
     references: tuple[str, ...] = ()
 
-    @cached_property
-    def budgets(self) -> dict[str, int | None]:
-        """Environment steps of one run of each variant; None if they depend on the length of episodes."""
-        return {variant.name: variant.budget for variant in self.variants}
-
-    @cached_property
-    def seeds_of(self) -> dict[str, tuple[int, ...]]:
-        """The seeds of each variant."""
-        return {variant.name: variant.seeds for variant in self.variants}
-
-    @property
-    def counts(self) -> str:
-        """How many seeds variants have, as text."""
-        few, most = (end(len(seeds) for seeds in self.seeds_of.values()) for end in (min, max))
-        return counted(most, "seed") if few == most else f"{few} to {most} seeds"
-
     def same_budget(self) -> bool:
         """Whether all variants train for the same number of environment steps."""
-        found = {*self.budgets.values()}
-        return len(found) == 1 and (None not in found or len(self.budgets) == 1)
+        found = {variant.budget for variant in self.variants.values()}
+        return len(found) == 1 and (None not in found or len(self.variants) == 1)
+
+    def describe_budgets(self) -> str:
+        """The budget of each variant, as text."""
+        return ", ".join(f"{name} {describe_budget(variant.budget)}" for name, variant in self.variants.items())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``study.json``: the whole study, resolved."""
@@ -83,7 +69,8 @@ class Study:
             "env": self.env,
             "unequal_budgets": self.unequal_budgets,
             "variants": {
-                v.name: {"steps": v.budget, "seeds": list(v.seeds), "config": v.content} for v in self.variants
+                name: {"steps": variant.budget, "seeds": list(variant.seeds), "config": variant.content}
+                for name, variant in self.variants.items()
             },
             "evaluation": {
                 "success": self.success,
@@ -95,12 +82,9 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Head:
-    """The top-level keys of a file that are no tables."""
+class _Head(Head):
+    """The top-level keys of a study's file that are no tables."""
 
-    env: str = RunSettings.env
-    algorithm: str | None = None
-    seeds: tuple[int, ...] = ()
     reserved_seeds: tuple[int, ...] = ()
     unequal_budgets: bool = False
 
@@ -118,14 +102,6 @@ class _Evaluation:
     references: tuple[str, ...] = ()  # variants
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Comparisons:
-    """The table ``comparisons``."""
-
-    baseline: str | None = None
-    pairs: tuple[tuple[str, ...], ...] = ()
-
-
 def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = ()) -> Study:
     """Reads a study from a TOML or JSON file, or from a mapping of the same content, and checks all of it.
 
@@ -141,36 +117,39 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
 
 def _read(file: VariantFile) -> Study:
     head = file.head(_Head, STUDY_TABLES)
-    _check_seeds(head)
+    check_not_reserved("seeds", head.seeds, head.reserved_seeds)
     factors, crossing = file.inner("factors"), file.inner("design")
     if crossing and not factors:
         raise ConfigError("[design]: expected tables of factors to cross, such as [factors.sampler.adr]; got none.")
-    design = read_design(factors, crossing) if factors else None
-    variants = _variants(file, design, head)
-    file.check_used(variants)
+    design = read_design(factors, crossing)
+    variants = _variants(file, design.variants() if factors else {}, head)
+    file.check_used(variants.values())
     chosen = file.inner("evaluation")
     with located("[evaluation]"):
         plain = {name: value for name, value in chosen.items() if name not in ("grid", "sets")}
         evaluation = _Evaluation(**check_fields(_Evaluation, plain, also=("grid", "sets")))
         for name in evaluation.references:
-            check_known("variant", name, [variant.name for variant in variants])
+            check_known("variant", name, variants)
         own = {name: file.beside(value) for name, value in inner_table(chosen, "sets").items()}
         sets = _sets(head.env, variants, evaluation, inner_table(chosen, "grid"), own)
+    contrasts = design.contrasts() if factors else []
+    if not factors or "comparisons" in file.table:
+        with located("[comparisons]"):
+            contrasts += read_comparisons(file.inner("comparisons"), list(variants))
     study = Study(
         env=head.env,
         seeds=head.seeds,
         variants=variants,
         sets=sets,
         success=evaluation.success,
-        contrasts=(*(design.contrasts() if design else ()), *_pairs(file, variants)),
+        contrasts=tuple(contrasts),
         unequal_budgets=head.unequal_budgets,
         references=tuple(dict.fromkeys(evaluation.references)),
     )
     if not (study.same_budget() or study.unequal_budgets):
-        steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in study.budgets.items())
         raise ConfigError(
-            f"Expected equal budgets of environment steps, got {steps}. Make them equal, or set unequal_budgets = true "
-            "to allow and mark unequal ones."
+            f"Expected equal budgets of environment steps, got {study.describe_budgets()}. Make them equal, or set "
+            "unequal_budgets = true to allow and mark unequal ones."
         )
     return study
 
@@ -180,17 +159,9 @@ def describe_budget(budget: int | None) -> str:
     return "by episodes" if budget is None else f"{budget:,}"
 
 
-def _check_seeds(head: _Head) -> None:
-    check_distinct("seeds", head.seeds)
-    check_distinct("reserved_seeds", head.reserved_seeds)
-    if not head.seeds:
-        raise ConfigError("seeds: expected at least one, such as seeds = [1, 2, 3, 4, 5]; got none.")
-    check_not_reserved("seeds", head.seeds, head.reserved_seeds)
-
-
-def _variants(file: VariantFile, design: Design | None, head: _Head) -> tuple[Variant, ...]:
-    """The variants of the file, those of its factors first."""
-    combined, named = design.variants() if design else {}, file.inner("variants")
+def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> dict[str, Variant]:
+    """The variants of the file, those that its factors combine first."""
+    named = file.inner("variants")
     if not (named or combined):
         raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
     known: dict[str, str] = {}
@@ -201,25 +172,24 @@ def _variants(file: VariantFile, design: Design | None, head: _Head) -> tuple[Va
             raise ConfigError(  # some file systems ignore case
                 f"variants: expected names that differ in more than case, got {other!r} and {name!r}."
             )
-    variants: list[Variant] = []
+    variants = {}
     given = {**combined, **named}
     for name in given:
         with located(f"[factors]: {name}" if name in combined else f"[variants.{name}]"):
-            own = inner_table(given, name)
-            made = file.variant(name, own, env=head.env, algorithm=head.algorithm, seeds=head.seeds)
+            made = file.variant(name, inner_table(given, name), head)
             check_not_reserved("seeds", made.seeds, made.config.settings.reserved_seeds)
-        variants.append(made)
-    return tuple(variants)
+        variants[name] = made
+    return variants
 
 
 def _sets(
-    env: str, variants: Sequence[Variant], evaluation: _Evaluation, axes: Mapping[str, Any], own: Mapping[str, Any]
+    env: str, variants: Mapping[str, Variant], evaluation: _Evaluation, axes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[CellSet, ...]:
     """Nominal values, training draws and the chosen sets; training draws that are among the latter are left out."""
-    expect(evaluation.success is None or is_number(evaluation.success), "success", "a finite return", evaluation.success)
+    check_success(evaluation.success)
     if evaluation.protocol is not None:
         check_known("protocol", evaluation.protocol, ("dre",))
-    space = variants[0].config.space
+    space = next(iter(variants.values())).config.space
     trained = _trained(variants, space)
     chosen = [draws(name) for name in ("random", "extreme")] if evaluation.protocol else []
     chosen += [grid(**axes)] if axes else []
@@ -232,30 +202,12 @@ def _sets(
     return tuple(cells for cells in found if cells.name not in trained or cells.definition not in known)
 
 
-def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
+def _trained(variants: Mapping[str, Variant], space: ParamSpace | None) -> dict[str, Randomization]:
     """Distinct training randomizations, by the names of the sets of their draws: that of a preset or a variant."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
-    for variant in variants:
+    for variant in variants.values():
         if rule := variant.config.randomization:
             name = known.get(rule, variant.name)
             found.setdefault(rule, variant.name if name in found.values() else name)
     return {f"{TRAINING}: {name}": rule for rule, name in found.items()}
-
-
-def _pairs(file: VariantFile, variants: Sequence[Variant]) -> list[Contrast]:
-    """The variants to compare; by default none if factors say what to compare."""
-    if "comparisons" not in file.table and file.table.get("factors"):
-        return []
-    given = _Comparisons(**check_fields(_Comparisons, file.inner("comparisons")))
-    if given.pairs and given.baseline:
-        raise ConfigError("[comparisons]: expected baseline or pairs, got both.")
-    names = [variant.name for variant in variants]
-    baseline = given.baseline or names[0]
-    pairs = given.pairs or [(name, baseline) for name in names if name != baseline]
-    for chosen in (*pairs, (baseline,)):
-        for name in chosen:
-            check_known("variant", name, names)
-    if wrong := [chosen for chosen in pairs if len(chosen) != 2 or chosen[0] == chosen[1]]:
-        raise ConfigError(f"[comparisons]: pairs: expected two variants in each, got {shortened(list(wrong[0]))}.")
-    return [pair(*chosen) for chosen in dict.fromkeys(pairs)]

@@ -6,32 +6,36 @@ import contextlib
 import json
 import math
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import optuna
+import pandas as pd
+from optuna.trial import TrialState
+from sqlalchemy import engine
 
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
-from gym_dr.runs.config import check_device, differences
-from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.policies.open import open_runs
+from gym_dr.runs.config import OpenedRun, check_device, differences
+from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.launch import call_in_processes
-from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
+from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import StopRequest, stop_signals
-from gym_dr.studies.document import TUNING
+from gym_dr.runs.train import one_thread, train_run
+from gym_dr.studies.folder import claimed
 from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.studies.variants import inner_table
 
-if TYPE_CHECKING:
-    import optuna
-    import pandas as pd
-
 REPORTS = 10  # of a run's training return, at each of which the trial may be pruned
 PATIENCE = 60.0  # s to wait for other workers' writes into the storage
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)  # others were interrupted or have not begun
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,47 +57,49 @@ class TuneResult:
     config: Path
 
 
-@contextlib.contextmanager
-def locked_tuning(folder: Path, plan: Tuning) -> Iterator[None]:
-    """Takes a folder for a tuning, for the block.
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """The trials that one worker makes.
 
-    Args:
-        folder: The folder, which may be new, or hold the same tuning.
-        plan: The tuning.
+    Attributes:
+        worker: Its number.
+        count: How many trials.
+        command: The command line, recorded in the folders of runs.
+        progress: Whether to print a line for each trial.
+    """
+
+    worker: int
+    count: int
+    command: str
+    progress: bool
+
+
+def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextManager[None]:
+    """Takes a folder for a tuning, for the block; see ``claimed``.
 
     Raises:
         ConfigError: The folder holds another tuning.
-        RunFolderError: The folder holds something else, or cannot be written.
-        BusyFolderError: Another process is working on the tuning.
     """
-    settings = plan.variant({}).config.settings
-    check_device(settings.device)
-    check_loggers(settings.loggers)
-    form = json.loads(json.dumps(plan.to_dict()))
-    there = TUNING.read(folder, *form)
-    if there is None:
-        with os_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        TUNING.write(folder, form)
-    else:
-        changes = differences(inner_table(there, "config"), plan.variant({}).config)
+    config, form = plan.variant({}).config, json.loads(json.dumps(plan.to_dict()))
+    check_device(config.settings.device)
+    check_loggers(config.settings.loggers)
+
+    def check(there: Mapping[str, Any]) -> None:
+        refuse_links([folder / "optuna.db", folder / "runs", *folder.glob("runs/*"), *folder.glob("runs/*/*-*")])
+        changes = differences(inner_table(there, "config"), config)
         changes += [f"{name} was changed" for name in ("search", "evaluation") if there[name] != form[name]]
         if changes:
             raise ConfigError(
                 f"{folder}: holds another tuning, with whose trials new ones could not be compared: "
                 f"{', '.join(changes)}. Change it back, or choose another `output`."
             )
-    refuse_links([folder / "optuna.db", folder / "runs", *folder.glob("runs/*"), *folder.glob("runs/*/*-*")])
-    with FolderLock(folder).held():
-        yield
+
+    return claimed(folder, "tuning", "tune.json", form, check)
 
 
 @contextlib.contextmanager
 def open_storage(folder: Path) -> Iterator[optuna.Study]:
     """Opens Optuna's study, which is in an SQLite file in the folder."""
-    import optuna
-    from sqlalchemy import engine
-
     file = engine.URL.create("sqlite", database=str((folder / "optuna.db").resolve())).render_as_string()
     storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
     try:
@@ -103,22 +109,21 @@ def open_storage(folder: Path) -> Iterator[optuna.Study]:
         storage.engine.dispose()
 
 
-def finished_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    """The trials that count: all but those that were interrupted or have not begun."""
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=[TrialState.COMPLETE, TrialState.PRUNED])
-
-
 def search(
-    given: str | Path | Mapping[str, Any], plan: Tuning, folder: Path, *, workers: int | None, command: str, progress: bool
+    tuning: str | Path | Mapping[str, Any],
+    plan: Tuning,
+    folder: Path,
+    *,
+    workers: int | None,
+    command: str,
+    progress: bool,
 ) -> TuneResult:
     """Makes the trials that are missing; writes ``trials.csv`` and ``best.json``.
 
     Args:
-        given: The tuning as the user gave it, for workers to read.
-        plan: The tuning.
-        folder: Its folder, which is locked.
+        tuning: As the user gave it, for workers to read.
+        plan: The same, read.
+        folder: Its folder, which is claimed.
         workers: See ``gym_dr.tune``, as for the others.
         command: The command line.
         progress: Whether to print a line for each trial.
@@ -127,64 +132,71 @@ def search(
         LostRunError: A worker was killed.
         TrainingError: No trial is complete, or a worker failed.
     """
-    from optuna.trial import TrialState
-
     with open_storage(folder) as study:
-        for trial in study.get_trials(states=[TrialState.RUNNING]):  # of workers that were killed
+        for trial in study.get_trials(states=[TrialState.RUNNING]):  # interrupted
             study.tell(trial.number, state=TrialState.FAIL)
-        if plan.first and not (finished_trials(study) or study.get_trials(states=[TrialState.WAITING])):
+        if plan.first and not study.get_trials(states=[*FINISHED, TrialState.WAITING]):
             study.enqueue_trial(plan.first)
-        left = plan.head.trials - len(finished_trials(study))
+        left = plan.head.trials - len(study.get_trials(states=FINISHED))
     size = min(workers or usable_threads(), left)
-    # the module of the environment is imported already
-    shared = given, folder, [plan.head.env.rpartition(":")[0]], command, progress
-    calls = {str(i): (*shared, i, left // size + (i < left % size)) for i in range(size)}
-    answers = {"0": _work(*calls["0"])} if size == 1 else call_in_processes(_work, calls, size) if calls else {}
-    if None in answers.values():
-        raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
-    if problems := sorted(filter(None, answers.values())):
-        raise TrainingError("\n".join(problems))
+    shares = [
+        Share(worker=i, count=left // size + (i < left % size), command=command, progress=progress) for i in range(size)
+    ]
+    trusted = [plan.head.env.rpartition(":")[0]]  # already imported when the tuning was read
+    if size == 1:
+        try_trials(tuning, folder, shares[0], trusted)
+    elif shares:
+        _try_in_processes(tuning, folder, shares, trusted)
     with open_storage(folder) as study:
         return _write_result(study, plan, folder)
 
 
-def _work(
-    given: Any, folder: Path, trust: Collection[str], command: str, progress: bool, worker: int, count: int
-) -> str:
-    """Makes a number of trials; returns the message of an error that ends the tuning, or an empty text."""
-    from gym_dr.runs.train import one_thread  # heavy
+def _try_in_processes(
+    tuning: str | Path | Mapping[str, Any], folder: Path, shares: Sequence[Share], trust: Collection[str]
+) -> None:
+    """Has each worker make its trials in a process of its own; see ``search``."""
+    file = json.dumps(tuning, default=lambda value: value.to_dict()) if isinstance(tuning, Mapping) else str(tuning)
+    commands: dict[str, Command] = {
+        str(share.worker): ["tune", file, f"--output={folder}", f"--share={json.dumps(vars(share))}", *trusting(trust)]
+        for share in shares
+    }
+    ended = run_commands(commands, len(shares)).values()
+    if any(one.code < 0 for one in ended):
+        raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
+    if problems := sorted({one.message for one in ended if one.code}):
+        raise TrainingError("\n".join(problems))
 
-    stop = StopRequest()
-    display = Progress("trial", "lines" if progress else "nothing")
-    try:
-        plan = read_tuning(given, trust)
 
-        def show(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-            result = trial.user_attrs.get("reason") or f"{trial.value:.1f}"
-            done = f"{len(finished_trials(study))} of {plan.head.trials} done"
+def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Share, trust: Collection[str]) -> None:
+    """Makes a worker's trials.
+
+    Args:
+        tuning: As the user gave it.
+        folder: Its folder.
+        share: How many trials, and for which worker.
+        trust: Modules that the tuning may import.
+    """
+    stop, plan = StopRequest(), read_tuning(tuning, trust)
+    display = Progress("trial", "lines" if share.progress else "nothing")
+    with stop_signals(stop), one_thread(), open_storage(folder) as study:
+        study.pruner = plan.pruner()
+        for _ in range(share.count):
+            stop.check()
+            # each trial has random numbers of its own: those of a stream would not be the same after a stop
+            study.sampler = plan.sampler_of(len(study.get_trials(deepcopy=False, states=FINISHED)), share.worker)
+            trial = study.ask(dict(plan.search))
+            result = _try(study, trial, plan, folder, share.command, stop)
+            done = f"{len(study.get_trials(deepcopy=False, states=FINISHED))} of {plan.head.trials} done"
             display.note(f"trial {trial.number}: {result} ({done})")
 
-        with stop_signals(stop), one_thread(), open_storage(folder) as study:
-            study.pruner = plan.pruner()
-            for _ in range(count):
-                stop.check()
-                # each trial has random numbers of its own: those of a stream would not be the same after a stop
-                study.sampler = plan.sampler_of(len(finished_trials(study)), worker)
-                study.optimize(lambda trial: _value(trial, plan, folder, command, stop), n_trials=1, callbacks=[show])
-    except GymDrError as error:
-        return str(error)
-    return ""
 
-
-def _value(trial: optuna.Trial, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> float:
-    """Trains and evaluates a trial's runs; returns the mean of their returns."""
-    import optuna
-
-    for name, one in plan.search.items():
-        _suggest(trial, name, one)
+def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> str:
+    """Trains and evaluates a trial's runs, and tells Optuna its value; returns it, or why it has none."""
     try:
-        returns = [_return(trial, number, plan, folder, command, stop) for number in range(len(plan.head.seeds))]
-        return sum(returns) / len(returns)
+        returns = [_return(trial, place, plan, folder, command, stop) for place in range(len(plan.head.seeds))]
+        value = sum(returns) / len(returns)
+        study.tell(trial, value)
+        return f"{value:.1f}"
     except optuna.TrialPruned:
         reason = "pruned"
     except (TrainingError, ConfigError) as error:
@@ -195,34 +207,20 @@ def _value(trial: optuna.Trial, plan: Tuning, folder: Path, command: str, stop: 
         traceback.print_exc()
         reason = f"{type(error).__name__}: {error}"
     trial.set_user_attr("reason", reason)
-    raise optuna.TrialPruned  # from which samplers learn, other than from failed trials
-
-
-def _suggest(trial: optuna.Trial, name: str, one: Any) -> None:
-    """Has Optuna choose the value of an option."""
-    from optuna.distributions import CategoricalDistribution, IntDistribution
-
-    if isinstance(one, CategoricalDistribution):
-        trial.suggest_categorical(name, one.choices)
-    else:
-        suggest = trial.suggest_int if isinstance(one, IntDistribution) else trial.suggest_float
-        suggest(name, one.low, one.high, step=one.step, log=one.log)
+    study.tell(trial, state=TrialState.PRUNED)  # from which samplers learn, other than from failed ones
+    return reason
 
 
 def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> float:
     """Trains and evaluates a trial's run with one of the seeds; returns its mean return."""
-    from gym_dr.evaluation.evaluate import evaluate_policies
-    from gym_dr.policies.open import open_runs
-    from gym_dr.runs.train import train_run
-
     variant, seed = plan.variant(trial.params), plan.head.seeds[place]
     config = variant.with_seed(seed)
     path = folder / "runs" / f"trial-{trial.number}" / seed_name(seed)
     run = RunFolder.create(path, config.to_json(), overwrite=False, command=command)
-    parts = run, config, variant.algorithm
+    opened = OpenedRun(folder=run, config=config, algorithm=variant.algorithm)
     report = _reporter(trial, place, config.options.updates)
-    train_run(*parts, resume=False, display="nothing", stop=stop, callback=report)
-    found = evaluate_policies(open_runs([parts]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
+    train_run(opened, resume=False, display="nothing", stop=stop, callback=report)
+    found = evaluate_policies(open_runs([opened]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)
     return value
@@ -230,8 +228,6 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
 
 def _reporter(trial: optuna.Trial, place: int, updates: int) -> Callable[[Mapping[str, float]], None]:
     """A callback that reports a run's training return, numbered after those of the runs before it."""
-    import optuna
-
     reported = place * REPORTS
 
     def report(row: Mapping[str, float]) -> None:
@@ -251,7 +247,8 @@ def _write_result(study: optuna.Study, plan: Tuning, folder: Path) -> TuneResult
     trials = study.trials_dataframe(attrs=("number", "state", "value", "params", "user_attrs"))
     write_atomically(folder / "trials.csv", trials.to_csv(index=False).encode())
     if not (trials["state"] == "COMPLETE").any():
-        reasons = "\n".join(dict.fromkeys(str(trial.user_attrs.get("reason")) for trial in finished_trials(study)[:3]))
+        finished = study.get_trials(states=FINISHED)
+        reasons = "\n".join(dict.fromkeys(str(trial.user_attrs.get("reason")) for trial in finished[:3]))
         raise TrainingError(f"{folder}: no trial is complete:\n{reasons}")
     best, path = study.best_trial, folder / "best.json"
     form = plan.variant(best.params).config.to_dict()

@@ -8,21 +8,18 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import optuna
+from optuna import distributions
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
+from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.evaluation.sets import TRAINING, draws, sets_of
 from gym_dr.options import expect, is_whole
-from gym_dr.registry import needs
-from gym_dr.runs.config import RunConfig, RunSettings, with_total_steps
-from gym_dr.studies.variants import Variant, VariantFile, check_distinct, opened
-
-if TYPE_CHECKING:
-    import optuna
-
-    from gym_dr.evaluation.cells import CellSet
+from gym_dr.runs.config import RunConfig, with_total_steps
+from gym_dr.studies.variants import Head, Variant, VariantFile, opened
 
 # besides one for the algorithm and one for the sampler of draws
 TUNING_TABLES = ("settings", "randomization", "randomize", "search", "evaluation", "optuna")
@@ -39,12 +36,10 @@ DEFAULTS = {"sampler": "TPESampler", "pruner": {"name": "MedianPruner", "n_warmu
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningHead:
-    """The top-level keys of a file that are no tables."""
+class TuningHead(Head):
+    """The top-level keys of a tuning's file that are no tables."""
 
-    env: str = RunSettings.env
     algorithm: str = "ppo"
-    seeds: tuple[int, ...] = ()
     trials: int = 0
     total_steps: int | None = None
 
@@ -64,7 +59,7 @@ class Tuning:
 
     file: VariantFile
     head: TuningHead
-    search: Mapping[str, optuna.distributions.BaseDistribution]
+    search: Mapping[str, distributions.BaseDistribution]
     cells: CellSet
     sampler: functools.partial[optuna.samplers.BaseSampler]
     pruner: functools.partial[optuna.pruners.BasePruner]
@@ -98,12 +93,9 @@ def read_tuning(given: str | Path | Mapping[str, Any], trust: Collection[str] = 
 
     Raises:
         UnknownNameError: A key, option, environment, preset, parameter, sampler or pruner is unknown.
-        ConfigError: Optuna is missing, the file cannot be read, a value cannot be used, or budgets would differ.
+        ConfigError: The file cannot be read, a value cannot be used, or budgets would differ.
         RandomizationError: A range is impossible.
     """
-    needs("Tuning", "tune", "optuna")
-    import optuna
-
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # progress is ours
     with opened(given, trust) as file:
         return _read(file)
@@ -111,10 +103,7 @@ def read_tuning(given: str | Path | Mapping[str, Any], trust: Collection[str] = 
 
 def _read(file: VariantFile) -> Tuning:
     head = file.head(TuningHead, TUNING_TABLES)
-    check_distinct("seeds", head.seeds)
-    if not head.seeds or head.trials < 1:
-        example = "seeds that no report will have and a number of trials, such as seeds = [1001, 1002] and trials = 40"
-        raise ConfigError(f"Expected {example}; got seeds = {list(head.seeds)} and trials = {head.trials}.")
+    expect(head.trials >= 1, "trials", "at least 1, such as trials = 40", head.trials)
     base = _variant(file, head, {})
     file.check_used([base])
     known = _known(base.config)
@@ -139,7 +128,7 @@ def _read(file: VariantFile) -> Tuning:
 def _variant(file: VariantFile, head: TuningHead, params: Mapping[str, Any]) -> Variant:
     """What a trial trains; the seeds that are tuned on are reserved."""
     values = {name: json.loads(one) if str(one)[:1] == "[" else one for name, one in params.items()}
-    made = file.variant("trial", values, env=head.env, algorithm=head.algorithm, seeds=head.seeds)
+    made = file.variant("trial", values, head)
     config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
     reserved = tuple(dict.fromkeys([*config.settings.reserved_seeds, *head.seeds]))
     settings = dataclasses.replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates
@@ -157,10 +146,8 @@ def _label(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | tuple) else value
 
 
-def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.distributions.BaseDistribution:
+def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> distributions.BaseDistribution:
     """The range or the choices of an option, which has a value in ``known``."""
-    from optuna import distributions
-
     with located(f"[search]: {name}"):
         check_known("option", name, known.keys() - {*FIXED})
         expected = "expected { low = ..., high = ... } or { choices = [...] }"
@@ -205,8 +192,6 @@ def _check_budgets(search: Collection[str], head: TuningHead, base: RunConfig, f
 
 def _cells(file: VariantFile, config: RunConfig) -> CellSet:
     """What trials are evaluated on: the training draws, or draws that the file names."""
-    from gym_dr.evaluation.cells import distribution, nominal  # heavy
-
     table = file.inner("evaluation")
     for name in table:
         check_known("key", name, ("episodes", "randomization"))
@@ -220,8 +205,6 @@ def _cells(file: VariantFile, config: RunConfig) -> CellSet:
 
 def _maker(kind: str, given: Any) -> functools.partial[Any]:
     """What makes a sampler or a pruner: the name of a class of Optuna, or a table with its keywords."""
-    import optuna
-
     form = {"name": given} if isinstance(given, str) else given
     if not isinstance(form, Mapping) or "name" not in form:
         raise ConfigError(f'{kind}: expected a name or {{ name = "...", ... }}, got {shortened(given)}.')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import RunConfig, RunSettings
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import check_module
 from gym_dr.runs.given import file_beside
@@ -25,7 +25,18 @@ from gym_dr.training.registry import ALGORITHMS, find_algorithm
 SEEDS = "seeds"  # key of a variant, or of a factor's level: how many of the file's seeds it is trained with
 OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that are neither settings nor options
 OF_THE_FILE = ("env", "seed")  # settings that all variants share
-Head = TypeVar("Head")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """Top-level keys of a file that are no tables."""
+
+    env: str = RunSettings.env
+    algorithm: str | None = None
+    seeds: tuple[int, ...] = ()
+
+
+AnyHead = TypeVar("AnyHead", bound=Head)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +62,7 @@ class Variant:
     @property
     def content(self) -> dict[str, Any]:
         """The content of its runs' ``config.json`` without the seed."""
-        form: dict[str, Any] = json.loads(self.config.to_json())
-        del form["seed"]
-        return form
+        return {key: value for key, value in json.loads(self.config.to_json()).items() if key != "seed"}
 
     @property
     def budget(self) -> int | None:
@@ -78,11 +87,20 @@ class VariantFile:
         """One of its tables; empty if there is none."""
         return inner_table(self.table, key)
 
-    def head(self, cls: type[Head], tables: Sequence[str]) -> Head:
-        """Its top-level keys as a dataclass, without ``tables`` and those of algorithms and samplers."""
+    def head(self, cls: type[AnyHead], tables: Sequence[str]) -> AnyHead:
+        """Its top-level keys as a dataclass, without ``tables`` and those of algorithms and samplers.
+
+        Raises:
+            UnknownNameError: A key is unknown.
+            ConfigError: A value cannot be used, or there are no seeds.
+        """
         others = (*tables, *ALGORITHMS, *SAMPLERS)
         top = {name: value for name, value in self.table.items() if name not in others}
-        return cls(**check_fields(cls, top, also=others))
+        head = cls(**check_fields(cls, top, also=others))
+        if not head.seeds or len(set(head.seeds)) != len(head.seeds) or min(head.seeds) < 0:
+            expected = "distinct whole numbers of at least 0, such as [1, 2, 3, 4, 5]"
+            raise ConfigError(f"seeds: expected {expected}; got {shortened(list(head.seeds))}.")
+        return head
 
     def beside(self, randomization: Any) -> Any:
         """A randomization; if the file names another file, the path is relative to this one."""
@@ -90,32 +108,28 @@ class VariantFile:
             return randomization
         return file_beside(self.path, randomization)
 
-    def variant(
-        self, name: str, own: Mapping[str, Any], *, env: str, algorithm: str | None, seeds: tuple[int, ...]
-    ) -> Variant:
+    def variant(self, name: str, own: Mapping[str, Any], head: Head) -> Variant:
         """A variant with the file's common settings and options.
 
         Args:
             name: Its name.
             own: Its own settings, options, randomization and number of seeds.
-            env: Id of the environment.
-            algorithm: Name of the algorithm, unless ``own`` has one.
-            seeds: The file's seeds. A variant with a number of seeds has the first of them.
+            head: The file's environment, algorithm and seeds. A variant with a number of seeds has the first of them.
 
         Raises:
             UnknownNameError: A key or name is unknown.
             ConfigError: A value cannot be used.
             RandomizationError: A range is impossible.
         """
-        chosen = own.get("algorithm", algorithm)
+        chosen = own.get("algorithm", head.algorithm)
         if not isinstance(chosen, str):
             raise ConfigError(f"algorithm: expected a name, here or at the top of the file, got {shortened(chosen)}.")
         found = find_algorithm(chosen)
         if found.policy_loader() is None:
             raise ConfigError(f"algorithm {chosen!r} has no load_policy: its runs cannot be evaluated.")
-        number = own.get(SEEDS, len(seeds))
-        whole = is_whole(number) and 1 <= number <= len(seeds)
-        expect(whole, SEEDS, f"how many of the study's seeds to use, from 1 to {len(seeds)}", number)
+        number, most = own.get(SEEDS, len(head.seeds)), len(head.seeds)
+        whole = is_whole(number) and 1 <= number <= most
+        expect(whole, SEEDS, f"how many of the study's seeds to use, from 1 to {most}", number)
         drawn = own if "randomization" in own else {**self.table, **own}  # the common rules belong together
         common = self.inner("settings")
         sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
@@ -126,14 +140,19 @@ class VariantFile:
                 raise ConfigError(f"{key}: expected at the top of the file, since all runs share it.")
         config = build_config(
             found,
-            {"eval_episodes": 0, **given, "env": env, "seed": seeds[0]},  # evaluated together, when all are trained
+            {
+                "eval_episodes": 0,
+                **given,
+                "env": head.env,
+                "seed": head.seeds[0],
+            },  # evaluated together, when all are trained
             randomization=self.beside(drawn.get("randomization")),
             randomize=drawn.get("randomize"),
             by_seed=False,  # the same for all seeds
         )
-        return Variant(name=name, algorithm=found, config=config, seeds=seeds[:number])
+        return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number])
 
-    def check_used(self, variants: Sequence[Variant]) -> None:
+    def check_used(self, variants: Iterable[Variant]) -> None:
         """Checks that the tables of algorithms and samplers have options of some variant.
 
         Raises:
@@ -176,13 +195,3 @@ def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ConfigError(f"{key}: expected a table, got {shortened(found)}.")
     return found
-
-
-def check_distinct(name: str, seeds: Sequence[int]) -> None:
-    """Checks a list of seeds.
-
-    Raises:
-        ConfigError: One is there twice, or is negative.
-    """
-    if len(set(seeds)) != len(seeds) or min(seeds, default=0) < 0:
-        raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")

@@ -17,8 +17,8 @@ import gymnasium as gym
 from gym_dr.envs.family import ENVIRONMENTS, interface_of
 from gym_dr.envs.interface import Quantity
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
-from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param
+from gym_dr.randomization.spec import Rule
 
 HIDE, DROP = "obs_hide", "obs_drop"
 _HIDDEN = "whether this sensor reads 0 for a whole episode; SENSOR is one of those below"

@@ -14,9 +14,8 @@ from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
-from gym_dr.randomization.needs import with_switches
 from gym_dr.randomization.sampler import ParamSampler, check_support
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, with_switches
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.base import EpisodeWrapper
 

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import gym_dr
 from gym_dr import Run, Runs, Uniform
+from gym_dr.api.seeds import aggregate_runs
 from gym_dr.envs.classic_control import cart_pole
 from gym_dr.errors import (
     CheckpointError,
@@ -28,7 +29,6 @@ from gym_dr.errors import (
 from gym_dr.options import option
 from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.given import option_names
-from gym_dr.runs.launch import aggregate_runs
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
 from tests.cli import command

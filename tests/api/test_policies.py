@@ -12,10 +12,10 @@ import pytest
 import gym_dr
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError
+from gym_dr.evaluation import suite
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.tables import number
 from gym_dr.randomization.presets import resolve
-from gym_dr.reports import evaluation as report_evaluation
 from tests.policies import opened, own_policies
 from tests.policies.own_policies import brake, coast
 from tests.policies.tiny_run import train_tiny_run
@@ -230,18 +230,12 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
 @pytest.fixture
 def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
-        monkeypatch.setattr(report_evaluation, name, value)
+        monkeypatch.setattr(suite, name, value)
 
 
-def test_a_page_of_runs_and_others_says_what_the_others_lack(
-    run: Path, few_episodes: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gym_dr.reports.film_strips.FRAMES", 3)  # drawing takes most of the time
+def test_a_page_of_runs_and_others_says_what_the_others_lack(run: Path, few_episodes: None) -> None:
     page = gym_dr.report([run, brake, own_policies.pulse], env=LANDER, output="both.html", progress=False)
     text = page.read_text()
     assert "Robustness of 3 policies" in text
-    assert "brake and Pulse, trained elsewhere, have no curves." in text
     assert "policy &#39;brake&#39; (kind callable). It was trained elsewhere" in text
-    assert "Policy Pulse." in text  # under its film strips
-    assert "The replay returned" not in text
     assert Path("both-evaluation/evaluation.json").is_file()

@@ -55,9 +55,8 @@ def acted(policy: RunPolicy, observations: Any, starts: Any) -> Any:
 def test_it_acts_as_the_actor_does_in_a_rollout(runs: dict[str, gym_dr.Run], monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs[PENDULUM]
     envs = gym.make_vec(PENDULUM, 3, vectorization_mode="sync", max_episode_steps=7)
-    folder, config, _ = run.parts
     actor = make_actor(envs, (8,), "relu", normalize_observations=True, memory_size=6)
-    actor.load_state_dict(load_newest(folder)["state"]["actor"])
+    actor.load_state_dict(load_newest(run.folder)["state"]["actor"])
     behavior = make_behavior(actor, torch.Generator(), "cpu", 3)
     # the mean of all actions, which is what a policy takes after training
     monkeypatch.setattr(rollout_module, "draw_noise", lambda *args: np.zeros((20, 3, 1), np.float32))
@@ -69,7 +68,7 @@ def test_it_acts_as_the_actor_does_in_a_rollout(runs: dict[str, gym_dr.Run], mon
     assert starts.sum(axis=0).tolist() == [3, 3, 3]  # at steps 0, 8 and 16
     found = acted(run.policy(), rollout.observations[:-1].numpy(), starts)
     np.testing.assert_allclose(found, actor.to_env(rollout.actions), rtol=1e-5, atol=1e-6)
-    assert config.options.memory == "gru"
+    assert run.config.options.memory == "gru"
 
 
 @pytest.mark.parametrize(("env_id", "deterministic"), [(POLE, False), (PENDULUM, True)])

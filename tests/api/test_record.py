@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pytest
 
 import gym_dr
-from gym_dr.api.logs import open_log
 from gym_dr.api.record import record
 from gym_dr.errors import ConfigError, LogError, UnknownNameError
 from gym_dr.fitting.logs import LoggedEpisode, check_log
+from gym_dr.integrations.logs import open_log
 from tests.policies.own_policies import Pulse, brake
 from tests.policies.tiny_run import train_tiny_run
 
@@ -90,7 +90,7 @@ def test_a_run_is_deterministic_unless_it_is_to_be_stochastic(run: Path, tmp_pat
 def test_sampled_actions_are_new_in_each_batch_and_for_each_seed(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gym_dr.api.record._TOGETHER", 2)
+    monkeypatch.setattr("gym_dr.policies.record.TOGETHER", 2)
     policy = gym_dr.open_policy(run)
     log = recorded(policy, tmp_path / "a", episodes=4)
     other = recorded(policy, tmp_path / "b", episodes=4, seed=1000)
@@ -145,7 +145,7 @@ def test_random_actions_fill_their_bounds(tmp_path: Path) -> None:
         ({"policy": "random", "env": "gym_dr/Nothing-v0"}, UnknownNameError, "Unknown environment"),
         ({"policy": "random", "format": "csv"}, UnknownNameError, "Unknown format 'csv'"),
         ({"policy": "random", "episodes": 0}, ConfigError, "Expected `episodes` to be a whole number above 0, got 0"),
-        ({"policy": "random", "seed": -1}, ConfigError, "Expected `seed` to be a whole number from 0 to 2**62, got -1"),
+        ({"policy": "random", "seed": -1}, ConfigError, "expected a whole number from 0 to 2**62, got -1"),
         ({"policy": "random", "draws": gym_dr.draws(gravty=1.0)}, UnknownNameError, "Did you mean 'gravity'"),
         ({"policy": "nowhere", "env": None}, OSError, "nowhere: no such run folder"),
     ],

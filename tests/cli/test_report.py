@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gym_dr.evaluation import suite
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.reports import evaluation
 from tests.cli.command import files, gymdr, refused, train
 
 
@@ -25,24 +25,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
-        monkeypatch.setattr(evaluation, name, value)
+        monkeypatch.setattr(suite, name, value)
 
 
-def test_one_command_evaluates_and_writes_the_page(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.reports.film_strips.FRAMES", 3)  # drawing takes most of the time
+def test_one_command_evaluates_and_writes_the_page(run: Path) -> None:
     result = gymdr("report", run)
     assert result.code == 0, result.err
     page = (run / "report.html").read_text()
     assert "gymdr train a2c" in page
     assert f"gymdr report {run}" in page
     assert (run / "evaluation/episodes.csv").is_file()
-    assert "the worst episode" in result.err  # tells what it does
 
 
-def test_several_runs_have_their_page_and_evaluation_beside_each_other(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])  # that of one run has them
+def test_several_runs_have_their_page_and_evaluation_beside_each_other(run: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     train(other, "--randomization", "none")
     before = files(other)
@@ -91,7 +86,6 @@ POLICY = ("--policy", f"{MODULE}:brake", "--env", "gym_dr/LunarLanderDR-v3", "--
 def test_the_line_for_the_worst_cell_plays_that_cell(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
     monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     assert gymdr("report", run, *POLICY, "--output", tmp_path / "page.html").code == 0
     lines = lines_to_copy(tmp_path / "page.html")

@@ -15,8 +15,8 @@ from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.summary import EVALUATION_SEED
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs

@@ -15,9 +15,8 @@ from gym_dr.fitting.prior import Prior, make_prior
 from gym_dr.randomization.distributions import Choice, Constant, Distribution, Mixture, Normal
 from gym_dr.randomization.files import load_randomization, randomization_text
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import Add, Randomization, Scale
 
 SPACE = ParamSpace(
     "toy",

@@ -11,9 +11,8 @@ import pytest
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
 from gym_dr.randomization.distributions import Bernoulli, Choice, Integer, Uniform
-from gym_dr.randomization.rules import Scale
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.randomization.spec import Correlation, Randomization, Scale
 
 SPACE = ParamSpace(
     "toy",

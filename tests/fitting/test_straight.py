@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from gym_dr.fitting.prior import Prior, make_prior
 from gym_dr.fitting.straight import straightened
 from gym_dr.randomization.distributions import LogUniform, Normal
-from gym_dr.randomization.rules import Scale
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.randomization.spec import Correlation, Randomization, Scale
 from tests.strategies import few, intervals
 
 SPACE = ParamSpace(

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
-from gym_dr.api.logs import open_log
 from gym_dr.api.record import record
 from gym_dr.errors import ConfigError, LogError
 from gym_dr.fitting.logs import LoggedEpisode, check_log, read_log
+from gym_dr.integrations.logs import open_log
 from tests.cli.command import gymdr, refused
 
 pytest.importorskip("minari")

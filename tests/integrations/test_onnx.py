@@ -71,11 +71,11 @@ class OnnxPolicy:
 
 def assert_same(run: gym_dr.Run, exported: OnnxPolicy, steps: int = 120) -> None:
     """Plays episodes; the exported policy chooses what the run's does, to 1e-5 and wherever logits differ clearly."""
-    from gym_dr.evaluation.cells import nominal
+    from gym_dr.policies.frozen import Draws
     from gym_dr.policies.open import open_runs
 
     act = run.policy(deterministic=True)
-    envs = open_runs([run.parts])[0].make_envs(nominal(16))
+    envs = open_runs(run.opened)[0].make_envs(Draws(episodes=16))
     observations, _ = envs.reset(seed=5)
     episodes, count = AutoresetState.of(envs), 0
     episodes.reset(np.ones(16, np.bool_))

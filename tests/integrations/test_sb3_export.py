@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr.evaluation.cells import nominal
 from gym_dr.policies.export import export_policy
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_policies, open_policy
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared
@@ -127,7 +126,7 @@ def assert_same(theirs: FrozenPolicy, file: Path, steps: int = 150) -> None:
     """Plays episodes; a file chooses what ``predict`` does, to 1e-5 and wherever values differ clearly."""
     session = runtime.InferenceSession(str(file))
     names, sizes = [one.name for one in session.get_outputs()], {one.name: one.shape for one in session.get_inputs()}
-    envs = theirs.make_envs(nominal(16))
+    envs = theirs.make_envs(Draws(episodes=16))
     act, starts, ended = theirs.make(envs), np.ones(16, np.bool_), np.zeros(16, np.bool_)
     observations, _ = envs.reset(seed=5)
     state = np.full((16, sizes["state"][1]), np.nan, np.float32) if "state" in sizes else None

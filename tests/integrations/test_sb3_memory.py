@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import CheckpointError, ConfigError
-from gym_dr.evaluation.cells import distribution
+from gym_dr.evaluation import suite
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.policies.acting import drive
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
-from gym_dr.reports import evaluation as report_evaluation
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr
 from tests.policies.opened import evaluate as evaluated
@@ -130,7 +129,7 @@ def ours(policy: FrozenPolicy) -> Taken:
     """The actions of our evaluation."""
     space = param_space_of(LANDER)
     assert space is not None
-    taken = Taken(policy.make_envs(distribution("draws", resolve(GRAVITY, space), N)))
+    taken = Taken(policy.make_envs(Draws(randomization=resolve(GRAVITY, space), episodes=N)))
     steps = drive(policy.make(taken), taken, seed=SEED)
     for _ in range(STEPS + 1):
         next(steps)
@@ -189,7 +188,7 @@ def test_what_a_policy_sees_is_recorded(saved: Path, name: str, expected: dict[s
 
 def test_commands_take_them_all(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
-        monkeypatch.setattr(report_evaluation, name, value)
+        monkeypatch.setattr(suite, name, value)
     (tmp_path / "gravity.toml").write_text("gravity = [-11.5, -5.0]\nlander_density = [4.0, 6.0]\n")
     trust = [part for path in options(saved, "everything")["trust"] for part in ("--trust", path)]
     file = ["--policy", f"sb3:{saved}/everything.zip", "--env", LANDER, *trust]
@@ -201,8 +200,6 @@ def test_commands_take_them_all(saved: Path, tmp_path: Path, monkeypatch: pytest
     page = Path("report.html").read_text()
     assert "frames 3" in page
     assert "observes gravity from -11.5 to -5" in page
-    assert "Policy everything." in page  # under its film strips
-    assert "The replay returned" not in page
     monkeypatch.setattr("gym_dr.policies.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     played = gymdr("play", *given, "--episodes", "2", "--video", "flight.gif")
     assert played.code == 0, played.err

@@ -52,9 +52,10 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[gym_dr
 
 def likeliest(run: gym_dr.Run) -> gym_dr.Run:
     """The run with its deterministic policy, which is the exported one."""
-    _, _, algorithm = run.parts
-    loader: Any = functools.partial(algorithm.policy_loader(), deterministic=True)
-    return dataclasses.replace(run, _algorithm=dataclasses.replace(algorithm, load_policy=loader))
+    (opened,) = run.opened
+    loader: Any = functools.partial(opened.algorithm.policy_loader(), deterministic=True)
+    algorithm = dataclasses.replace(opened.algorithm, load_policy=loader)
+    return gym_dr.Run(dataclasses.replace(opened, algorithm=algorithm))
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,14 +25,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A policy and its training draws."""
     run = train_tiny_run(tmp_path_factory.mktemp("play") / "run", "--env", "gym_dr/CartPoleDR-v1")  # short episodes
     (policy,) = open_runs([open_run(str(run))])
-    return policy, cells_to_play(policy, None, 1)
+    return policy, cells_to_play(policy, None, 1).draws
 
 
 # imageio's MP4 reader, which only this test uses, leaves its pipes to the garbage collector
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", ["out.gif", "out.mp4"])
 def test_a_video_of_the_policy_is_written(run: Any, tmp_path: Path, name: str) -> None:
-    episodes = list(play.play_policy(*run, episodes=1, seed=3, video=str(tmp_path / name)))
+    episodes = list(play.play_policy(*run, seed=3, video=str(tmp_path / name)))
     frames = imageio.imread(tmp_path / name)
     total = sum(episode.length for episode in episodes)
     # GIF shows every second frame of 50 a second
@@ -46,7 +47,7 @@ def test_the_seed_decides_draws_and_episodes(run: Any, tmp_path: Path, monkeypat
     )  # drawing takes most of the time
 
     def played(seed: int) -> list[EpisodeRecord]:
-        return list(play.play_policy(*run, episodes=2, seed=seed, video=str(tmp_path / "out.gif")))
+        return list(play.play_policy(run[0], replace(run[1], episodes=2), seed=seed, video=str(tmp_path / "out.gif")))
 
     episodes = played(3)
     assert episodes == played(3) != played(4)
@@ -56,7 +57,7 @@ def test_the_seed_decides_draws_and_episodes(run: Any, tmp_path: Path, monkeypat
 def test_a_window_shows_the_policy(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # SDL's dummy driver stands in for a display, at which nobody watches
     monkeypatch.setattr(pygame.time, "Clock", lambda: SimpleNamespace(tick=lambda fps: 0))
-    episodes = list(play.play_policy(*run, episodes=1, seed=3, video=None))
+    episodes = list(play.play_policy(*run, seed=3, video=None))
     assert episodes[0].length > 10
 
 
@@ -65,7 +66,7 @@ def test_without_a_display_a_window_is_refused(run: Any, monkeypatch: pytest.Mon
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(ConfigError, match=r"`video=FILE\.gif`"):
-        list(play.play_policy(*run, episodes=1, seed=0, video=None))
+        list(play.play_policy(*run, seed=0, video=None))
     with pytest.raises(ConfigError, match="no display"):
         play.play_by_hand("gym_dr/LunarLanderDR-v3", seed=0)
 
@@ -79,7 +80,7 @@ def test_impossible_videos_are_refused_before_anything_is_played(
 ) -> None:
     (tmp_path / "folder.gif").mkdir()
     with pytest.raises(ConfigError, match=message):
-        next(play.play_policy(*run, episodes=1, seed=0, video=str(tmp_path / video)))
+        next(play.play_policy(*run, seed=0, video=str(tmp_path / video)))
 
 
 def test_a_video_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError
-from gym_dr.evaluation import cells
 from gym_dr.evaluation.sets import sets_for
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.configure import open_run
@@ -68,14 +67,14 @@ def test_a_policy_for_other_observations_is_refused(runs: Path, tmp_path: Path) 
 
 
 def test_an_algorithm_without_policies_is_refused(runs: Path) -> None:
-    folder, config, algorithm = open_run(str(runs / "lander"))
+    run = open_run(str(runs / "lander"))
     with pytest.raises(ConfigError, match="has no load_policy"):
-        open_runs([(folder, config, dataclasses.replace(algorithm, load_policy=None))])
+        open_runs([dataclasses.replace(run, algorithm=dataclasses.replace(run.algorithm, load_policy=None))])
 
 
 def test_a_policy_that_is_made_again_samples_the_same_actions(runs: Path) -> None:
     (policy,) = opened(runs / "lander")
-    envs = policy.make_envs(cells.nominal(5))
+    envs = policy.make_envs(Draws(episodes=5))
     observations = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
     one, other = policy.make(envs), policy.make(envs)
     assert [one(observations).tolist() for _ in range(5)] == [other(observations).tolist() for _ in range(5)]

@@ -11,9 +11,8 @@ import pytest
 from gym_dr import Bernoulli, Randomization, Scale
 from gym_dr.errors import RandomizationError
 from gym_dr.evaluation.cells import grid
-from gym_dr.randomization.needs import switch_notes, with_switches
 from gym_dr.randomization.presets import resolve, with_rules
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace, switch_notes, with_switches
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 POND = ParamSpace(

@@ -15,7 +15,7 @@ import gym_dr
 from gym_dr import Add, Bernoulli, Choice, Constant, Integer, LogUniform, Normal, Param, Scale, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import GymDrError, RandomizationError, UnknownNameError
-from gym_dr.randomization.rules import Rule, as_rule, parse_rule
+from gym_dr.randomization.spec import Rule, as_rule, parse_rule
 from tests.strategies import distributions, few, probabilities, rules
 
 EVAL = {**vars(gym_dr), "Rule": Rule}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import gym_dr
 from gym_dr import Add, Constant, Correlation, Param, ParamSpace, Randomization, Scale, Uniform
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.randomization.rules import Rule
+from gym_dr.randomization.spec import Rule
 from tests.strategies import correlations, distributions, few, names, randomizations
 from tests.toml_text import toml_text
 

@@ -14,9 +14,9 @@ from gym_dr.policies.open import open_runs
 from gym_dr.reports import curves, maps
 from gym_dr.reports.assemble import assemble
 from gym_dr.reports.comparison import Comparison, group_policies
-from gym_dr.reports.plots import read_log
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.metrics import read_csv
 from tests.policies.tiny_run import train_tiny_run
 
 
@@ -41,10 +41,9 @@ def test_a_map_of_regret_is_beside_those_of_returns(judged: Comparison) -> None:
     assert "Regret is how much more the best known policy returns." in heat_maps.how_to_read
 
 
-def test_a_reference_has_its_origin_on_the_page(judged: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_has_its_origin_on_the_page(judged: Comparison) -> None:
     names = [group.name for group in (*judged.groups, *judged.references)]
-    monkeypatch.setattr("gym_dr.reports.assemble.film_strips", lambda *_: [])
-    report = assemble(judged, "gymdr report", lambda text: None)
+    report = assemble(judged, "gymdr report")
     assert [origin.name for origin in report.provenance] == names
     assert [table.caption for table in report.tables].count("Regret") == 1
 
@@ -76,8 +75,8 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
     policies = open_runs([open_run(str(run))])
     evaluation = evaluate_policies(policies, sets_for(policies, (), 4), tmp_path / "e")
     comparison = Comparison(groups=group_policies(policies), evaluation=evaluation)
-    report = assemble(comparison, "gymdr report", lambda text: None)
-    assert [found.key for found in report.sections] == ["distributions", "training"]
+    report = assemble(comparison, "gymdr report")
+    assert [found.key for found in report.sections] == ["distributions"]
 
 
 @pytest.mark.parametrize("content", ["", '"\n\x00'])
@@ -85,4 +84,4 @@ def test_damaged_draws_are_named(tmp_path: Path, content: str) -> None:
     folder = RunFolder(tmp_path)
     folder.draws.write_text(content)
     with pytest.raises(RunFolderError, match=r"draws\.csv"):
-        read_log(folder.draws, ("return",))
+        read_csv(folder.draws, ("return",))

@@ -58,7 +58,7 @@ def test_the_page_shows_every_plot_asks_for_nothing_and_runs_no_name(
     browser: Any, comparison: Comparison, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
-    write_report(assemble(comparison, "gymdr report <i>", lambda text: None), path)
+    write_report(assemble(comparison, "gymdr report <i>"), path)
     browser.get_log("performance")  # forgets what the browser's own first page asked for
     browser.get(path.as_uri())
     for select in browser.find_elements(By.CSS_SELECTOR, "select[data-section]"):
@@ -67,11 +67,8 @@ def test_the_page_shows_every_plot_asks_for_nothing_and_runs_no_name(
 
     shown = browser.find_elements(By.CSS_SELECTOR, ".view:not([hidden]) .plot")
     sections = {plot.get_attribute("id").partition("-")[0] for plot in shown}
-    assert sections == {"maps", "along", "distributions", "differences", "sensitivity", "training"}
+    assert sections == {"maps", "along", "distributions", "differences", "sensitivity"}
     assert all(plot.find_elements(By.CSS_SELECTOR, ".main-svg") for plot in shown)
-    sizes = browser.execute_script("return [...document.images].map((i) => [i.complete, i.naturalWidth])")
-    assert len(sizes) > 20
-    assert all(size == [True, 320] for size in sizes)
 
     assert browser.get_log("browser") == []
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]

@@ -8,7 +8,7 @@ import pytest
 
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.policies.frozen import FrozenPolicy, TrainedRun
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.reports.comparison import Comparison, Group, group_policies
 from gym_dr.runs.folder import RunFolder
 
@@ -22,7 +22,9 @@ def with_seed(policy: FrozenPolicy, path: str, seed: int, **settings: object) ->
     assert policy.run is not None
     changed = dataclasses.replace(policy.run.config.settings, seed=seed, **settings)  # type: ignore[arg-type]
     config = dataclasses.replace(policy.run.config, settings=changed)
-    return dataclasses.replace(policy, name=path, run=TrainedRun(folder=RunFolder(Path("/runs") / path), config=config))
+    return dataclasses.replace(
+        policy, name=path, run=dataclasses.replace(policy.run, folder=RunFolder(Path("/runs") / path), config=config)
+    )
 
 
 def test_runs_that_differ_in_their_seed_are_one_group_in_the_order_of_seeds(policy: FrozenPolicy) -> None:
@@ -37,7 +39,7 @@ def from_weights(policy: FrozenPolicy, source: str) -> FrozenPolicy:
     assert policy.run is not None
     config = policy.run.config
     config = dataclasses.replace(config, options=dataclasses.replace(config.options, init=source))
-    return dataclasses.replace(policy, run=TrainedRun(folder=policy.run.folder, config=config))
+    return dataclasses.replace(policy, run=dataclasses.replace(policy.run, config=config))
 
 
 def test_runs_that_each_went_on_from_the_run_with_their_seed_are_one_group(policy: FrozenPolicy) -> None:

@@ -29,8 +29,6 @@ def report(text: str = "text", y: list[float] | None = None) -> Report:
         findings=[text],
         tables=[table],
         sections=[section],
-        film_strips=[page.FilmStrip(title=text, text=text, facts={text: text}, frames=[(text, "data:,")])],
-        film_strip_notes=[text],
         provenance=[page.Provenance(name=text, text=text, commands=[(text, text)], config=text)],
         command=text,
         versions=text,

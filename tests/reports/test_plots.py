@@ -9,8 +9,9 @@ from matplotlib import rc_context
 from matplotlib.image import imread
 
 from gym_dr.errors import RunFolderError
-from gym_dr.reports.plots import plot_training, read_metrics
+from gym_dr.reports.plots import plot_training
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.metrics import read_metrics
 
 looked_at = pytest.mark.usefixtures("full_pictures")
 

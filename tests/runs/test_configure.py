@@ -49,7 +49,7 @@ def test_what_a_family_sets_today_does_not_change_runs_that_were_saved_before(tm
     saved = json.loads(path.read_text())
     assert saved["ppo"].pop("target_kl") == family_defaults(find_algorithm("ppo"), "gym_dr/AntDR-v5")["target_kl"] > 0
     path.write_text(json.dumps(saved))  # an older version's
-    assert open_run(path.parent)[1].options.target_kl == 0
+    assert open_run(path.parent).config.options.target_kl == 0
 
 
 def test_impossible_defaults_of_an_environment_name_it() -> None:

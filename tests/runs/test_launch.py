@@ -144,7 +144,7 @@ def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     def fail(*arguments: Any, **keywords: Any) -> None:
         raise error("seed-1: its process was killed")
 
-    monkeypatch.setattr(importlib.import_module("gym_dr.api.train"), "launch", fail)
+    monkeypatch.setattr(importlib.import_module("gym_dr.api.train"), "train_seeds", fail)
     assert "process was killed" in refused(
         gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path / "runs")
     )

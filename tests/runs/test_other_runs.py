@@ -49,7 +49,7 @@ def silent(updates: int, row: Mapping[str, float]) -> None:
 
 def train(path: Path, algorithm: str, cut_at: int | None = None, **given: Any) -> RunFolder:
     """Trains, or resumes the run that is there."""
-    config = open_run(path)[1] if path.exists() else build_config(find_algorithm(algorithm), {**SETTINGS, **given})
+    config = open_run(path).config if path.exists() else build_config(find_algorithm(algorithm), {**SETTINGS, **given})
     return train_or_resume(path, config, cut_at)
 
 

@@ -35,7 +35,7 @@ def quick_page(*_: Any, compared: Any) -> Report:
     """In place of the report of all policies: what the study itself says, and no plots."""
     return Report(
         **{"title": "", "command": "", "versions": ""},  # type: ignore[arg-type]  # only texts
-        **dict.fromkeys(["facts", "sections", "film_strips", "film_strip_notes", "provenance"], ()),
+        **dict.fromkeys(["facts", "sections", "provenance"], ()),
         findings=compared[0],
         tables=compared[1],
     )

@@ -18,7 +18,7 @@ from gym_dr import Bernoulli, Disturb, DisturbVector, Randomization, VectorParam
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.rules import as_rule
+from gym_dr.randomization.spec import as_rule
 from gym_dr.runs.environments import make_vector_env, param_space_of, wrap_for_policy
 from gym_dr.wrappers.sensors import SensorMap, sensor_param, sensors_of
 from tests.strategies import few

@@ -17,8 +17,7 @@ values, E has every parameter outside that box. Their environments are different
 from __future__ import annotations
 
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
-from gym_dr.randomization.rules import Scale
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import Randomization, Scale
 
 _NARROW, _WIDE = Uniform(0.8, 1.2), Uniform(0.5, 1.5)
 

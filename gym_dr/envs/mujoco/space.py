@@ -18,9 +18,8 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
-from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import Randomization, Rule
 
 LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fields
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom

@@ -18,9 +18,8 @@ from gym_dr.arrays import Array, Mask
 from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import presets, resolve
-from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import Randomization, Rule
 
 NOMINAL = "nominal"  # start around nominal values
 EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite

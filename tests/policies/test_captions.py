@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from gym_dr.evaluation.captions import caption_of, captioned, exact_text
+from gym_dr.policies.captions import caption_of, captioned
 from gym_dr.randomization.space import Param, ParamSpace
 
 SPACE = ParamSpace(
@@ -28,9 +27,3 @@ def test_text_changes_the_upper_left_corner_and_nothing_else() -> None:
     assert written[: shape[0] // 4, : shape[1] // 2].min() < 200
     assert (picture == 200).all()  # the environment may keep its array
     assert (written[shape[0] // 2 :, shape[1] // 2 :] == 200).all()
-
-
-@pytest.mark.parametrize("value", [-3.0, 15.0, 1 / 3, 1e-7, 123456789.0, 0.1])
-def test_a_number_as_text_is_read_as_the_same_number(value: float) -> None:
-    assert float(exact_text(value)) == value
-    assert len(exact_text(value)) <= len(repr(value))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import NotFiniteError
-from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
+from gym_dr.policies.acting import play_batch
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import seed_for
 
+EVALUATION_SEED = seed_for(0, stream=1)
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 
 

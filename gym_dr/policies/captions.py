@@ -45,11 +45,5 @@ def captioned(picture: Any, lines: Sequence[str]) -> Frame:
     return np.asarray(image)
 
 
-def exact_text(value: float) -> str:
-    """A number with as few digits as it takes to read the same number again."""
-    short = f"{value:g}"
-    return short if float(short) == value else repr(float(value))
-
-
 def _unit(name: str, space: ParamSpace) -> str:
     return space[name].unit if name in space and space[name].kind == "float" else ""

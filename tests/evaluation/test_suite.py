@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from gym_dr.evaluation import cells
-from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation import cells, suite
+from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
-from gym_dr.reports import evaluation
 from gym_dr.reports.comparison import Comparison, group_policies
 from gym_dr.reports.curves import sensitivity
-from gym_dr.reports.evaluation import complete_evaluation
 from gym_dr.reports.tables import findings
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
@@ -25,8 +24,14 @@ from tests.policies.tiny_run import train_tiny_run
 def few_episodes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("EPISODES", 2), ("POINTS", 4), ("POINT_EPISODES", 2)):
-            patch.setattr(evaluation, name, value)
+            patch.setattr(suite, name, value)
         yield
+
+
+def complete_evaluation(
+    policies: list[FrozenPolicy], folder: Path, command: str, progress: ProgressCallback
+) -> Evaluation:
+    return evaluate_policies(policies, suite.report_suite(policies), folder, command=command, progress=progress)
 
 
 def silent(title: str, done: int, total: int) -> None:
