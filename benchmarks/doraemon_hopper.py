@@ -35,8 +35,9 @@ from gym_dr.training.registry import find_algorithm
 
 HOPPER = EnvId(
     id="gym_dr/ShortHopperDR-v5",
-    entry_point="gym_dr.envs.mujoco.env:HopperDR",
-    vector_entry_point="gym_dr.envs.mujoco.env:HopperVectorEnv",
+    entry_point="gym_dr.envs.mujoco.env:make",
+    vector_entry_point="gym_dr.envs.mujoco.env:MujocoVectorEnv",
+    kwargs={"reference": "Hopper-v5"},
     max_episode_steps=500,
 )
 SUCCESS = 1600.0  # return

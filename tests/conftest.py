@@ -6,7 +6,6 @@ import gc
 import io
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,10 +69,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
-    one_run = sys.modules.get("gym_dr.runs.train")  # where it is not loaded, few runs are trained
-    if one_run is not None:
-        patch.setattr(one_run, "plot_training", plot_training)
-        patch.setattr(one_run, "plot_growth", plot_growth)
+    patch.setattr("gym_dr.api.training.plot_training", plot_training)
+    patch.setattr("gym_dr.api.training.plot_growth", plot_growth)
 
 
 @pytest.fixture(scope="session", autouse=True)

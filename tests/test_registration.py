@@ -10,7 +10,7 @@ import pytest
 
 import gym_dr
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, family_of
-from gym_dr.envs.mujoco.stock import quiet_compiler
+from gym_dr.envs.mujoco.reference import quiet_compiler
 
 IDS = list(ENVIRONMENTS)
 
@@ -23,7 +23,7 @@ def test_every_preset_plays_every_id(env_id: str, preset: str) -> None:
     for seed in range(3):
         observation, info = env.reset(seed=seed)
         for name, value in info["params"].items():
-            env.unwrapped.param_space[name].check(value)  # type: ignore[attr-defined]
+            env.get_wrapper_attr("param_space")[name].check(value)
         for _ in range(5):
             observation, reward, *_ = env.step(env.action_space.sample())
             assert np.isfinite(observation).all()

@@ -15,7 +15,7 @@ from gym_dr.options import option
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.adaptive.box import QuantileBox
 from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import EpisodeRecord, Row, Sampler, Task
+from gym_dr.randomization.sampler import EpisodeRecord, Row, Sampler, TrainingInfo
 
 Words, Indices, Array = npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]
 
@@ -38,7 +38,9 @@ class WideningOptions:
 class Widening:
     """Draws uniformly from ranges that widen with the number of episodes, whatever their returns."""
 
-    def __init__(self, space: ParamSpace, support: Randomization, options: WideningOptions, task: Task) -> None:
+    def __init__(
+        self, space: ParamSpace, support: Randomization, options: WideningOptions, training: TrainingInfo
+    ) -> None:
         """Starts with version 0; ``support`` has the widest ranges."""
         self.support, self.options = support, options
         self.box = QuantileBox(space, support)  # turns quantiles into values
@@ -50,13 +52,10 @@ class Widening:
         """Number of changes so far; part of the keys of draws."""
         return len(self.episodes) - 1
 
-    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
-        """The draws of the current version: name -> values, one for each key."""
-        return self.replay(seeds, draw_index, self.version)
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> dict[str, Array]:
-        """The draws of any version so far."""
-        if version is None or not 0 <= version <= self.version:
+    def draw(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
+        """The draws of a version so far, by default the current one: name -> values, one for each key."""
+        version = self.version if version is None else version
+        if not 0 <= version <= self.version:
             raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         share = min(1.0, self.episodes[version] / self.options.widening_episodes)
         low, high = (self.first + share * ([0.0, 1.0] - self.first)).T[:, :, None]

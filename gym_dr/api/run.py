@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.api.seeds import train_seeds
+from gym_dr.api.training import train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, RunFolderError, shortened
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
@@ -197,11 +197,9 @@ class Run:
             TrainingError: Training cannot continue.
             Interrupted: A signal stopped the run; the message says how to continue.
         """
-        from gym_dr.runs.train import train_run  # heavy
-
         check_callback(callback)
         run = _ready(self, loggers)
-        train_run(run._opened, resume=True, display="bar" if progress else "nothing", callback=callback)
+        train_and_evaluate(run._opened, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run
 
     def __repr__(self) -> str:

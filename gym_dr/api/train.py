@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.run import Run, Runs, check_callback
-from gym_dr.api.seeds import train_seeds
+from gym_dr.api.training import train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
@@ -108,20 +108,16 @@ def train(
     check_loggers(configs[0].settings.loggers)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
-    runs = [
-        Run(OpenedRun(folder=folder, config=one, algorithm=found)) for folder, one in zip(folders, configs, strict=True)
-    ]
+    runs = [OpenedRun(folder=folder, config=one, algorithm=found) for folder, one in zip(folders, configs, strict=True)]
     if total_steps is not None and progress:
         _tell_updates(configs[0], total_steps)
     try:
         if seeds is None:
-            from gym_dr.runs.train import train_run  # heavy
-
-            train_run(runs[0].opened[0], resume=False, display="bar" if progress else "nothing", callback=callback)
-            return runs[0]
+            train_and_evaluate(runs[0], resume=False, display="bar" if progress else "nothing", callback=callback)
+            return Run(runs[0])
         trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
         train_seeds(folders, root, how, trust=trusted, progress=progress)
-        return Runs(root, runs, trusted)
+        return Runs(root, [Run(one) for one in runs], trusted)
     except (LostRunError, Interrupted):
         raise  # keep runs that have not started: gymdr resume starts them
     except (GymDrError, KeyboardInterrupt):  # Ctrl-C before anything answers it, as while torch is imported

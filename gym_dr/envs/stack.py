@@ -1,16 +1,22 @@
-"""The wrappers around a vector environment, one by one."""
+"""The wrappers around an environment, one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium as gym
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 
-def stack_of(envs: VectorEnv[Any, Any, Any]) -> Iterator[Any]:
-    """A vector environment's wrappers, the outermost first, and at last the environment itself."""
-    while isinstance(envs, VectorWrapper):
-        yield envs
-        envs = envs.env
-    yield envs
+def stack_of(env: VectorEnv[Any, Any, Any] | gym.Env[Any, Any]) -> Iterator[Any]:
+    """The wrappers of an environment or vector environment, the outermost first, and at last the environment itself."""
+    while isinstance(env, VectorWrapper | gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+def pushed_layer(env: gym.Env[Any, Any]) -> Any:
+    """What takes the pushes of an environment, a wrapper or itself; the environment itself if it takes none."""
+    return next((layer for layer in stack_of(env) if hasattr(layer, "push_size")), env.unwrapped)

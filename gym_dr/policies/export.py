@@ -19,6 +19,7 @@ from gym_dr.integrations.sb3_policy import load_policy, read_saved
 from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.registry import needs
 from gym_dr.runs.durable import write_atomically
+from gym_dr.version import __version__
 
 if TYPE_CHECKING:
     from gym_dr.training.networks import Actor
@@ -98,14 +99,12 @@ def _array(tensor: Any) -> Any:
 
 def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
     """Metadata of the file: what goes in and out, in which units and ranges, and what the policy was trained on."""
-    import gym_dr
-
     observation, action = envs.single_observation_space, envs.single_action_space
     interface = interface_of(policy.env)
     plain = sum(quantity.size for quantity in interface.observation) if interface else 0
     seen = _named(interface.observation if interface else (), plain) if plain <= observation.shape[0] else []
     about: dict[str, Any] = {
-        "gym_dr": gym_dr.__version__,
+        "gym_dr": __version__,
         "env": policy.env,
         "algorithm": str(policy.record.get("algorithm")),
         "seed": policy.record.get("seed"),

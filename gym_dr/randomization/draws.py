@@ -158,13 +158,9 @@ class FixedSampler:
     support: Randomization
     version: None = None
 
-    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
-        """See ``ParamSampler.draw``."""
+    def draw(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
+        """See ``ParamSampler.draw``; there is only one version."""
         return draw(self.support, self.space, seeds, draw_index)
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
-        """See ``ParamSampler.replay``; there is only one version."""
-        return self.draw(seeds, draw_index)
 
     def update(self, episodes: Sequence[EpisodeRecord]) -> None:
         """Does nothing."""

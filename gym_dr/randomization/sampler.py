@@ -40,7 +40,7 @@ class ParamSampler(Protocol):
     ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
 
     One that is made for a certain number of sub-environments, whose episodes it needs, says so in an attribute
-    ``task``, the ``Task`` that it was made for.
+    ``training``, the ``TrainingInfo`` that it was made for.
     """
 
     @property
@@ -51,19 +51,16 @@ class ParamSampler(Protocol):
     def version(self) -> int | None:
         """Part of the keys of its draws; None for a sampler that never changes."""
 
-    def draw(self, seeds: Words, draw_index: Indices) -> Mapping[str, Array]:
+    def draw(self, seeds: Words, draw_index: Indices, version: int | None = None) -> Mapping[str, Array]:
         """Draws every parameter of ``support``.
 
         Args:
             seeds: Seed words (``draws.seed_word``), shape ``(K,)``.
             draw_index: Draw index for each seed, shape ``(K,)``.
+            version: An earlier version, whose draws are repeated; None for the current one.
 
         Returns:
             name -> values of shape ``(K,)``.
-        """
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> Mapping[str, Array]:
-        """Repeats draws of this or an earlier version.
 
         Raises:
             RandomizationError: There has been no such version yet.
@@ -84,7 +81,7 @@ class ParamSampler(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class TrainingInfo:
     """What a sampler that learns knows about the training."""
 
     num_envs: int = 1  # sub-environments whose episodes it receives
@@ -97,7 +94,9 @@ class Sampler:
 
     name: str  # as in gym_dr.train(..., sampler=NAME)
     summary: str  # one line for ``gymdr list samplers``
-    make: Callable[..., ParamSampler] | str  # called with space and randomization, then options and task if it has any
+    make: (
+        Callable[..., ParamSampler] | str
+    )  # called with space and randomization, then options and training if it has any
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
 
     def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
@@ -121,7 +120,7 @@ class Sampler:
         return made
 
     def for_space(
-        self, space: ParamSpace, randomization: Randomization, options: Any = None, task: Task | None = None
+        self, space: ParamSpace, randomization: Randomization, options: Any = None, training: TrainingInfo | None = None
     ) -> ParamSampler:
         """A new sampler for an environment.
 
@@ -129,7 +128,7 @@ class Sampler:
             space: The environment's parameters.
             randomization: The parameters that vary, with their widest ranges.
             options: From ``make_options``; None for the defaults.
-            task: The training; None for one sub-environment without a threshold of its own.
+            training: The training; None for one sub-environment without a threshold of its own.
 
         Raises:
             ConfigError: The sampler takes no options, or options of another type.
@@ -138,7 +137,7 @@ class Sampler:
         if options is not None and (kind is None or not isinstance(options, kind)):
             expected = f"{kind.__name__}(...)" if kind else "no options"
             raise ConfigError(f"Sampler {self.name!r}: expected {expected}, got {options!r}.")
-        extra = () if kind is None else (options or kind(), task or Task())
+        extra = () if kind is None else (options or kind(), training or TrainingInfo())
         sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
         return sampler
 

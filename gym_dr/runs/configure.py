@@ -31,7 +31,7 @@ from gym_dr.runs.environments import (
     check_vectorization,
     has_discrete_actions,
     param_space_of,
-    task_of,
+    training_info,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.given import Given, check_given, make_options, option_names, read_config_file, read_named
@@ -153,7 +153,7 @@ def _make(
     resolved = resolve("default" if drawn is None else drawn, space)
     with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
-        sampler.for_space(space, split(resolved)[0], sampler_options, task_of(settings.env, settings.num_envs))
+        sampler.for_space(space, split(resolved)[0], sampler_options, training_info(settings.env, settings.num_envs))
     return RunConfig(
         algorithm=algorithm.name,
         settings=settings,

@@ -21,7 +21,7 @@ from gymnasium.vector.async_vector_env import AsyncState
 from gym_dr.envs.family import described_space, point_camera
 from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, check_known, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
@@ -72,9 +72,9 @@ def check_env_id(env_id: str) -> None:
         raise unknown
 
 
-def task_of(env_id: str, num_envs: int) -> Task:
+def training_info(env_id: str, num_envs: int) -> TrainingInfo:
     """What a sampler may know about training on a registered environment."""
-    return Task(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
+    return TrainingInfo(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
 
 
 def check_module(env_id: str, trusted: Collection[str]) -> None:

@@ -123,11 +123,11 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
 
     Returns the message of an error, or an empty text if all went well.
     """
-    from gym_dr.runs.train import train_run  # heavy
+    from gym_dr.api.training import train_and_evaluate  # it begins where this ends
 
     try:
         load_plugins()
-        train_run(open_run(path, trust), resume=True, display=display)
+        train_and_evaluate(open_run(path, trust), resume=True, display=display)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise

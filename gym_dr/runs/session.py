@@ -25,7 +25,7 @@ from gym_dr.runs.checkpoint import (
 )
 from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.environments import end_workers, make_vector_env, task_of, wrap_for_policy
+from gym_dr.runs.environments import end_workers, make_vector_env, training_info, wrap_for_policy
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_row
@@ -292,8 +292,8 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     if space is None or config.randomization is None:
         raise ConfigError(f"{settings.env} has no parameters to draw.")
     kind = SAMPLERS.get(settings.sampler)
-    task = task_of(settings.env, settings.num_envs)
-    sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
+    training = training_info(settings.env, settings.num_envs)
+    sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, training)
     if settings.sampler != UNIFORM:
         state = load_newest(folder)["session"]["sampler"]
         with located(folder.checkpoints):

@@ -1,68 +1,53 @@
-"""Trains, plots and evaluates one run."""
+"""Trains one run."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
-from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.sets import sets_for
-from gym_dr.policies.open import open_runs
 from gym_dr.randomization.space import switch_notes
-from gym_dr.reports.growth import plot_growth
-from gym_dr.reports.plots import plot_training
 from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.configure import family_defaults
 from gym_dr.runs.environments import lost_worker
 from gym_dr.runs.feed import LoggerFeed
-from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.progress import Display, Progress
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
-from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
+from gym_dr.runs.stopping import StopRequest, stop_signals
 from gym_dr.training.api import Algorithm
 
 
-def train_run(
-    run: OpenedRun,
-    *,
-    resume: bool,
-    display: Display = "bar",
-    stop: StopRequest | None = None,
-    callback: TrainingCallback | None = None,
-) -> None:
-    """Trains a run whose folder has its configuration, draws the plots and evaluates.
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A run that this process alone works on."""
+
+    run: OpenedRun
+    stop: StopRequest  # set by a signal
+    feed: LoggerFeed  # to the run's loggers
+
+
+@contextlib.contextmanager
+def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) -> Iterator[Work]:
+    """Locks a run's folder, limits computations to one thread and answers signals; closes the run's loggers at the end.
 
     Args:
         run: The run.
-        resume: Whether to resume from the newest checkpoint, if there is one.
-        display: How to show progress.
+        new: Whether each of its loggers must open; those of a run that resumes may fail.
         stop: Set by the caller's signal handler; None if there is none.
-        callback: See ``gym_dr.train``.
 
     Raises:
-        PluginError: The algorithm's function cannot be imported, or a logger cannot be opened.
-        CheckpointError: There is nothing usable to resume from.
         BusyFolderError: Another process writes into the folder.
-        LostRunError: A worker process of async environments died.
-        TrainingError: Training cannot continue.
-        Interrupted: A signal stopped the run; the message says how to continue.
     """
-    folder, config, algorithm = run.folder, run.config, run.algorithm
     stop = stop or StopRequest()
     with (
         one_thread(),
-        folder.locked(),
+        run.folder.locked(),
         stop_signals(stop),
-        contextlib.closing(LoggerFeed(folder, config, required=not resume)) as feed,
+        contextlib.closing(LoggerFeed(run.folder, run.config, required=new)) as feed,
     ):
-        _train(folder, config, algorithm, stop, resume, display, callback, feed)
-        unfinished = "Trained, but stopped before the plots and the evaluation were done."
-        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
-            _plot_and_evaluate(folder, config, algorithm, stop, feed)
-    if stop.number:  # too late to stop anything, but the sender expects the exit code
-        raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
+        yield Work(run=run, stop=stop, feed=feed)
 
 
 @contextlib.contextmanager
@@ -84,17 +69,25 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _train(
-    folder: RunFolder,
-    config: RunConfig,
-    algorithm: Algorithm,
-    stop: StopRequest,
-    resume: bool,
-    display: Display,
-    callback: TrainingCallback | None,
-    feed: LoggerFeed,
-) -> None:
-    """Trains until the end, the callback's or a signal: the first stops after the current update, a second at once."""
+def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: TrainingCallback | None = None) -> None:
+    """Trains a run whose folder has its configuration, until its last update, the callback or a signal ends it.
+
+    A first signal stops after the current update, a second one at once.
+
+    Args:
+        work: From ``working_on``.
+        resume: Whether to resume from the newest checkpoint, if there is one.
+        display: How to show progress.
+        callback: See ``gym_dr.train``.
+
+    Raises:
+        PluginError: The algorithm's function cannot be imported, or a logger cannot be opened.
+        CheckpointError: There is nothing usable to resume from.
+        LostRunError: A worker process of async environments died.
+        TrainingError: Training cannot continue.
+        Interrupted: A signal stopped the run; the message says how to continue.
+    """
+    folder, config, algorithm = work.run.folder, work.run.config, work.run.algorithm
     try:
         train = algorithm.train_function()
     except Exception as error:  # a plugin's module may raise anything when it is imported
@@ -113,7 +106,7 @@ def _train(
             progress(title, updates, total, steps=row["steps"], result=result)
 
         session = RunSession(
-            folder, config, report, resume=resume, stop=lambda: stop.number, callback=callback, feed=feed
+            folder, config, report, resume=resume, stop=lambda: work.stop.number, callback=callback, feed=work.feed
         )
         progress(title, session.first_update, total)
         try:
@@ -144,18 +137,3 @@ def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
     chosen = {**vars(config.options), **vars(config.settings)}
     defaults = family_defaults(algorithm, config.settings.env)
     return [f"{name} {value}" for name, value in defaults.items() if chosen[name] == value]
-
-
-def _plot_and_evaluate(
-    folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest, feed: LoggerFeed
-) -> None:
-    """Draws the plots and evaluates. Episodes played before an interruption are not repeated."""
-    stop.check()
-    plot_growth(folder, config, folder.growth)
-    plot_training([folder], folder.plots)  # last: a run with this plot is finished
-    stop.check()
-    if config.settings.eval_episodes and algorithm.policy_loader() is not None:
-        policies = open_runs([OpenedRun(folder=folder, config=config, algorithm=algorithm)])
-        sets = sets_for(policies, (), config.settings.eval_episodes)
-        found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
-        feed.evaluated(found.statistics(policies[0].name))

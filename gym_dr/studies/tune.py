@@ -28,7 +28,7 @@ from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import StopRequest, stop_signals
-from gym_dr.runs.train import one_thread, train_run
+from gym_dr.runs.train import one_thread, train_run, working_on
 from gym_dr.studies.folder import claimed
 from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.studies.variants import inner_table
@@ -219,7 +219,8 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     run = RunFolder.create(path, config.to_json(), overwrite=False, command=command)
     opened = OpenedRun(folder=run, config=config, algorithm=variant.algorithm)
     report = _reporter(trial, place, config.options.updates)
-    train_run(opened, resume=False, display="nothing", stop=stop, callback=report)
+    with working_on(opened, new=True, stop=stop) as work:
+        train_run(work, resume=False, display="nothing", callback=report)
     found = evaluate_policies(open_runs([opened]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)

@@ -14,6 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import (
     ConfigError,
     EnvStateError,
@@ -92,7 +93,7 @@ def gives_pictures(mode: Mode) -> bool:
 
 def takes_pushes(mode: Mode) -> bool:
     """Whether pushes change anything."""
-    return mode.single(lambda env: getattr(env.unwrapped, "push_size", 0) > 0)
+    return mode.single(lambda env: getattr(pushed_layer(env), "push_size", 0) > 0)
 
 
 def draws_parameters(mode: Mode) -> bool:

@@ -35,8 +35,7 @@ def refused(*errors: type[Exception]) -> Iterator[None]:
 
 def interface(env: Any) -> Any:
     """The object with ``params`` and the like, inside wrappers that hide them."""
-    layers = stack_of(env) if isinstance(env, gym.vector.VectorEnv) else ()
-    return next((layer for layer in layers if hasattr(layer, "params")), env.unwrapped)
+    return next((layer for layer in stack_of(env) if hasattr(layer, "params")), env.unwrapped)
 
 
 def actions_of(env: Any, t: int = 0) -> Any:

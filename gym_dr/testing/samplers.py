@@ -92,7 +92,7 @@ def its_state_goes_through_a_file_and_gives_the_same_draws(case: SamplerCase) ->
         assert restored.update(records) == sampler.update(records)
 
 
-def any_draw_can_be_replayed_from_its_version_also_from_a_file(case: SamplerCase) -> None:
+def any_draw_can_be_repeated_from_its_version_also_from_a_file(case: SamplerCase) -> None:
     sampler, restored = case.make(), case.make()
     drawn = []
     for _ in range(3):
@@ -100,12 +100,12 @@ def any_draw_can_be_replayed_from_its_version_also_from_a_file(case: SamplerCase
         sampler.update(episodes_of(case, sampler))
     restored.load_state(json.loads(json.dumps(sampler.state())))
     for version, values in drawn:
-        assert_same(sampler.replay(SEEDS, INDEX, version), values)
-        assert_same(restored.replay(SEEDS, INDEX, version), values)
+        assert_same(sampler.draw(SEEDS, INDEX, version), values)
+        assert_same(restored.draw(SEEDS, INDEX, version), values)
     if sampler.version is not None:
         for version in (-1, sampler.version + 1):
             with refused(GymDrError):
-                sampler.replay(SEEDS, INDEX, version)
+                sampler.draw(SEEDS, INDEX, version)
 
 
 def nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns(case: SamplerCase) -> None:
@@ -123,7 +123,7 @@ def nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns(case:
 SAMPLER_CONTRACTS: tuple[Callable[[SamplerCase], None], ...] = (
     the_same_key_gives_the_same_draw_however_many_are_drawn_at_once,
     draws_stay_in_the_widest_support_and_change_with_the_version_alone,
-    any_draw_can_be_replayed_from_its_version_also_from_a_file,
+    any_draw_can_be_repeated_from_its_version_also_from_a_file,
     nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns,
     its_state_goes_through_a_file_and_gives_the_same_draws,
 )

@@ -13,7 +13,7 @@ from gym_dr.arrays import Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.options import expect, is_whole
-from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, Task, restore
+from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, TrainingInfo, restore
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams, with_params
@@ -82,15 +82,17 @@ class AdaptParams(RecordEpisodes):
         if isinstance(sampler, str):
             kind = SAMPLERS.get(sampler)
             spec = getattr(inner, "spec", None)
-            task = Task(num_envs=self.num_envs, reward_threshold=None if spec is None else spec.reward_threshold)
-            sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
+            training = TrainingInfo(
+                num_envs=self.num_envs, reward_threshold=None if spec is None else spec.reward_threshold
+            )
+            sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), training)
         elif options:
             raise ConfigError(f"AdaptParams: expected options only with a sampler's name, got {', '.join(options)}.")
-        made_for: Task | None = getattr(sampler, "task", None)
+        made_for: TrainingInfo | None = getattr(sampler, "training", None)
         if made_for is not None and made_for.num_envs != self.num_envs:
             raise ConfigError(
                 f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for "
-                f"{made_for.num_envs}. Make it with Task(num_envs={self.num_envs})."
+                f"{made_for.num_envs}. Make it with TrainingInfo(num_envs={self.num_envs})."
             )
         self.interval = None if every is None else int(every)
         self._learner = sampler

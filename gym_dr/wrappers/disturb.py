@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,14 +13,14 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.stack import stack_of
+from gym_dr.arrays import Array, Indices
+from gym_dr.envs.stack import pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.base import ViewWrapper
+from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
 from gym_dr.wrappers.vector_params import spaces_of
@@ -59,7 +59,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
         gym.Wrapper.__init__(self, env)
-        push_size = int(getattr(env.unwrapped, "push_size", 0))
+        self._pushed: Any = pushed_layer(env)
+        push_size = int(getattr(self._pushed, "push_size", 0))
         spaces = env.observation_space, env.action_space
         self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
         self.disturbances = self._state.randomization
@@ -100,7 +101,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         env_actions = self._state.act(actions)
         pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
         if len(pushed):
-            cast(Any, self.env.unwrapped).push(velocities[0])
+            self._pushed.push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
         self._state.acted()
         observed = self._state.observe(np.asarray(observation)[None])
@@ -145,7 +146,7 @@ class DisturbVector(ViewWrapper):
         """
         super().__init__(env)
         inner: Any = env.unwrapped
-        self._sub_envs = [cast(Any, sub.unwrapped) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
+        self._sub_envs = [pushed_layer(sub) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
         self._push_to: Any = self._sub_envs[0] if self._sub_envs else inner
         self._state = Disturbances(
             randomization,
@@ -193,7 +194,7 @@ class DisturbVector(ViewWrapper):
         mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
         self._reseed(np.flatnonzero(mask & (given | unseeded)))
-        return self._view(observations, info, mask, mask, None, checked)
+        return self._view(Seen(observations, info, mask, mask, None), checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -208,21 +209,15 @@ class DisturbVector(ViewWrapper):
         return super().step(env_actions)
 
     def _view(
-        self,
-        observations: npt.NDArray[Any],
-        info: dict[str, Any],
-        told: Mask | None,
-        begun: Mask | None,
-        rewards: npt.NDArray[Any] | None,
-        exact: Mapping[str, Array] = MappingProxyType({}),
+        self, seen: Seen, exact: Mapping[str, Array] = MappingProxyType({})
     ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        if rewards is not None:
+        if seen.rewards is not None:
             self._state.acted()
-        if begun is not None:
-            self._state.begin(np.flatnonzero(begun), exact)
-        own = self._state.table.info(told)
+        if seen.begun is not None:
+            self._state.begin(np.flatnonzero(seen.begun), exact)
+        own, info = self._state.table.info(seen.reported), seen.info
         info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
-        return self._state.observe(observations, begun if rewards is None else None), info
+        return self._state.observe(seen.observations, seen.begun if seen.rewards is None else None), info
 
     def _push(self) -> None:
         envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from gym_dr.arrays import Array
+from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -92,7 +93,7 @@ def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
     flat = (gym.spaces.Box, gym.spaces.Discrete)
     if not (isinstance(observations, flat) and isinstance(actions, flat)):
         return []
-    pushed = getattr(env.unwrapped, "push_size", 0) > 0
+    pushed = getattr(pushed_layer(env), "push_size", 0) > 0
     return supported(noisy=is_float_box(observations), discrete=not is_float_box(actions), pushed=pushed)
 
 

@@ -29,8 +29,8 @@ for command in {COMMANDS}:
     except SystemExit as stop:
         assert not stop.code, stop
     tell(command)
-from gym_dr.runs import train as one_run
-one_run.plot_training = lambda *_: None  # which takes longer than all else
+from gym_dr.api import training
+training.plot_training = lambda *_: None  # which takes longer than all else
 main("train a2c --updates 1 --num-envs 2 --eval-episodes 0 --hidden-sizes 8 --run-dir run".split())
 print("loaded by a training:", [name for name in ("torch", "torch._dynamo") if name in sys.modules])
 """

@@ -10,7 +10,7 @@ import pytest
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import UnknownNameError
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler, Task
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler, TrainingInfo
 from gym_dr.testing.samplers import (
     NUM_ENVS,
     SAMPLER_CONTRACTS,
@@ -26,8 +26,8 @@ LEARNING = [sampler for sampler in ALL if sampler.name != UNIFORM]
 
 
 def case_of(sampler: Sampler) -> SamplerCase:
-    task = Task(num_envs=NUM_ENVS, reward_threshold=0.0)
-    return SamplerCase(make=lambda: sampler.for_space(LUNAR_LANDER, SUPPORT, task=task), space=LUNAR_LANDER)
+    training = TrainingInfo(num_envs=NUM_ENVS, reward_threshold=0.0)
+    return SamplerCase(make=lambda: sampler.for_space(LUNAR_LANDER, SUPPORT, training=training), space=LUNAR_LANDER)
 
 
 @pytest.mark.parametrize("contract", SAMPLER_CONTRACTS)

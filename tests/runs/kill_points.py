@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-import gym_dr.runs.train
+import gym_dr.api.training
 from gym_dr.cli.main import main
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs import durable
@@ -149,7 +149,7 @@ def check(algorithm: str, points: int, seed: int, base: Path) -> int:
     whole = ["train", algorithm, *OPTIONS[algorithm], "--run-dir"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for draw in ("plot_training", "plot_growth"):  # pictures take longer than the training here
-            setattr(gym_dr.runs.train, draw, lambda *_: None)
+            setattr(gym_dr.api.training, draw, lambda *_: None)
         main([*whole, str(base / "warm")])  # in this process, which so imports and compiles what its forks then have
     began = time.perf_counter()
     assert run([*whole, str(base / "whole")]) == 0

@@ -65,7 +65,7 @@ def content(folder: RunFolder) -> Any:
 
 
 @pytest.mark.parametrize("sampler", OPTIONS)
-def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_draw(sampler: str, tmp_path: Path) -> None:
+def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_repeats_every_draw(sampler: str, tmp_path: Path) -> None:
     whole = train(tmp_path / "whole", sampler)
     assert len({row["version"] for row in rows(whole.draws)}) > 1
     assert rows(whole.sampler)
@@ -76,7 +76,7 @@ def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_dra
     assert set(rows(whole.draws)[0]) <= LOG_COLUMNS | set(param_space_of(PENDULUM) or ())
     for row in rows(whole.draws):
         key = np.array([seed_word(int(row["seed"]))], np.uint64), np.array([int(row["draw_index"])])
-        drawn = sampler_of_run.replay(*key, int(row["version"]))
+        drawn = sampler_of_run.draw(*key, int(row["version"]))
         assert {name: float(row[name]) for name in drawn} == {name: float(values[0]) for name, values in drawn.items()}
 
 

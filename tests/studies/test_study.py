@@ -43,7 +43,7 @@ def quick() -> Iterator[pytest.MonkeyPatch]:
     """No processes, pictures of runs, and plots in the page; the examples' studies have them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "call_in_processes", call_here)
-        patch.setattr("gym_dr.runs.train.plot_training", lambda _, path: path.touch())
+        patch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
         patch.setattr("gym_dr.reports.assemble.assemble", quick_page)
         yield patch
 

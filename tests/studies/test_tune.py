@@ -32,7 +32,7 @@ TRAIN = "gym_dr.runs.train.train_run"
 def quick() -> Iterator[None]:
     """No pictures of runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.runs.train.plot_training", lambda _, path: path.touch())
+        patch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
         yield
 
 
@@ -125,10 +125,10 @@ def test_a_pruned_trial_trains_no_further_and_costs_no_other_seed(tmp_path: Path
 def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module("gym_dr.runs.train").train_run
 
-    def fails(folder: Any, *args: Any, **kwargs: Any) -> None:
-        if folder.path.parent.name == "trial-1":
+    def fails(work: Any, **kwargs: Any) -> None:
+        if work.run.folder.path.parent.name == "trial-1":
             raise NotFiniteError("the loss is nan")
-        real(folder, *args, **kwargs)
+        real(work, **kwargs)
 
     monkeypatch.setattr(TRAIN, fails)
     trials = tune(tiny(trials=3, seeds=[7]), tmp_path / "out").trials

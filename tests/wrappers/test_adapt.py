@@ -15,7 +15,7 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.draws import FixedSampler, seed_word
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.testing.playing import play
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
@@ -55,7 +55,7 @@ def played(sampler: str, mode: str, autoreset: AutoresetMode, steps: int = 120) 
     for record in records:
         assert record.seed is not None
         key = np.array([seed_word(record.seed)], np.uint64), np.array([record.draw_index])
-        drawn = learner.replay(*key, record.version)
+        drawn = learner.draw(*key, record.version)
         assert {name: record.params[name] for name in drawn} == {name: values[0] for name, values in drawn.items()}
     assert learner.version > 1
     assert len({record.version for record in records}) > 1
@@ -109,7 +109,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing(sampler: str) -> None:
 
 def test_a_sampler_for_another_number_of_sub_environments_is_refused() -> None:
     options = AdrOptions(success=0.0)
-    sampler = Adr(LUNAR_LANDER, BOX, options, Task(num_envs=NUM_ENVS + 1))
+    sampler = Adr(LUNAR_LANDER, BOX, options, TrainingInfo(num_envs=NUM_ENVS + 1))
     with pytest.raises(ConfigError, match="a sampler for 3 sub-environments, got one for 4"):
         AdaptParams(make(), sampler)
 

@@ -20,6 +20,7 @@ from gym_dr import (
     ResampleParams,
     VectorParams,
 )
+from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.testing.playing import assert_same
@@ -202,7 +203,7 @@ def test_pushed_landers_stay_equal_to_box2d_until_they_are_down() -> None:
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", LANDER])
 @pytest.mark.parametrize("made", ["single", "native"])
 def test_a_push_of_the_wrong_shape_or_without_a_number_is_refused(env_id: str, made: str) -> None:
-    env: Any = (gym.make(env_id) if made == "single" else gym.make_vec(env_id, 1)).unwrapped
+    env: Any = pushed_layer(gym.make(env_id)) if made == "single" else gym.make_vec(env_id, 1)
     env.reset(seed=1)
     where = () if made == "single" else ([0],)
     for velocity in (np.zeros(5), np.full(env.push_size, np.nan), 1.0):
@@ -281,12 +282,12 @@ def test_exact_values_of_disturbances_that_do_not_vary_are_refused() -> None:
 def test_other_wrappers_see_the_wrappers_values() -> None:
     records: list[EpisodeRecord] = []
     envs: Any = gym.make_vec(LANDER, 2, vectorization_mode="sync", max_episode_steps=5, randomization="default")
-    envs = DisturbVector(ResampleParams(VectorParams(envs), rollout_steps=10, shared=True), {"obs_noise": (0, 1)})
+    envs = DisturbVector(ResampleParams(VectorParams(envs), rollout_steps=10), {"obs_noise": (0, 1)})
     envs = DrawContext(RecordEpisodes(envs, records.append), "hidden")
     results_of_two(envs)
     assert len(records) == 4
     assert {record.params["obs_noise"] for record in records[:2]} != {0.0}
-    assert {record.seed for record in records} == {3}  # of the shared draws
+    assert {record.seed for record in records} == {3, 4}
 
 
 def results_of_two(envs: Any) -> None:

@@ -14,15 +14,14 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import Info
-from gym_dr.envs.mujoco import mdp
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
+from gym_dr.envs.mujoco.reference import pushed_dofs
 from gym_dr.envs.mujoco.replay import MujocoLogReplay
-from gym_dr.envs.mujoco.space import model_space
-from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
+from gym_dr.envs.mujoco.space import space_of_env
+from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState, part_of, put_under
-from gym_dr.envs.stock import stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
 
@@ -32,38 +31,32 @@ class MujocoBackend(Backend):
 
     Attributes:
         engine: The simulations.
-        stock: Gymnasium's environment, which has the model, the spaces and the weights of rewards, and renders.
+        env: A single environment, which has the model and the spaces, and renders.
         nominal: Its model with nominal values.
-        mdp: Observations, rewards and ends.
+        task: Observations, rewards and ends.
         model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
     """
 
-    def __init__(self, name: str, **kwargs: Any) -> None:
+    def __init__(self, env: Any, task: Task) -> None:
         """Copies the model.
 
         Args:
-            name: Name under which presets are registered, such as "Hopper".
-            **kwargs: Keywords of Gymnasium's class.
+            env: A single environment with nominal values, without wrappers.
+            task: Its task.
         """
-        self.stock, self.mdp = self._make_stock(name, **kwargs)
-        self.nominal = copy.copy(self.stock.model)  # drawing changes the other
-        self.space = self._model_space = model_space(name, self.nominal)
-        self.observation_space = self.stock.observation_space
-        self.action_space = self.stock.action_space
-        self.metadata = self.stock.metadata
+        self.env, self.task = env, task
+        self.nominal = copy.copy(env.model)  # rendering changes the other
+        self.space = self._model_space = space_of_env(env)
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.metadata = env.metadata
         self.push_size = len(pushed_dofs(self.nominal))
         self.model_fields = ModelFields(self._model_space, self.nominal, ())
         self.engine: Engine | Any = None  # made by ``allocate``
 
-    def _make_stock(self, name: str, **kwargs: Any) -> tuple[Any, mdp.Mdp]:
-        with quiet_compiler():
-            stock = stock_class(f"{name}-v5")(**kwargs)
-        return stock, getattr(mdp, name)(stock)
-
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         self.num_threads = min(num_threads or usable_threads(), num_envs)
-        engine = OwnDataEngine if self.mdp.contact_forces else BatchEngine
-        self.engine = engine(self.nominal, num_envs, self.num_threads, self.mdp.fields)
+        engine = OwnDataEngine if self.task.contact_forces else BatchEngine
+        self.engine = engine(self.nominal, num_envs, self.num_threads, self.task.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
         self._rngs: list[Any] = [None] * num_envs
         self._actions_shape = (num_envs, *self.action_space.shape)
@@ -81,23 +74,24 @@ class MujocoBackend(Backend):
 
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         self._begin(envs, table)
-        self.observations[envs] = self.mdp.observe(self.engine, envs)
+        self.observations[envs] = self.task.observe(self.engine, envs)
+        self.task.check(self.engine.qpos, self.observations)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         engine = self.engine
-        before = self.mdp.before(engine)
+        before = self.task.before(engine)
         engine.ctrl[:] = actions
         stepped = None
         if begun is not None:
             others = np.ones(len(self._rngs), np.bool_)
             others[begun] = False
             stepped = np.flatnonzero(others)
-        engine.step(stepped, self.stock.frame_skip)
+        engine.step(stepped, self.env.frame_skip)
         if begun is not None:
             self._begin(begun, table)
         with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
-            rewards, terminations, info = self.mdp.outcome(engine, actions, before)
-        observations = self.mdp.observe(engine, slice(None))
+            rewards, terminations, info = self.task.outcome(engine, actions, before)
+        observations = self.task.observe(engine, slice(None))
         if begun is not None:
             rewards[begun], terminations[begun] = 0.0, False
         diverged = None
@@ -105,18 +99,19 @@ class MujocoBackend(Backend):
             diverged = engine.diverged.copy()
             observations[diverged] = self.observations[diverged]
             rewards[diverged], terminations[diverged] = 0.0, False
+        self.task.check(engine.qpos, observations, rewards)
         self.observations = observations
         return Outcome(rewards, terminations, info, diverged)
 
     def reset_info(self) -> Info:
-        return self.mdp.reset_info(self.engine)
+        return self.task.reset_info(self.engine)
 
     def get_state(self) -> EnvState:
         """See ``Backend.get_state``; MuJoCo's states, the fields that rewards and observations read, and generators."""
         from gym_dr.compiled.pcg64 import STREAM, pack  # heavy: numba
 
         streams = [np.zeros(STREAM, np.uint64) if r is None else pack(r.bit_generator.state) for r in self._rngs]
-        outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.mdp.fields})
+        outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.task.fields})
         return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
@@ -140,14 +135,14 @@ class MujocoBackend(Backend):
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
         import mujoco  # type: ignore[import-untyped]
 
-        self.engine.snapshot(env, self.stock.model, self.stock.data)
-        mujoco.mj_forward(self.stock.model, self.stock.data)
-        return self.stock.render()
+        self.engine.snapshot(env, self.env.model, self.env.data)
+        mujoco.mj_forward(self.env.model, self.env.data)
+        return self.env.render()
 
     def close(self) -> None:
         if self.engine is not None:
             self.engine.close()
-        self.stock.close()
+        self.env.close()
 
     def plan(self, table: ParamTable) -> None:
         """Updates ``model_fields`` if the table's parameters have changed."""
@@ -159,4 +154,4 @@ class MujocoBackend(Backend):
         """Edits the models for new episodes and sets their initial states."""
         self.plan(table)
         self.engine.write(self.model_fields(table.current[:, envs].T), envs)
-        self.engine.start(envs, *self.mdp.first_states([self._rngs[i] for i in envs.tolist()]))
+        self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))

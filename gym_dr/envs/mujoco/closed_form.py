@@ -25,6 +25,7 @@ from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
 from gym_dr.envs.mujoco.replay import ClosedFormLogReplay
 from gym_dr.envs.mujoco.space import field_array
+from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
 from gym_dr.randomization.table import ParamTable
@@ -42,10 +43,10 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     random_steps = False
 
-    def __init__(self, name: str, **kwargs: Any) -> None:
+    def __init__(self, env: Any, task: Task) -> None:
         """As ``MujocoBackend``."""
-        super().__init__(name, **kwargs)
-        self._bounds = ((-self.stock._reset_noise_scale, self.stock._reset_noise_scale),) * 4
+        super().__init__(env, task)
+        self._bounds = ((-self.env._reset_noise_scale, self.env._reset_noise_scale),) * 4
         self.simulation: Simulation | Any = None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
@@ -158,11 +159,11 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         engine = self.engine
         engine.ctrl[envs] = exchange.numbers[envs]
         engine.step(envs, inverted_pendulum.FRAME_SKIP)
-        rewards, terminations, _ = self.mdp.outcome(engine, exchange.numbers, None)
+        rewards, terminations, _ = self.task.outcome(engine, exchange.numbers, None)
         fine = ~engine.diverged[envs]
         exchange.rewards[envs] = rewards[envs] * fine
         exchange.terminations[envs] = terminations[envs] & fine
-        self.observations[envs[fine]] = self.mdp.observe(engine, envs[fine])
+        self.observations[envs[fine]] = self.task.observe(engine, envs[fine])
         reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs], np.zeros((len(envs), 1))]
         self.simulation.put(envs, np.concatenate(reached, axis=1))
         return None if fine.all() else engine.diverged.copy()
@@ -170,7 +171,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
     def _hand_over(self, envs: Indices) -> None:
         """Passes the models and states of some sub-environments to MuJoCo."""
         if self.engine is None:
-            fields = (*self.mdp.fields, _WARMSTART)
+            fields = (*self.task.fields, _WARMSTART)
             self.engine = BatchEngine(self.nominal, len(self._stale), 1, fields)
         stale = envs[self._stale[envs]]
         if len(stale):

@@ -21,9 +21,8 @@ from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
-from gym_dr.envs.mujoco.episode import QUIET
 from gym_dr.envs.mujoco.memory import ScatteredField
-from gym_dr.envs.mujoco.stock import BAD_STATE
+from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
 _INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
@@ -40,8 +39,9 @@ class Engine(ABC):
     _fields: dict[str, Array]
 
     def field(self, name: str) -> Array:
-        """A field of ``MjData`` that was named at construction, shape ``(num_envs, ...)``."""
-        return self._fields[name]
+        """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
+        array: Array = self._fields[name] if name in self._fields else getattr(self, name)
+        return array
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
@@ -138,7 +138,7 @@ class BatchEngine(Engine):
         self._counts[...] = QUIET
 
     def field(self, name: str) -> Array:
-        return self._restored.get(name, self._fields[name])
+        return self._restored[name] if name in self._restored else super().field(name)
 
     def get_state(self) -> Array:
         states: Array = self._batch.state.copy()

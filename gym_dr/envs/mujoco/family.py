@@ -32,8 +32,9 @@ _REINFORCE = {"InvertedPendulum": {"reinforce": {"num_envs": 32}}}
 def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
     env = EnvId(
         id=f"gym_dr/{name}DR-v5",
-        entry_point=f"gym_dr.envs.mujoco.env:{name}DR",
-        vector_entry_point=f"gym_dr.envs.mujoco.env:{name}VectorEnv",
+        entry_point="gym_dr.envs.mujoco.env:make",
+        vector_entry_point="gym_dr.envs.mujoco.env:MujocoVectorEnv",
+        kwargs={"reference": f"{name}-v5"},
         discrete=False,
         max_episode_steps=steps,
         reward_threshold=threshold,
@@ -42,7 +43,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
     return EnvFamily(
         name=name,
         ids=(env,),
-        space="gym_dr.envs.mujoco.stock:space_of",
+        space="gym_dr.envs.mujoco.reference:space_of",
         presets=PRESETS[name],
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS | _REINFORCE.get(name, {}) | _ANT.get(name, {}),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import gymnasium as gym
 import mujoco  # type: ignore[import-untyped]
 
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.envs.interface import Interface, Quantity
-from gym_dr.envs.mujoco.stock import quiet_compiler
+from gym_dr.envs.mujoco.reference import make_reference
 
 _JOINT = mujoco.mjtJoint
 _AXES = ("x", "y", "z")
@@ -18,16 +18,11 @@ _CLIPPED = "clipped to [-10, 10]"
 
 @functools.cache  # each sub-environment may ask, and making one takes a tenth of a second
 def interface(env_id: str) -> Interface:
-    """Of an id of one of the families; it makes the environment."""
-    with quiet_compiler():
-        env: Any = gym.make(env_id, randomization="none").unwrapped
-        name = type(env).__name__.removesuffix("DR")
-        found = Interface(
-            observation=tuple(_OBSERVED[name](env)),
-            actions=tuple(_actuators(env.model)),
-        )
-        env.close()
-    return found
+    """What the observations and actions of an id are."""
+    reference = ENVIRONMENTS.get(env_id).stock
+    env = make_reference(reference)
+    observed = _OBSERVED[reference.removesuffix("-v5")](env)
+    return Interface(observation=tuple(observed), actions=tuple(_actuators(env.model)))
 
 
 # --- observations ---

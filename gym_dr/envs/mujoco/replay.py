@@ -22,14 +22,14 @@ class MujocoLogReplay(LogReplay):
     def __init__(self, backend: Any, table: Any) -> None:
         """Names the coordinates."""
         super().__init__(backend, table)
-        self._mdp, self._model = backend.mdp, backend.nominal
-        self.time_step = float(self._model.opt.timestep) * int(backend.stock.frame_skip)
+        self._task, self._model = backend.task, backend.nominal
+        self.time_step = float(self._model.opt.timestep) * int(backend.env.frame_skip)
         nv = int(self._model.nv)
         self._flat = bool(self._model.nq == nv)  # no quaternions
-        hidden = self._mdp.unseen
+        hidden = self._task.unseen
         named = _named_dofs(self._model)
         kept = [k for k in range(nv) if k not in hidden]
-        moving = [k for k in range(nv) if k not in self._mdp.still]
+        moving = [k for k in range(nv) if k not in self._task.still]
         self._kept = np.array([k for k in kept if k in moving] + [nv + k for k in moving], np.int64)
         names = [*(coordinate for coordinate, _ in named), *(coordinate for _, coordinate in named)]
         self.coordinates = tuple(names[k] for k in self._kept)
@@ -39,9 +39,9 @@ class MujocoLogReplay(LogReplay):
         qpos, qvel = (logged(others, name, (count, size)) for name, size in (("qpos", nq), ("qvel", nv)))
         usable, reasons = np.ones(count - 1, np.bool_), {}
         if qpos is None or qvel is None:
-            seen = self._mdp.state_from(observations)
+            seen = self._task.state_from(observations)
             qpos, qvel = seen[0] if qpos is None else qpos, seen[1] if qvel is None else qvel
-            limit = self._mdp.velocity_limit
+            limit = self._task.velocity_limit
             if limit is not None:
                 clipped = (np.abs(qvel) >= limit).any(axis=1)
                 lost = clipped[:-1] | clipped[1:]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from os.path import isfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from gym_dr.arrays import Array, Mask
 from gym_dr.envs.family import EnvFamily, EnvId, check_id, origin_of, read_presets, register_own, takes_arguments
 from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
+from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
 from gym_dr.errors import RobotError, located, shortened
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
-
-if TYPE_CHECKING:  # mujoco is heavy
-    from gym_dr.envs.mujoco.robot_env import RobotState
 
 _MODULE = "gym_dr.envs.mujoco.robot_env"
 
@@ -123,7 +121,7 @@ def register_robot(
         threshold = check_optional_number("reward_threshold", reward_threshold)
     env = EnvId(
         id=id,
-        entry_point=f"{_MODULE}:RobotDR",
+        entry_point=f"{_MODULE}:make",
         vector_entry_point=f"{_MODULE}:RobotVectorEnv",
         discrete=False,
         max_episode_steps=limit,

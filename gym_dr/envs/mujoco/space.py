@@ -197,6 +197,11 @@ def model_space(name: str, model: Any) -> ModelSpace:
     return ModelSpace(name, [param for param, _ in found], targets, _hints(model, targets))
 
 
+def space_of_env(env: Any) -> ModelSpace:
+    """Lists the parameters of the model of a MuJoCo environment without wrappers; presets are those of its class."""
+    return model_space(getattr(env, "space_name", type(env).__name__.removesuffix("Env")), env.model)
+
+
 def field_array(model: Any, name: str) -> Array:
     """The values of a field in a model, flattened; a copy."""
     owner = model.opt if FIELDS[name].objects is None else model

@@ -1,23 +1,30 @@
-"""Randomizes any Gymnasium environment that runs on MuJoCo."""
+"""Randomizes any Gymnasium environment that runs on MuJoCo, Gymnasium's own ones behind ``gym_dr/HopperDR-v5`` too."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 
-from gym_dr.envs.mujoco.episode import RandomizedModel
-from gym_dr.errors import RandomizationError
-from gym_dr.randomization.episode import check_not_randomized
+from gym_dr.envs.mujoco.editor import ModelEditor
+from gym_dr.envs.mujoco.space import space_of_env
+from gym_dr.envs.native import warn_diverged
+from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
+from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
 
 
-class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Edits the model of a MuJoCo environment at each reset, always starting from the nominal values.
 
     Parameters are named after MuJoCo's fields: ``body_mass:torso``, ``geom_friction:floor.slide``, ``gravity.z``.
     ``body_mass:*`` draws a value for each body; ``body_mass`` alone is one factor for all. ``params`` and
-    ``info["params"]`` report the randomized parameters and those set by hand.
+    ``info["params"]`` report the randomized parameters and those set by hand, since a model has hundreds.
 
     Example:
         >>> import gymnasium as gym
@@ -27,6 +34,9 @@ class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordCo
         >>> sorted(info["params"])
         ['body_mass:foot', 'body_mass:leg', 'body_mass:thigh', 'body_mass:torso', 'gravity.z']
     """
+
+    _observation: Any = None  # the latest one; None before the first reset
+    _model: Any = None  # that of the current episode; None before the first reset
 
     def __init__(
         self, env: gym.Env[Any, Any], randomization: Any, context: str = "info", context_params: Any = None
@@ -52,12 +62,111 @@ class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordCo
         )
         gym.Wrapper.__init__(self, env)
         check_not_randomized(env)
-        unwrapped: Any = env.unwrapped
-        if not (hasattr(unwrapped, "model") and hasattr(unwrapped, "data")):
+        self._inner: Any = env.unwrapped
+        if not (hasattr(self._inner, "model") and hasattr(self._inner, "data")):
             raise RandomizationError(
-                f"Expected an environment with a MuJoCo model and data, got {type(unwrapped).__name__}. "
+                f"Expected an environment with a MuJoCo model and data, got {type(self._inner).__name__}. "
                 "If its parameters are plain attributes, use RandomizeAttributes."
             )
-        name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
-        self._randomize(self._take_model(name), randomization, context, context_params)
+        from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET, pushed_dofs  # heavy: mujoco
+
+        space = space_of_env(self._inner)
+        self._editor = ModelEditor(space, self._inner.model)
+        self._bad_state, self._quiet, self._pushed = BAD_STATE, QUIET, pushed_dofs(self._inner.model)
+        self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators
+        self._randomize(space, randomization, context, context_params)
         self.observation_space = self.context.extend_space(env.observation_space)
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of environments, a property of wrappers
+        """As of any wrapper, but that of one of our ids, which makes this wrapper, is the id's."""
+        made = self.env.spec
+        of_ours = made is not None and str(made.entry_point).startswith(f"{__package__}.")
+        return made if of_ours else super().spec
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode with new parameters.
+
+        Args:
+            seed: Reseeds the environment's generator and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed. Or the environment's own
+                ``reset`` makes a new model.
+        """
+        rest = self._begin_episode(seed, options)
+        self._model = self._inner.model
+        self._warnings: npt.NDArray[np.int32] = self._inner.data.warning.number  # a live view, (number of kinds,)
+        self._editor.apply(self._model, self.episode.current)
+        observation, info = self.env.reset(seed=seed, options=rest)
+        if self._inner.model is not self._model:
+            raise RandomizationError(
+                f"reset of {type(self._inner).__name__} makes a new model, with nominal values. "
+                "Make it in the constructor."
+            )
+        self._observation = copy.deepcopy(observation)  # callers may write into theirs
+        return self._visible(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Advances the simulation; truncates the episode if it diverges.
+
+        MuJoCo resets a diverged simulation. Its last step returns the previous observation and reward 0, and
+        ``info["diverged"]`` is True.
+
+        Args:
+            action: Finite numbers of the action space's shape; MuJoCo clips them to the control range.
+
+        Raises:
+            EnvStateError: There was no reset yet, or none since the environment was copied.
+            InvalidActionError: The action has the wrong shape or type or is not finite; nothing has changed.
+        """
+        check_numbers(action, self._actions_shape)
+        self._check_begun("step")
+        if self._inner.model is not self._model:
+            raise EnvStateError("Expected reset() before step(): a copy begins with a new model and nominal values.")
+        self._warnings[:] = self._quiet
+        with np.errstate(over="ignore"):  # a huge action may overflow its cost; an error would leave half a step
+            observation, reward, terminated, truncated, info = self.env.step(action)
+        if (self._warnings[self._bad_state] != self._quiet).any():
+            observation, reward, terminated, truncated = self._observation, 0.0, False, True
+            info = {**info, "diverged": True}
+            warn_diverged(type(self._inner).__name__, self.np_random_seed, self.draw_index, self.episode.current)
+        self._observation = copy.deepcopy(observation)
+        observation, info = self._visible(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    @property
+    def push_size(self) -> int:
+        """Size of a push: 2 (x and y) if the robot floats freely, otherwise 1."""
+        return len(self._pushed)
+
+    def push(self, velocity: npt.NDArray[np.float64]) -> None:
+        """Changes the velocity of the root instantly, like an impact (of the first joint if there is no free root).
+
+        Args:
+            velocity: Added to the velocity, m/s or rad/s, shape ``(push_size,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
+        """
+        self._check_begun("push")
+        self._inner.data.qvel[self._pushed] += check_numbers(velocity, (self.push_size,), "velocities")
+
+    def render(self) -> Any:
+        """Renders the robot; without a render mode, warns and returns None.
+
+        Raises:
+            ConfigError: There is no display.
+        """
+        if self.render_mode is None:
+            gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
+            return None
+        try:
+            return self.env.render()
+        except gym.error.ResetNeeded:
+            raise
+        except Exception as error:  # without a display, graphics libraries raise all kinds of errors
+            raise ConfigError(f"{error}: MuJoCo needs a display, or MUJOCO_GL=egl and libEGL.") from error

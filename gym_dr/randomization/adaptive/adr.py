@@ -21,7 +21,7 @@ from gym_dr.arrays import Array, Indices, Words
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.learning import COLLECTS, Cohort, LearningOptions, LearningSampler
 from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -79,17 +79,9 @@ class Adr(LearningSampler):
 
     options: AdrOptions
 
-    def __init__(
-        self,
-        space: ParamSpace,
-        support: Randomization,
-        options: AdrOptions,
-        task: Task,
-    ) -> None:
+    def __init__(self, space: ParamSpace, support: Randomization, options: AdrOptions, training: TrainingInfo) -> None:
         """See ``LearningSampler``."""
-        self.options = options
-        super().__init__(space, support, options, task)
-        self.reached = False  # whether the first ranges have ever reached widen_at
+        super().__init__(space, support, options, training)
         self.buffers: list[list[float]] = [[] for _ in range(2 * len(self.box.names))]  # successes at each bound
 
     def first_shape(self, ranges: Array) -> Array:
@@ -145,11 +137,11 @@ class Adr(LearningSampler):
 
     def state(self) -> dict[str, Any]:
         """See ``ParamSampler.state``."""
-        return {**super().state(), "reached": self.reached, "buffers": [list(buffer) for buffer in self.buffers]}
+        return {**super().state(), "buffers": [list(buffer) for buffer in self.buffers]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """See ``ParamSampler.load_state``."""
         super().load_state(state)
-        self.reached, self.buffers = bool(state["reached"]), [list(map(float, b)) for b in state["buffers"]]
+        self.buffers = [list(map(float, buffer)) for buffer in state["buffers"]]
         if len(self.buffers) != self.shape.size:
             raise ValueError(f"expected {self.shape.size} buffers, got {len(self.buffers)}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,7 @@ from gym_dr.options import expect, is_number
 from gym_dr.randomization.adaptive import betas
 from gym_dr.randomization.adaptive.box import EDGE
 from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -35,18 +33,10 @@ class BetaOptions(LearningOptions):
 class BetaSampler(LearningSampler):
     """Independent Beta distributions of quantiles; a shape holds a and b of each parameter."""
 
-    def __init__(
-        self,
-        space: ParamSpace,
-        support: Randomization,
-        options: BetaOptions,
-        task: Task,
-    ) -> None:
+    def __init__(self, space: ParamSpace, support: Randomization, options: BetaOptions, training: TrainingInfo) -> None:
         """See ``LearningSampler``."""
-        self.options = options
-        super().__init__(space, support, options, task)
+        super().__init__(space, support, options, training)
         self.highest = float(self.shape.max()) + _ROOM  # of a and b
-        self.reached = False  # whether the first draws have ever succeeded often enough
 
     def first_shape(self, ranges: Array) -> Array:
         """The Beta distributions with the mean and variance of the ranges."""
@@ -75,12 +65,3 @@ class BetaSampler(LearningSampler):
     def finished(self) -> bool:
         """Whether draws cover the whole box uniformly."""
         return betas.entropy(self.shape)[0] > _WHOLE_BOX
-
-    def state(self) -> dict[str, Any]:
-        """See ``ParamSampler.state``."""
-        return {**super().state(), "reached": self.reached}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """See ``ParamSampler.load_state``."""
-        super().load_state(state)
-        self.reached = bool(state["reached"])

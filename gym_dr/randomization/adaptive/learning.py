@@ -31,7 +31,7 @@ from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
 from gym_dr.randomization.draws import seed_word, uniforms
-from gym_dr.randomization.sampler import EpisodeRecord, Row, Task
+from gym_dr.randomization.sampler import EpisodeRecord, Row, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -91,27 +91,30 @@ class LearningSampler(ABC):
         shape: Shape of the current version, ``(n, 2)``, a row for each parameter of ``box.names``.
     """
 
-    def __init__(self, space: ParamSpace, support: Randomization, options: LearningOptions, task: Task) -> None:
+    def __init__(
+        self, space: ParamSpace, support: Randomization, options: LearningOptions, training: TrainingInfo
+    ) -> None:
         """Starts with the first version.
 
         Args:
             space: The environment's parameters.
             support: The box, as a randomization.
             options: Options of the method.
-            task: The training.
+            training: The training.
 
         Raises:
             RandomizationError: The box cannot be learned, or does not contain the start.
             ConfigError: Neither the options nor the environment define success.
         """
-        self.support, self.task, self.box = support, task, QuantileBox(space, support)
-        self._success = task.reward_threshold if options.success is None else options.success
+        self.support, self.options, self.training = support, options, training
+        self.box = QuantileBox(space, support)
+        self._success = training.reward_threshold if options.success is None else options.success
         if self._success is None:
             raise ConfigError(
                 "success: expected the return at which an episode counts as a success, got none, and the environment "
                 "has no threshold of its own. Set success."
             )
-        self._per_env = math.ceil(options.cohort / task.num_envs)
+        self._per_env = math.ceil(options.cohort / training.num_envs)
         self.version = 0
         self.shape = self.first_shape(self.box.start(options.start, options.start_width))
         self._shapes = [self.shape]  # of all versions
@@ -119,8 +122,9 @@ class LearningSampler(ABC):
         self._waiting: dict[int, list[Evidence]] = defaultdict(list)
         self._claims: list[Claim] = []  # episodes that have not been checked for evidence yet
         self._idle = 0  # cohorts since the last change
+        self.reached = False  # whether the first draws have ever succeeded often enough
         # of each sub-environment: episodes since the last one that counted as evidence
-        self._strange: Indices = np.zeros(task.num_envs, np.int64)
+        self._strange: Indices = np.zeros(training.num_envs, np.int64)
 
     @abstractmethod
     def first_shape(self, ranges: Array) -> Array:
@@ -138,12 +142,9 @@ class LearningSampler(ABC):
     def describe(self, shape: Array) -> dict[str, float]:
         """The entropy of a shape and its numbers for each parameter: column -> value."""
 
-    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
+    def draw(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
         """See ``ParamSampler.draw``."""
-        return self.replay(seeds, draw_index, self.version)
-
-    def replay(self, seeds: Words, draw_index: Indices, version: int) -> dict[str, Array]:
-        """See ``ParamSampler.replay``."""
+        version = self.version if version is None else version
         if not 0 <= version < len(self._shapes):
             raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         return self.box.values(self.quantiles(self._shapes[version], seeds, draw_index, version))
@@ -196,8 +197,9 @@ class LearningSampler(ABC):
             "shapes": [shape.tolist() for shape in self._shapes],
             "claims": [[env, list(evidence), list(values)] for env, evidence, values in self._claims],
             "waiting": [[env, [list(row) for row in rows]] for env, rows in self._waiting.items()],
-            "num_envs": self.task.num_envs,
+            "num_envs": self.training.num_envs,
             "idle": self._idle,
+            "reached": self.reached,
             "strange": self._strange.tolist(),
         }
 
@@ -216,8 +218,9 @@ class LearningSampler(ABC):
         self._shapes = list(shapes)
         self.shape = self._shapes[self.version]
         self._waiting, self._claims = defaultdict(list), []
-        self._idle, self._strange = int(state["idle"]), np.zeros(self.task.num_envs, np.int64)
-        if state["num_envs"] != self.task.num_envs:
+        self._idle, self.reached = int(state["idle"]), bool(state["reached"])
+        self._strange = np.zeros(self.training.num_envs, np.int64)
+        if state["num_envs"] != self.training.num_envs:
             return
         self._strange += np.array(state["strange"], np.int64)
         for env, rows in state["waiting"]:
@@ -226,8 +229,8 @@ class LearningSampler(ABC):
             (int(env), (int(s), int(i), float(r), bool(good)), tuple(map(float, values)))
             for env, (s, i, r, good), values in state["claims"]
         ]
-        if not {*self._waiting, *(env for env, _, _ in self._claims)} <= set(range(self.task.num_envs)):
-            raise ValueError(f"expected evidence from {self.task.num_envs} sub-environments, got more")
+        if not {*self._waiting, *(env for env, _, _ in self._claims)} <= set(range(self.training.num_envs)):
+            raise ValueError(f"expected evidence from {self.training.num_envs} sub-environments, got more")
 
     def _succeeded(self, episode: EpisodeRecord) -> bool:
         if callable(self._success):
@@ -238,7 +241,7 @@ class LearningSampler(ABC):
         """Finds the episodes that the current version drew, once there may be enough for a cohort."""
         count = Counter(env for env, _, _ in self._claims)
         count.update({env: len(rows) for env, rows in self._waiting.items()})
-        if not self._claims or len(count) < self.task.num_envs or min(count.values()) < self._per_env:
+        if not self._claims or len(count) < self.training.num_envs or min(count.values()) < self._per_env:
             return
         claims, self._claims = self._claims, []
         seeds, index, *_ = zip(*(evidence for _, evidence, _ in claims), strict=True)
@@ -254,7 +257,7 @@ class LearningSampler(ABC):
         limit = STALLED * self._per_env
         if ((before < limit) & (self._strange >= limit)).any():
             envs = np.flatnonzero(self._strange >= limit).tolist()
-            whose = "any sub-environment" if len(envs) == self.task.num_envs else f"sub-environments {envs}"
+            whose = "any sub-environment" if len(envs) == self.training.num_envs else f"sub-environments {envs}"
             warnings.warn(
                 f"None of the last {limit} episodes of {whose} had the values that the sampler drew, so it learns "
                 "nothing: it needs episodes of all. Check whether values are set by hand or something else replaces "
@@ -266,7 +269,7 @@ class LearningSampler(ABC):
     def _complete(self) -> Cohort | None:
         """Removes and returns the next cohort if it is complete."""
         count = self._per_env
-        if len(self._waiting) < self.task.num_envs or min(map(len, self._waiting.values())) < count:
+        if len(self._waiting) < self.training.num_envs or min(map(len, self._waiting.values())) < count:
             return None
         envs = sorted(self._waiting)
         rows = [self._waiting[env][place] for place in range(count) for env in envs]
@@ -293,7 +296,7 @@ class LearningSampler(ABC):
             return
         needed = "" if callable(self._success) else f" (a return of {self._success:g} or more)"
         warnings.warn(
-            f"Draws have not changed for {self._idle} x {self._per_env * self.task.num_envs} episodes. In the last "
+            f"Draws have not changed for {self._idle} x {self._per_env * self.training.num_envs} episodes. In the last "
             f"cohort {rate:.0%} succeeded{needed}, and the mean return was {mean:.4g}. Unless more training will raise "
             "that, change success or choose an easier start.",
             RandomizationWarning,

@@ -28,7 +28,7 @@ from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -73,14 +73,16 @@ class SelfPaced(BetaSampler):
 
     options: SelfPacedOptions
 
-    def __init__(self, space: ParamSpace, support: Randomization, options: SelfPacedOptions, task: Task) -> None:
+    def __init__(
+        self, space: ParamSpace, support: Randomization, options: SelfPacedOptions, training: TrainingInfo
+    ) -> None:
         """See ``LearningSampler``.
 
         Raises:
             ConfigError: Success is a function of the episode; this method needs a return.
         """
         expect(not callable(options.success), "success", "a number, the mean return to maintain", options.success)
-        super().__init__(space, support, options, task)
+        super().__init__(space, support, options, training)
 
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
         """Solves the optimization problem for a cohort."""

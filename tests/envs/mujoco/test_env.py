@@ -9,6 +9,7 @@ import pytest
 
 from gym_dr import Scale
 from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationWarning
+from gym_dr.testing.playing import interface
 from tests.envs.mujoco.names import NAMES, assert_same, native, single, sync
 
 MASSES = {"body_mass:*": Scale((0.5, 2.0)), "geom_friction:floor.slide": (0.5, 1.5)}
@@ -22,21 +23,21 @@ def test_draws_reach_the_model_and_info() -> None:
         for i, body in enumerate(("torso", "thigh", "leg", "foot"), start=1):
             assert model.body_mass[i] == info["params"][f"body_mass:{body}"]
         assert model.geom_friction[0, 0] == info["params"]["geom_friction:floor.slide"]
-        assert info["params"] == env.unwrapped.params
+        assert info["params"] == env.get_wrapper_attr("params")
         assert env.step(env.action_space.sample())[4]["params"] == info["params"]
 
 
 def test_pins_and_exact_values_reach_the_model_and_leave_it_again() -> None:
     env = single("Ant", randomization="default")
-    env.unwrapped.set_params({"dof_armature": 1.5})
+    env.get_wrapper_attr("set_params")({"dof_armature": 1.5})
     _, info = env.reset(seed=1, options={"params": {"body_mass:torso": 0.5, "gravity.z": -5.0}})
     model = env.unwrapped.model
     assert info["params"]["body_mass:torso"] == model.body_mass[1] == 0.5
     assert (info["params"]["gravity.z"], info["params"]["dof_armature"]) == (model.opt.gravity[2], 1.5) == (-5.0, 1.5)
     np.testing.assert_allclose(model.dof_armature[6:], 1.5)
-    env.unwrapped.set_params(None)
+    env.get_wrapper_attr("set_params")(None)
     _, info = env.reset()
-    assert info["params"].keys() == env.unwrapped.randomization.keys()
+    assert info["params"].keys() == env.get_wrapper_attr("randomization").keys()
     assert model.body_mass[1] == info["params"]["body_mass:torso"] != 0.5
     assert model.opt.gravity[2] == -9.81
     np.testing.assert_allclose(model.dof_armature[6:], 1.0)
@@ -46,12 +47,12 @@ def test_an_action_that_is_infinite_as_a_float64_is_refused() -> None:
     env = single("Hopper")
     env.reset(seed=1)
     with pytest.raises(InvalidActionError, match="Expected"):
-        env.unwrapped.step(np.full(3, np.longdouble("1e400")))
+        interface(env).step(np.full(3, np.longdouble("1e400")))
 
 
 @pytest.mark.parametrize("name", ["InvertedPendulum", "Ant"])
 def test_a_pickle_keeps_randomization_and_pins_and_needs_a_reset(name: str) -> None:
-    env = single(name, randomization="wide").unwrapped
+    env = interface(single(name, randomization="wide"))
     env.set_params({"gravity.z": -5.0})
     env.reset(seed=1)
     copy = pickle.loads(pickle.dumps(env))
@@ -61,7 +62,7 @@ def test_a_pickle_keeps_randomization_and_pins_and_needs_a_reset(name: str) -> N
         one, other = env.reset(seed=3), copy.reset(seed=3)
         assert one[1]["params"] == other[1]["params"]
         np.testing.assert_array_equal(one[0], other[0])
-        assert copy.model.opt.gravity[2] == -5.0
+        assert copy.unwrapped.model.opt.gravity[2] == -5.0
 
 
 def diverge(envs: Any, sub: int) -> None:

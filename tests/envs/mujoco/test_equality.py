@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.envs.mujoco.stock import quiet_compiler
+from gym_dr.envs.mujoco.reference import quiet_compiler
+from gym_dr.testing.playing import interface
 from tests.envs.mujoco.names import NAMES, assert_same, assert_same_episodes, native, single, sync
 
 # every keyword of Gymnasium's classes, at values that change what they do
@@ -105,7 +106,7 @@ HUGE = [np.finfo(np.float32).max, np.float32(1e19), np.float64(1e308), np.float6
 def test_huge_actions_give_what_they_give_in_gymnasiums_environments_but_no_warning(name: str) -> None:
     with quiet_compiler():
         theirs: Any = gym.make(f"{name}-v5").unwrapped  # without the checker, which remarks on infinite rewards
-    one, many = single(name, randomization="none").unwrapped, native(name, 1, randomization="none")
+    one, many = interface(single(name, randomization="none")), native(name, 1, randomization="none")
     for huge in HUGE:
         for env in (theirs, one, many):
             env.reset(seed=1)

@@ -27,14 +27,10 @@ class GrowingSampler:
         return len(self.shares) - 1
 
     def draw(
-        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None = None
     ) -> dict[str, npt.NDArray[np.float64]]:
-        return self.replay(seeds, draw_index, self.version)
-
-    def replay(
-        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        if version is None or not 0 <= version <= self.version:
+        version = self.version if version is None else version
+        if not 0 <= version <= self.version:
             raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         u = uniforms(seeds, draw_index, list(self.support), version)
         drawn = {}

@@ -10,7 +10,7 @@ import pytest
 
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions, moved
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, below_06, play_at_once
 
@@ -19,7 +19,7 @@ OPTIONS = AdrOptions(success=1.0, cohort=NUM_ENVS, bound_step=0.1, start=Randomi
 
 
 def adr(support: Randomization = LINE, options: AdrOptions = OPTIONS) -> Adr:
-    return Adr(SPACE, support, options, Task(num_envs=NUM_ENVS))
+    return Adr(SPACE, support, options, TrainingInfo(num_envs=NUM_ENVS))
 
 
 def test_draws_are_uniform_between_the_bounds_and_half_of_them_at_one() -> None:

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.adaptive.doraemon import Doraemon, DoraemonOptions, updated
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, below_06, play_at_once
 
@@ -19,7 +19,7 @@ NUM_ENVS = 2000
 
 def doraemon(support: Randomization = LINE, **options: Any) -> Doraemon:
     asked = DoraemonOptions(**{"success": 1.0, "cohort": NUM_ENVS, "kl_bound": 0.3, **options})
-    return Doraemon(SPACE, support, asked, Task(num_envs=NUM_ENVS))
+    return Doraemon(SPACE, support, asked, TrainingInfo(num_envs=NUM_ENVS))
 
 
 def test_draws_are_those_of_the_beta_distributions() -> None:

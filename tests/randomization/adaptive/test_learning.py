@@ -12,14 +12,14 @@ import pytest
 from gym_dr.errors import RandomizationWarning
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.adaptive.learning import STALLED
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, Player, below_06, play_at_once
 
 
 def adr(num_envs: int, support: Randomization = LINE, **options: Any) -> Adr:
     fixed = {"success": 1.0, "start": LINE, "bound_episodes": 10**6, **options}  # the whole box, and never moves
-    return Adr(SPACE, support, AdrOptions(**fixed), Task(num_envs=num_envs))
+    return Adr(SPACE, support, AdrOptions(**fixed), TrainingInfo(num_envs=num_envs))
 
 
 def twice_as_long_where_high(params: Any) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.randomization.adaptive.self_paced import SelfPaced, SelfPacedOptions, updated
-from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, Returns, play_at_once
 
@@ -17,7 +17,7 @@ NUM_ENVS = 2000
 
 def spdl(**options: Any) -> SelfPaced:
     asked = SelfPacedOptions(**{"cohort": NUM_ENVS, "kl_bound": 0.3, **options})
-    return SelfPaced(SPACE, LINE, asked, Task(num_envs=NUM_ENVS))
+    return SelfPaced(SPACE, LINE, asked, TrainingInfo(num_envs=NUM_ENVS))
 
 
 def falling(params: Any) -> float:

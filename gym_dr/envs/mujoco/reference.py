@@ -1,4 +1,4 @@
-"""Facts about Gymnasium's models that need MuJoCo."""
+"""Gymnasium's own environments, and facts about models that need MuJoCo."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from gym_dr.envs.stock import stock_class
 # warnings after which MuJoCo resets a simulation; it continues after others (a full contact buffer, ...)
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
 
+# MuJoCo logs a warning to MUJOCO_LOG.TXT if its counter is 0; a counter that starts at 1 counts quietly
+QUIET = 1
+
 
 @contextmanager
 def quiet_compiler() -> Iterator[None]:
-    """Keeps MuJoCo's messages about Gymnasium's models (deprecations) out of MUJOCO_LOG.TXT."""
+    """Keeps MuJoCo's messages about models (deprecations) out of MUJOCO_LOG.TXT."""
     handler = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda message: None)
     try:
@@ -29,13 +32,19 @@ def quiet_compiler() -> Iterator[None]:
         mujoco.set_mju_user_warning(handler)
 
 
+def make_reference(env_id: str, **kwargs: Any) -> Any:
+    """One of Gymnasium's environments, such as "Hopper-v5", without wrappers."""
+    with quiet_compiler():
+        return stock_class(env_id)(**kwargs)
+
+
 def space_of(env_id: str) -> ModelSpace:
     """What may vary in an environment with Gymnasium's model, which is read from its file."""
-    stock = ENVIRONMENTS.get(env_id).stock
-    keywords = inspect.signature(stock_class(stock)).parameters
+    reference = ENVIRONMENTS.get(env_id).stock
+    keywords = inspect.signature(stock_class(reference)).parameters
     with quiet_compiler():
         model = mujoco.MjModel.from_xml_path(expand_model_path(keywords["xml_file"].default))
-    return model_space(stock.rpartition("-v")[0], model)
+    return model_space(reference.rpartition("-v")[0], model)
 
 
 def pushed_dofs(model: Any) -> list[int]:

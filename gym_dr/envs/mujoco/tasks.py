@@ -1,8 +1,7 @@
-"""Observations and rewards of Gymnasium's environments, for all sub-environments at once.
+"""The tasks of Gymnasium's environments: observations, rewards and ends.
 
-There is a small class for each; weights, ranges and spaces come from an instance of Gymnasium's own class, so every
-constructor keyword has the same meaning. Sums follow Gymnasium's order, since the last digits of floating-point sums
-depend on it. Shapes: N sub-environments, actions ``(N, nu)``.
+Weights, ranges and spaces come from an instance of Gymnasium's own class, so its keywords have their meaning here. Sums
+follow Gymnasium's order, since the last digits of floating-point sums depend on it.
 """
 
 from __future__ import annotations
@@ -16,94 +15,32 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco.engine import Engine
+from gym_dr.envs.mujoco.task import Feedback, Rows, Task
 from gym_dr.errors import EnvStateError
 
-Rows = slice | npt.NDArray[np.int64]
-Feedback = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
 
+class _ReferenceTask(Task):
+    """A task of Gymnasium's; episodes begin at the model's state with uniform noise, unless a subclass overrides it."""
 
-def _plain_uniform() -> bool:
-    """Whether ``Generator.uniform`` rounds like the formula (a compiler may fuse its operations)."""
-    uniforms = np.random.default_rng(0).random(256)
-    return bool((np.random.default_rng(0).uniform(-0.3, 0.7, 256) == -0.3 + (0.7 - -0.3) * uniforms).all())
-
-
-_UNIFORM_IS_PLAIN = _plain_uniform()
-
-
-class Mdp:
-    """Base class: what every environment must define."""
-
-    fields: tuple[str, ...] = ()  # of MjData, besides qpos and qvel
-    contact_forces = False  # whether it needs cfrc_ext, which a batch does not compute
-    velocity_limit: float | None = None  # where observed velocities are clipped
-    unseen: Sequence[int] = ()  # degrees of freedom whose position is not observed and does not matter
-    still: Sequence[int] = ()  # those that never move
+    normal_velocities = False  # whether the noise of velocities is normal
 
     def __init__(self, env: Any) -> None:
-        """Reads weights and ranges.
-
-        Args:
-            env: An instance of Gymnasium's class.
-        """
+        """Keeps an instance of Gymnasium's class, which has the weights and ranges."""
         self.env = env
-        self.init_qpos = env.init_qpos.copy()
-        self.init_qvel = env.init_qvel.copy()
+        self.init_qpos, self.init_qvel = env.init_qpos.copy(), env.init_qvel.copy()
         self.nq, self.nv = int(env.model.nq), int(env.model.nv)
         self.dt = float(env.dt)
 
-    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The initial state of one episode, ``(nq,)`` and ``(nv,)``: uniform noise unless overridden."""
+    def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         scale = self.env._reset_noise_scale
         qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
+        if self.normal_velocities:
+            return qpos, self.init_qvel + scale * rng.standard_normal(self.nv)
         return qpos, self.init_qvel + rng.uniform(-scale, scale, self.nv)
-
-    def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """The initial states of some episodes, ``(n, nq)`` and ``(n, nv)``, from their environments' generators."""
-        if type(self).noise is Mdp.noise and _UNIFORM_IS_PLAIN:
-            uniforms = np.empty((len(rngs), self.nq + self.nv))
-            for rng, row in zip(rngs, uniforms, strict=True):
-                rng.random(out=row)
-            low, high = -self.env._reset_noise_scale, self.env._reset_noise_scale
-            noise = low + (high - low) * uniforms
-            return self.init_qpos + noise[:, : self.nq], self.init_qvel + noise[:, self.nq :]
-        states = [self.noise(rng) for rng in rngs]
-        return np.stack([qpos for qpos, _ in states]), np.stack([qvel for _, qvel in states])
-
-    def before(self, engine: Engine) -> Any:
-        """A copy of what the reward needs from before the step."""
-        return None
-
-    def observe(self, engine: Engine, rows: Rows) -> Array:
-        """Observations of some sub-environments, ``(n, size)``."""
-        raise NotImplementedError
-
-    def state_from(self, observations: Array) -> tuple[Array, Array]:
-        """Positions ``(n, nq)`` and velocities ``(n, nv)`` that observations ``(n, size)`` determine, nan for others.
-
-        Raises:
-            EnvStateError: An observation does not determine enough.
-        """
-        return observations[:, : self.nq], observations[:, self.nq : self.nq + self.nv]
-
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        """Rewards, terminations and ``info`` of a step."""
-        raise NotImplementedError
-
-    def reset_info(self, engine: Engine) -> Info:
-        """What ``info`` reports at a reset."""
-        return {}
 
     def _fallen(self, healthy: Mask) -> Mask:
         """Which episodes end, if being unhealthy ends them."""
         return ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
-
-
-def _normal_noise(mdp: Mdp, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Uniform noise for positions, normal noise for velocities."""
-    scale = mdp.env._reset_noise_scale
-    qpos = mdp.init_qpos + rng.uniform(-scale, scale, mdp.nq)
-    return qpos, mdp.init_qvel + scale * rng.standard_normal(mdp.nv)
 
 
 def _squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -124,7 +61,7 @@ def _length(vectors: Array) -> Array:
     return total
 
 
-class InvertedPendulum(Mdp):
+class InvertedPendulum(_ReferenceTask):
     """A pole on a cart."""
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
@@ -136,11 +73,11 @@ class InvertedPendulum(Mdp):
         return reward.astype(np.float64), terminated, {"reward_survive": reward}
 
 
-class InvertedDoublePendulum(Mdp):
+class InvertedDoublePendulum(_ReferenceTask):
     """Two poles on a cart."""
 
     fields = ("site_xpos", "qfrc_constraint")
-    noise = _normal_noise
+    normal_velocities = True
     velocity_limit = 10.0
 
     def state_from(self, observations: Array) -> tuple[Array, Array]:
@@ -169,7 +106,7 @@ class InvertedDoublePendulum(Mdp):
         return alive - distance - velocity, terminated, info
 
 
-class _Roamer(Mdp):
+class _Roamer(_ReferenceTask):
     """Does not observe how far it has come, unless it is asked to; all its other positions and its velocities."""
 
     unseen: Sequence[int] = (0,)  # where a robot is does not matter, even if it is observed
@@ -206,7 +143,7 @@ class _Runner(_Roamer):
 class HalfCheetah(_Runner):
     """Never falls."""
 
-    noise = _normal_noise
+    normal_velocities = True
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity, forward = self._forward(engine, before)
@@ -296,7 +233,7 @@ class Ant(_Planar):
 
     fields = ("cfrc_ext", "xpos")
     contact_forces = True
-    noise = _normal_noise
+    normal_velocities = True
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -415,7 +352,7 @@ class HumanoidStandup(_Humanlike):
         }
 
 
-class _Manipulator(Mdp):
+class _Manipulator(_ReferenceTask):
     """Moves something to a goal; observes positions of bodies."""
 
     fields = ("xpos",)
@@ -434,7 +371,7 @@ class Reacher(_Manipulator):
         qpos = np.concatenate([angles, observations[:, 4:6]], axis=1)
         return qpos, np.concatenate([observations[:, 6:8], np.zeros((len(observations), 2))], axis=1)
 
-    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
+    def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         qpos = rng.uniform(-0.1, 0.1, self.nq) + self.init_qpos
         goal = rng.uniform(-0.2, 0.2, 2)
         while np.linalg.norm(goal) >= 0.2:
@@ -470,7 +407,7 @@ class Pusher(_Manipulator):
             "beside observations."
         )
 
-    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
+    def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         qpos = self.init_qpos.copy()
         while True:
             cylinder = np.concatenate([rng.uniform(-0.3, 0, 1), rng.uniform(-0.2, 0.2, 1)])
@@ -494,3 +431,21 @@ class Pusher(_Manipulator):
         cost = -_squares(actions) * self.env._reward_control_weight
         info = {"reward_dist": distance, "reward_ctrl": cost, "reward_near": near}
         return distance + cost + near, np.zeros(len(cost), np.bool_), info
+
+
+TASKS: dict[str, type[_ReferenceTask]] = {  # by Gymnasium's id
+    f"{task.__name__}-v5": task
+    for task in (
+        InvertedPendulum,
+        InvertedDoublePendulum,
+        HalfCheetah,
+        Walker2d,
+        Hopper,
+        Swimmer,
+        Ant,
+        Humanoid,
+        HumanoidStandup,
+        Reacher,
+        Pusher,
+    )
+}

@@ -1,0 +1,81 @@
+"""Trains runs, and finishes them: with plots and an evaluation, or, for several seeds, with their aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gym_dr.errors import Interrupted
+from gym_dr.reports.growth import plot_growth
+from gym_dr.reports.plots import plot_training
+from gym_dr.runs.config import OpenedRun
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.launch import Launch, launch
+from gym_dr.runs.progress import Display
+from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
+
+if TYPE_CHECKING:
+    from gym_dr.runs.session import TrainingCallback
+
+
+def train_and_evaluate(
+    run: OpenedRun, *, resume: bool, display: Display, callback: TrainingCallback | None = None
+) -> None:
+    """Trains a run, plots its training and evaluates its policy. Episodes that were played before are not repeated.
+
+    Args:
+        run: Its folder has its configuration.
+        resume: Whether to resume from the newest checkpoint, if there is one.
+        display: How to show progress.
+        callback: See ``gym_dr.train``.
+
+    Raises:
+        Interrupted: A signal stopped the run; the message says how to continue.
+        GymDrError: See ``train_run``.
+    """
+    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.sets import sets_for
+    from gym_dr.policies.open import open_runs
+    from gym_dr.runs.train import train_run, working_on
+
+    folder, config = run.folder, run.config
+    with working_on(run, new=not resume) as work:
+        train_run(work, resume=resume, display=display, callback=callback)
+        unfinished = "Trained, but stopped before the plots and the evaluation were done."
+        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
+            work.stop.check()
+            plot_growth(folder, config, folder.growth)
+            plot_training([folder], folder.plots)  # last: a run with this plot is finished
+            work.stop.check()
+            if config.settings.eval_episodes and run.algorithm.policy_loader() is not None:
+                policies = open_runs([run])
+                sets = sets_for(policies, (), config.settings.eval_episodes)
+                found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: work.stop.check())
+                work.feed.evaluated(found.statistics(policies[0].name))
+    if work.stop.number:  # too late to stop anything, but the sender expects the exit code
+        raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", work.stop.number)
+
+
+def train_seeds(
+    folders: Sequence[RunFolder], root: Path, how: Launch, *, trust: Collection[str], progress: bool
+) -> None:
+    """Trains the runs in a folder and writes their aggregate into it; raises what ``launch`` and the next one raise."""
+    launch(folders, how, trust=trust, display="lines" if progress else "nothing")
+    aggregate_runs(folders, root)
+
+
+def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
+    """Writes the aggregate of several trained seeds.
+
+    Raises:
+        RunFolderError: A run has no metrics, or a file cannot be written.
+        Interrupted: A signal arrived.
+    """
+    from gym_dr.evaluation.aggregate import aggregate  # heavy
+
+    stop = StopRequest()
+    with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
+        with stop_signals(stop):
+            aggregate(folders, root)
+        stop.check()
