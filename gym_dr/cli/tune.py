@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,13 +16,20 @@ from gym_dr.cli.options import command_line, trust_option
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="folder of the tuning")
 @click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
+@click.option("--share", hidden=True)  # of a worker that tune() started; FILE may then be the content of a file
 @trust_option
-def command(file: str, **options: Any) -> None:
+def command(file: str, share: str | None, **options: Any) -> None:
     """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
 
     FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
     command continues a tuning that was stopped or killed. It ends with a file for --config of gymdr train.
     """
+    if share is not None:
+        from gym_dr.studies.tune import Share, try_trials  # heavy
+
+        tuning = json.loads(file) if file.startswith("{") else file
+        try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
+        return
     found = tune(file, command=command_line(), **options)
     click.echo(f"Trial {found.best} is the best: mean return {found.value:.1f}")
     click.echo(f"Wrote {found.config} and {found.folder / PAGE}")
