@@ -56,7 +56,7 @@ def claimed(
                     raise RunFolderError(f"{folder}: already exists and holds no {kind}; choose another `output`.")
                 return
         there = read_table(path)
-        if any(there.get(key) != head[key] for key in ("format", "version")) or not form.keys() <= there.keys():
+        if any(there.get(key) != head[key] for key in ("format", "version")):
             raise RunFolderError(f"{path}: expected a gym_dr {kind}, version {VERSION}; choose another `output`.")
         check_written_by(path, there)
         check(there)
@@ -126,9 +126,9 @@ def study_runs(folder: Path, plan: Study, overwrite: Collection[str], command: s
     ]
 
     def check(there: Mapping[str, Any]) -> None:
-        known = inner_table(there, "variants")
-        if there["env"] != plan.env or not known.keys() & plan.variants.keys():
-            held = f"{', '.join(sorted(known))} on {there['env']}"
+        env, known = there.get("env"), inner_table(there, "variants")
+        if env != plan.env or not known.keys() & plan.variants.keys():
+            held = f"{', '.join(sorted(known))} on {env}"
             raise RunFolderError(f"{folder}: holds another study, {held}; choose another `output`.")
         _check_runs(folder, runs, overwrite)
 

@@ -87,7 +87,7 @@ def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextMana
     def check(there: Mapping[str, Any]) -> None:
         refuse_links([folder / "optuna.db", folder / "runs", *folder.glob("runs/*"), *folder.glob("runs/*/*-*")])
         changes = differences(inner_table(there, "config"), config)
-        changes += [f"{name} was changed" for name in ("search", "evaluation") if there[name] != form[name]]
+        changes += [f"{name} was changed" for name in ("search", "evaluation") if there.get(name) != form[name]]
         if changes:
             raise ConfigError(
                 f"{folder}: holds another tuning, with whose trials new ones could not be compared: "
@@ -157,7 +157,10 @@ def _try_in_processes(
     """Has each worker make its trials in a process of its own; see ``search``."""
     file = json.dumps(tuning, default=lambda value: value.to_dict()) if isinstance(tuning, Mapping) else str(tuning)
     commands: dict[str, Command] = {
-        str(share.worker): ["tune", file, f"--output={folder}", f"--share={json.dumps(vars(share))}", *trusting(trust)]
+        str(share.worker): [
+            *("tune", file, "--output", str(folder), "--share", json.dumps(vars(share))),
+            *trusting(trust),
+        ]
         for share in shares
     }
     ended = run_commands(commands, len(shares)).values()
