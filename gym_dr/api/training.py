@@ -35,7 +35,7 @@ def train_and_evaluate(
         GymDrError: See ``train_run``.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.sets import sets_for
+    from gym_dr.evaluation.suite import sets_for
     from gym_dr.policies.open import open_runs
     from gym_dr.runs.train import train_run, working_on
 

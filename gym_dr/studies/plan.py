@@ -7,11 +7,12 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gym_dr.errors import ConfigError, check_known, located
 from gym_dr.evaluation.evaluate import check_success
-from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
+from gym_dr.evaluation.sets import TRAINING, CellSet, corners, draws, grid, sobol
+from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.space import ParamSpace
@@ -20,13 +21,8 @@ from gym_dr.runs.config import check_not_reserved
 from gym_dr.studies.contrasts import Contrast, read_comparisons, read_design
 from gym_dr.studies.variants import Head, Variant, VariantFile, inner_table, opened
 
-if TYPE_CHECKING:
-    from gym_dr.evaluation.cells import CellSet
-
 # besides one for each algorithm and sampler
-STUDY_TABLES = (
-    *("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons"),
-)
+STUDY_TABLES = ("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons")
 FOLDER_NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant
 
 

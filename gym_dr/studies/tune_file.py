@@ -15,9 +15,9 @@ import optuna
 from optuna import distributions
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
-from gym_dr.evaluation.cells import CellSet, distribution, nominal
-from gym_dr.evaluation.sets import TRAINING, draws, sets_of
-from gym_dr.options import expect, is_whole
+from gym_dr.evaluation.sets import TRAINING, CellSet, draws
+from gym_dr.evaluation.suite import sets_of
+from gym_dr.options import expect
 from gym_dr.runs.config import RunConfig, with_total_steps
 from gym_dr.studies.variants import Head, Variant, VariantFile, opened
 
@@ -195,12 +195,10 @@ def _cells(file: VariantFile, config: RunConfig) -> CellSet:
     table = file.inner("evaluation")
     for name in table:
         check_known("key", name, ("episodes", "randomization"))
-    episodes = table.get("episodes", 100)
-    expect(is_whole(episodes), "episodes", "a whole number", episodes)
-    named = file.beside(table.get("randomization"))
-    if named is not None:
-        return sets_of(config.settings.env, config.space, draws(named), {}, episodes)[-1]
-    return distribution(TRAINING, config.randomization, episodes) if config.randomization else nominal(episodes)
+    named, trained = file.beside(table.get("randomization")), config.randomization
+    chosen = [] if named is None else [draws(named)]
+    trainings = {TRAINING: trained} if trained else {}
+    return sets_of(config.settings.env, config.space, chosen, trainings, table.get("episodes"))[-1]
 
 
 def _maker(kind: str, given: Any) -> functools.partial[Any]:
