@@ -32,8 +32,7 @@ def study(
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
     Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
-    and a new variant or seed trains only that. A run that fails does not stop the others. Scripts must call this under
-    ``if __name__ == "__main__":``, since each run's process imports the script.
+    and a new variant or seed trains only that. A run that fails does not stop the others.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")

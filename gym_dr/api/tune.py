@@ -28,7 +28,7 @@ def tune(
 
     A trial trains a run for each seed of the file, one after another. Its value is the mean return over their
     evaluation episodes. The same call continues a tuning that was stopped or killed; interrupted trials are tried
-    again. Scripts must call this under ``if __name__ == "__main__":``, since workers import the script.
+    again.
 
     Example:
         >>> found = gym_dr.tune("examples/tune/cart_pole.toml", output="runs/tuned")
