@@ -79,7 +79,7 @@ def report(
     shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
     groups, of_references = group_policies(shown), group_policies(others)
     with playing(progress) as display:
-        found = evaluate_policies(opened, report_suite(opened), folder, command=command, progress=display)
-        compared = Comparison(groups=groups, references=of_references, evaluation=found)
+        played = evaluate_policies(opened, report_suite(opened), folder, command=command, progress=display)
+        compared = Comparison(groups=groups, references=of_references, evaluation=played)
         write_report(assemble(compared, command), page)
     return page

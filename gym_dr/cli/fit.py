@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from gym_dr.api.fit import METHODS, check, fit
+from gym_dr.api.fit import check, fit
 from gym_dr.cli.options import command_line, read_params, read_randomize
 from gym_dr.cli.typed import as_typed
 from gym_dr.errors import ConfigError
+from gym_dr.fitting.problem import METHODS, Question
 
 
 @click.command()
@@ -79,18 +80,26 @@ def command(
     a TOML file with ranges and correlations, which every --randomization takes, and a report. The command also says
     what the log cannot tell.
     """
-    asked: Any = {"env": env, "randomize": read_randomize(randomize), "params": read_params(params)}
-    asked["randomization"] = randomization
-    log: Any = list(logs)
+    rules, known = read_randomize(randomize), read_params(params)
     if only_check:
         if output is not None:
             raise ConfigError("--check writes nothing: leave out `output`.")
-        for sentence in check(log, **asked):
+        question = Question(env=env, randomize=rules, randomization=randomization, params=known)
+        for sentence in check(list(logs), question):
             click.echo(sentence)
         return
     path = output or "fitted.toml"
-    found = fit(log, output=path, command=command_line(), **asked, **options)
-    click.echo(found.table)
-    for sentence in found.findings:
+    result = fit(
+        list(logs),
+        env=env,
+        randomize=rules,
+        randomization=randomization,
+        params=known,
+        output=path,
+        command=command_line(),
+        **options,
+    )
+    click.echo(result.table)
+    for sentence in result.findings:
         click.echo(as_typed(sentence))
     click.echo(f"Wrote {path}")

@@ -34,8 +34,8 @@ class Coordinate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
-    """An influence that changes over an episode in a known way, from an unknown step on.
+class ForceProfile:
+    """A force that changes over an episode in a known way, such as wind, but begins at an unknown phase.
 
     Its effect in step t is ``power * strength(phase + t)``.
     """
@@ -63,10 +63,10 @@ class LogReplay(ABC):
     Attributes:
         coordinates: What states are compared by, in order.
         time_step: Duration of a step, s, or the parameter that is it; None if the physics has none.
-        courses: Influences with an unknown phase.
-        inexact: Deviations of what a replayed step misses because something was guessed, one for each coordinate; empty
-            for none.
-        untold: Parameters that no motion that can be replayed depends on: name -> what it would take.
+        force_profiles: Forces with an unknown phase.
+        inexact: Standard deviations of the errors of a replayed step where something was guessed, one for each
+            coordinate; empty for none.
+        unidentifiable: Parameters on which no motion that can be replayed depends: name -> the reason.
         random_steps: Whether steps draw random numbers.
         num_envs: How many sub-environments there are.
         envs: The vector environment, kept alive: Gymnasium 1.2 closes one that is collected.
@@ -75,9 +75,9 @@ class LogReplay(ABC):
     envs: VectorEnv[Any, Any, Any]
     coordinates: tuple[Coordinate, ...]
     time_step: float | str | None = None
-    courses: tuple[Course, ...] = ()
+    force_profiles: tuple[ForceProfile, ...] = ()
     inexact: tuple[float, ...] = ()
-    untold: Mapping[str, str] = {}
+    unidentifiable: Mapping[str, str] = {}
     random_steps: bool = False
 
     def __init__(self, backend: Backend, table: ParamTable) -> None:
@@ -104,7 +104,7 @@ class LogReplay(ABC):
 
     @abstractmethod
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
-        """Moves all sub-environments to states ``(num_envs, size)``, and courses to phases ``(num_envs, courses)``."""
+        """Moves all sub-environments to states ``(num_envs, size)``, and force profiles to ``phases``, see ``step``."""
 
     @abstractmethod
     def _states(self) -> Array:
@@ -175,7 +175,7 @@ class LogReplay(ABC):
             states: Shape ``(num_envs, size)``.
             actions: Shape ``(num_envs, ...)``, as ``check_actions`` returns them.
             hold: Steps of the environment that each action acts.
-            phases: Shape ``(num_envs, courses)``; None without courses.
+            phases: The step of each force profile, ``(num_envs, profiles)``; None without profiles.
 
         Returns:
             The states afterwards, ``(num_envs, size)``.

@@ -1,4 +1,4 @@
-"""What a fit says in words: the verdict first, then what is determined and what is not."""
+"""The findings of a fit in sentences: the verdict on the model first, then what the log determines and what not."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.fitting.estimate import Estimate, Likelihood
+from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.identifiability import combinations, silent
+from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.misfit import LEVEL, Misfit
 from gym_dr.fitting.prior import NOISE
-from gym_dr.fitting.results import DETERMINED, UNTOLD
+from gym_dr.fitting.results import DETERMINED, PRIOR_KEPT
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wording import counted, percent
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # heavy
 
 _SHOWN = 10  # steps of replay in a sentence, at most
 _END = 0.02  # share of a prior's range around its ends
-_PRESSED = 2.0  # deviations from an end up to which particles press against it
+_PRESSED = 2.0  # standard deviations from an end up to which particles press against it
 _NEAR = 0.1  # relative difference at which noise is still within its prior
 
 
@@ -44,65 +45,65 @@ def findings(
         misfit: Evidence against the model.
         table: See ``Fit.parameters``.
         values: name -> values of all particles.
-        rng: Of the states in which silent parameters are tried.
-        varies: Whether each episode had parameters of its own.
+        rng: For the states in which silent parameters are tried.
+        varies: Whether each episode has its own parameters.
     """
-    ended = _at_ends(table, values, likelihood.prior.space)
-    found = [_verdict(misfit, varies, bool(ended)), *ended.values()]
+    at_ends = _at_ends(table, values, likelihood.prior.space)
+    sentences = [_verdict(misfit, varies, bool(at_ends)), *at_ends.values()]
     if estimate.unsettled:
-        found.append(
+        sentences.append(
             f"The estimate has not settled after {counted(estimate.rounds, 'round')}: parameters still moved by "
-            f"{estimate.unsettled:.2g} deviations, and ranges are wider by that. More episodes would help, or motion "
+            f"{estimate.unsettled:.2g} standard deviations, and ranges are wider by that. Log more episodes, or motion "
             "with fewer contacts."
         )
-    sure = {str(name) for name in table.index if table["told"][name] == DETERMINED}
+    sure = {str(name) for name in table.index if table["identified"][name] == DETERMINED}
     tied = combinations(values, sure, varies)
     paired = set() if varies else {name for pair in tied for name in pair}
-    alone = [str(name) for name in table.index if name in sure - {*ended} - paired]
+    alone = [str(name) for name in table.index if name in sure - {*at_ends} - paired]
     if alone:
-        found.append(f"Determined: {', '.join(alone)}.")
-    found += tied.values()
-    unsure = [n for n in table.index if table["told"][n] == UNTOLD and not any(n in pair for pair in tied)]
-    wide = [name for name in unsure if varies and _shown(likelihood, estimate, name)]
-    found += [f"{name} varies as widely as its prior." for name in wide]
-    found += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
+        sentences.append(f"Determined: {', '.join(alone)}.")
+    sentences += tied.values()
+    unsure = [n for n in table.index if table["identified"][n] == PRIOR_KEPT and not any(n in pair for pair in tied)]
+    wide = [name for name in unsure if varies and _informed(likelihood, estimate, name)]
+    sentences += [f"{name} varies as widely as its prior." for name in wide]
+    sentences += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
     for reason, count in likelihood.motion.skipped:
-        found.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
-    return found
+        sentences.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
+    return sentences
 
 
-def _shown(likelihood: Likelihood, estimate: Estimate, name: str) -> bool:
-    """Whether the log tells more of a parameter than its prior, whose variance is 1/12."""
+def _informed(likelihood: Likelihood, estimate: Estimate, name: str) -> bool:
+    """Whether the log has more information on a parameter than its prior, whose variance is 1/12."""
     place = likelihood.prior.names.index(name)
     return bool(estimate.information[place, place] > 12.0)
 
 
 def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:
-    """Parameters that would go beyond their prior: name -> a sentence.
+    """Parameters at an end of their prior: name -> a sentence.
 
     Args:
         table: See ``Fit.parameters``.
         values: name -> values of all particles.
         space: Whose bounds no prior can go beyond.
     """
-    found = {}
+    sentences = {}
     for name, drawn in values.items():
         low, high = float(table["prior_low"][name]), float(table["prior_high"][name])
         ends = [("lower", low, space[name].low), ("upper", high, space[name].high)]
         for which, end, bound in ends if np.isfinite(high - low) else []:
             away, spread = np.abs(drawn - end), max(float(drawn.std()), 1e-6 * (high - low))
             if end != bound and np.median(away) < _END * (high - low) and away.mean() < _PRESSED * spread:
-                found[name] = (
+                sentences[name] = (
                     f"{name} lies at the {which} end of its prior, {end:.4g}; the best value may be beyond. Widen the "
                     "prior."
                 )
-    return found
+    return sentences
 
 
-def _verdict(misfit: Misfit, varies: bool, ended: bool) -> str:
+def _verdict(misfit: Misfit, varies: bool, at_ends: bool) -> str:
     if misfit.p < LEVEL:
         how = f"depend on {misfit.feature}" if misfit.feature else "are not 0 on average"
-        cause = "A prior is too narrow, or something" if ended else "Something"
+        cause = "A prior is too narrow, or something" if at_ends else "Something"
         return (
             f"The model is suspicious: residuals of {misfit.coordinate} {how} "
             f"({percent(misfit.explained)} of their variance, p = {misfit.p:.1g}), which noise does not explain. "
@@ -110,18 +111,18 @@ def _verdict(misfit: Misfit, varies: bool, ended: bool) -> str:
         )
     if misfit.episodes_differ(varies):
         return (
-            f"The model is suspicious: parameters differ between episodes (p = {misfit.episodes_p:.1g}). If it "
-            "does vary, fit with `varies=True`."
+            f"The model is suspicious: parameters differ between episodes (p = {misfit.episodes_p:.1g}). If the "
+            "system does vary, fit with `varies=True`."
         )
-    return f"Noise explains the residuals (p = {misfit.p:.2g})."
+    return f"The residuals are consistent with noise (p = {misfit.p:.2g})."
 
 
 def noise_sentences(measured: Array, prior: Distribution) -> list[str]:
-    """Whether the noise of sensors fits into the prior of ``obs_noise``.
+    """A sentence if the measurement noise lies beyond the prior of ``obs_noise``.
 
     Args:
-        measured: Deviations of the errors of an observation's numbers, ``(n,)``.
-        prior: What was possible before.
+        measured: Standard deviations of measurement noise, in units of the observation, ``(n,)``.
+        prior: Of ``obs_noise``.
     """
     (low, high), (least, most) = prior.support, (float(measured.min()), float(measured.max()))
     if low * (1.0 - _NEAR) <= least and most <= high * (1.0 + _NEAR):
@@ -133,12 +134,12 @@ def noise_sentences(measured: Array, prior: Distribution) -> list[str]:
 
 
 def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list[str]:
-    """How much better than nominal parameters fitted ones replay.
+    """A sentence on how much better fitted than nominal parameters predict.
 
     Args:
         replayed: See ``Fit.replay``.
-        unseen: Held-out episodes that were replayed; 0 if it was the fitted ones.
-        held_out: All that were held out.
+        unseen: Held-out episodes that were replayed; 0 if fitted ones were.
+        held_out: All episodes that were held out.
     """
     if replayed.empty:
         return []
@@ -149,6 +150,6 @@ def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list
         where += " (no step of those held out can be replayed)"
     texts = [f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted", "true") if name in part]
     return [
-        f"Replay of {where}, error after {counted(int(steps), 'step')} in units of the motion's deviation: "
+        f"Replay of {where}, error after {counted(int(steps), 'step')} relative to the motion's standard deviation: "
         f"{', '.join(texts)}."
     ]

@@ -1,4 +1,4 @@
-"""What a log determines: parameters, combinations of them, and what motion would tell the others."""
+"""Identifiability: which parameters and combinations a log determines, and which motion would show the others."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ import numpy as np
 import scipy.stats
 
 from gym_dr.arrays import Array
-from gym_dr.fitting.estimate import Likelihood
+from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.posterior import KEPT
-from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
+from gym_dr.fitting.results import DETERMINED, NARROWED, PRIOR_KEPT
 from gym_dr.wording import percent
 
-_DETERMINED = 0.3  # share of the prior's deviation up to which a parameter is determined
-_TOGETHER = 0.9  # correlation from which on only a combination is determined
-_SHARPER = 3.0  # how many times better a combination is determined than its parts
+_DETERMINED = 0.3  # contraction below which a parameter is determined
+_TOGETHER = 0.9  # correlation from which only a combination is determined
+_SHARPER = 3.0  # how many times narrower than its parts a combination must be
 _PROBES = 1024  # states in which a silent parameter is tried
-_WIDER = 4.0  # their deviation, in units of the logged coordinates'
-_EVEN = 1e-6  # of the largest effect, differences between states that count as none
-_EFFECT = 1e-9  # of a coordinate's deviation that counts as none
+_WIDER = 4.0  # their standard deviation, in units of the log's
+_EVEN = 1e-6  # share of the largest effect; smaller differences between states count as none
+_EFFECT = 1e-9  # share of a coordinate's standard deviation that counts as no effect
 
 
-def told(shrink: float) -> str:
-    """What a log says of a parameter, by its deviation over that of the prior."""
-    return DETERMINED if shrink < _DETERMINED else NARROWED if shrink < KEPT else UNTOLD
+def identified(contraction: float) -> str:
+    """How well a log determines a parameter, by its standard deviation over that of the prior."""
+    return DETERMINED if contraction < _DETERMINED else NARROWED if contraction < KEPT else PRIOR_KEPT
 
 
 def combinations(
     values: Mapping[str, Array], sure: Collection[str] = (), varies: bool = False
 ) -> dict[tuple[str, str], str]:
-    """Pairs of parameters of which a ratio, a product or another combination is better determined than each.
+    """Pairs of parameters whose ratio, product or other combination is better determined than each alone.
 
     Args:
         values: name -> values of all particles.
         sure: Parameters that are determined; pairs of these need no sentence.
-        varies: Whether the particles are systems of a population. Each of its episodes may determine both parameters.
+        varies: Whether the particles are systems of a population, of which each episode may determine both parameters.
 
     Returns:
-        A sentence for each of these pairs, the best determined one first, and at most four.
+        A sentence for each pair, the best determined first; at most four.
     """
     names = list(values)
-    found: list[tuple[float, str, tuple[str, str]]] = []
+    sentences: list[tuple[float, str, tuple[str, str]]] = []
     for i, first in enumerate(names):
         for second in names[i + 1 :]:
             known = first in sure and second in sure
             sentence = None if known else _pair(first, second, values[first], values[second], varies)
             if sentence:
-                found.append((*sentence, (first, second)))
-    return {pair: text for _, text, pair in sorted(found)[:4]}
+                sentences.append((*sentence, (first, second)))
+    return {pair: text for _, text, pair in sorted(sentences)[:4]}
 
 
 def _pair(first: str, second: str, a: Array, b: Array, varies: bool) -> tuple[float, str] | None:
-    straight = all((v > 0).all() or (v < 0).all() for v in (a, b))
-    x, y = (np.log(np.abs(a)), np.log(np.abs(b))) if straight else (a, b)
+    one_sign = all((v > 0).all() or (v < 0).all() for v in (a, b))
+    x, y = (np.log(np.abs(a)), np.log(np.abs(b))) if one_sign else (a, b)
     if min(x.std(), y.std()) < 1e-9 or abs(rho := float(np.corrcoef(x, y)[0, 1])) < _TOGETHER:
         return None
     slope = float(x.std() / y.std()) * np.sign(rho)
@@ -62,34 +62,31 @@ def _pair(first: str, second: str, a: Array, b: Array, varies: bool) -> tuple[fl
     if spread * _SHARPER > x.std():
         return None
     share, together = spread / float(x.std()), f"{first} and {second} vary together"
-    if not straight:
+    if not one_sign:
         sign = "-" if slope > 0 else "+"
-        text = f"{first} {sign} {abs(slope):.3g} x {second} = {rest.mean():.4g}, give or take {spread:.2g}"
-        lead = together if varies else f"Only a combination of {first} and {second} is determined"
+        text = f"{first} {sign} {abs(slope):.3g} {second} = {rest.mean():.4g} +- {spread:.2g}"
+        lead = together if varies else "Only a combination is determined"
         return share, f"{lead}: {text}."
-    sure = f"to {percent(spread)}"
     if abs(abs(slope) - 1.0) < 0.15:
         whole = float((a / b if slope > 0 else a * b).mean())
-        kind = f"ratio of {first} to {second}" if slope > 0 else f"product of {first} and {second}"
-        if varies:
-            return share, f"{together}: the {kind} is {whole:.4g}, {sure}."
-        return share, f"Of {first} and {second} only the {kind} is determined: {whole:.4g}, {sure}."
-    power = f"{first} x {second}^{-slope:.2g}"
-    if varies:
-        return share, f"{together}: {power} is the same, {sure}."
-    return share, f"Of {first} and {second} only {power} is determined, {sure}."
+        kind = f"ratio {first}/{second}" if slope > 0 else f"product {first}*{second}"
+        lead = f"{together}: the {kind} is" if varies else f"Only the {kind} is determined:"
+        return share, f"{lead} {whole:.4g} +- {percent(spread)}."
+    power = f"{first}*{second}^{-slope:.2g}"
+    lead = f"{together}: {power} is constant" if varies else f"Only {power} is determined"
+    return share, f"{lead}, to {percent(spread)}."
 
 
 def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """For parameters that keep their prior: what they would show in.
+    """Which motion would show the parameters that keep their prior.
 
-    Each is moved across its range in states around the logged ones, four times as far out, under logged actions.
+    Each is moved across its range in states around the logged ones, spread four times as widely, under logged actions.
 
     Args:
         likelihood: Of the logged steps.
-        u: Point of the prior for the others.
+        u: Point of the prior for the other parameters.
         names: The parameters.
-        rng: Of the states, and of which actions go with them.
+        rng: For the states and the choice of their actions.
 
     Returns:
         A sentence for each.
@@ -101,8 +98,8 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
     states, actions = replay.add(motion.before[rows], deltas), motion.actions[shuffled]
     sentences = []
     for name in names:
-        if name in replay.untold:
-            sentences.append(f"{name} keeps its prior: {replay.untold[name]}.")
+        if name in replay.unidentifiable:
+            sentences.append(f"{name} keeps its prior: {replay.unidentifiable[name]}.")
             continue
         values = prior.alone(name, np.array([0.05, 0.95])).tolist()
         ends = [likelihood.simulator.predict(states, actions, {**prior.params(u), name: value}) for value in values]
@@ -115,9 +112,9 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
 
 
 def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array) -> str:
-    """In which of some steps an effect is largest."""
+    """In which motion an effect is largest."""
     if np.ptp(effect) < _EVEN * effect.max():
-        return "in every motion alike, so more of it would tell, or less noise"
+        return "in all motion alike, so log more of it, or with less noise"
     motion = likelihood.motion
     middle = motion.before.mean(axis=0)
     columns: list[tuple[str, Array]] = []
@@ -135,4 +132,4 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
     strengths = [float(scipy.stats.spearmanr(values, effect).statistic) for _, values in columns]
     best = int(np.nanargmax(strengths))
     seen = float(np.mean(effect > 0.1 * effect.max()))
-    return f"when {columns[best][0]} (in {percent(seen)} of wider motions than those of the log)"
+    return f"when {columns[best][0]} (in {percent(seen)} of motion wider than the log's)"

@@ -1,10 +1,10 @@
-"""The parts of a fit, in order: a delay, an estimate, particles, what is odd, held-out episodes, and sentences."""
+"""The parts of a fit in order: a delay, an estimate, particles, a test of the model, a replay, and sentences."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,56 +12,69 @@ import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, RandomizationError
-from gym_dr.fitting.courses import blowing, find_phases
-from gym_dr.fitting.estimate import Estimate, Likelihood, estimate, first_guess
+from gym_dr.fitting.estimate import Estimate, estimate, first_guess
 from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
+from gym_dr.fitting.force_profiles import active_profiles, find_phases
 from gym_dr.fitting.held_out import known_physics, replay_errors
+from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
 from gym_dr.fitting.motion import LoggedMotion, read_motion, stretches
 from gym_dr.fitting.particles import tempered_particles
 from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
 from gym_dr.fitting.prior import NOISE
-from gym_dr.fitting.problem import FitProblem
+from gym_dr.fitting.problem import FitOptions, FitProblem
 from gym_dr.fitting.results import Fit
 from gym_dr.fitting.simulator import Simulator
-from gym_dr.fitting.straight import straightened
 from gym_dr.fitting.summary import error_table, parameter_table, residual_table
-from gym_dr.fitting.varying import drawn, episode_estimates, population
+from gym_dr.fitting.unconstrained import unconstrained
+from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import counted
 
 _PARTICLES = 4000
 _EXACT_PARTICLES = 500  # whose likelihood is simulated
 _EXACT_MOVES = 4  # of each of them in a stage
-_CHECKED = 24  # particles at which the quadratic likelihood is compared with the exact one
-_BENT = 0.5  # deviation of that difference from which on the particle method is used
+_CHECKED = 24  # particles at which the quadratic likelihood is compared with the simulated one
+_NOT_QUADRATIC = 0.5  # standard deviation of that difference from which the particle method is used
 _AFFORDABLE = 120.0  # s that the particle method may take unless it is asked for
 _DELAY_ROWS = 600  # steps that decide on a delay
-_STALE = 3  # times that hidden numbers and phases are guessed again
+_GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 
 
-@dataclass(kw_only=True, eq=False)
 class FitJob:
     """One fit."""
 
-    problem: FitProblem
-    rng: np.random.Generator
-    varies: bool
-    tell: Callable[[str], None]  # shows what is done
+    def __init__(self, problem: FitProblem, options: FitOptions, tell: Callable[[str], None]) -> None:
+        """Simulates nothing yet; ``tell`` will be called with what is done."""
+        self.problem, self.options, self.tell = problem, options, tell
+        self.rng = np.random.default_rng(options.seed)
 
-    def result(self, *, method: str, held_out: float, margin: float) -> Fit:
-        """All of it."""
+    def result(self) -> Fit:
+        """Fits.
+
+        Raises:
+            LogError: The log does not suffice, or its motion cannot be compared with any simulation.
+        """
+        try:
+            return self._result()
+        except np.linalg.LinAlgError:
+            raise LogError(
+                f"Expected motion like that of {self.problem.env}, got motion too far from any simulation to be "
+                "compared with it. Log in the environment's units."
+            ) from None
+
+    def _result(self) -> Fit:
         began = time.monotonic()
-        problem, prior = self.problem, self.problem.prior
-        count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
+        problem, prior, varies = self.problem, self.problem.prior, self.options.varies
+        count = int(np.ceil(self.options.held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
         end = len(problem.episodes) - count
         used, kept = problem.episodes[:end], problem.episodes[end:]
         truth, untrue = self._truth()
         delay, chances = self._delay(used)
         likelihood, estimate = self._estimate(used, delay)
         self.tell("sampling the posterior")
-        points, how, estimate = self._particles(likelihood, estimate, method)
+        points, method, estimate = self._particles(likelihood, estimate)
         misfit = find_misfit(likelihood.motion, estimate)
         values = prior.values(points)
         table = parameter_table(prior, values)
@@ -74,28 +87,30 @@ class FitJob:
         }
         shown = unseen or likelihood
         replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
-        said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
+        sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
         if prior.delay:
-            said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).{self._told_delays()}")
+            sure = f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %)."
+            sentences.append(f"{sure}{self._untried_delays()}")
         if prior.noise is not None:
-            said += noise_sentences(_noise(likelihood, estimate), prior.noise)
-        said += untrue
-        said += replay_sentences(replayed, 0 if unseen is None else len(np.unique(unseen.motion.episode)), len(kept))
+            sentences += noise_sentences(_noise(likelihood, estimate), prior.noise)
+        sentences += untrue
+        replayed_episodes = 0 if unseen is None else len(np.unique(unseen.motion.episode))
+        sentences += replay_sentences(replayed, replayed_episodes, len(kept))
         return Fit(
             env=problem.env,
-            randomization=self._randomization(values, table, likelihood, estimate, chances, margin),
+            randomization=self._randomization(values, table, likelihood, estimate, chances),
             prior=prior.randomization,
             parameters=table,
             particles=pd.DataFrame(dict(values)),
             errors=error_table(likelihood.motion, estimate),
             replay=replayed,
             residuals=residual_table(likelihood.motion, estimate),
-            suspicious=misfit.suspicious(self.varies),
-            findings=said,
+            suspicious=misfit.suspicious(varies),
+            findings=sentences,
             facts={
                 "episodes": f"{len(used)} fitted, {len(kept)} held out",
                 "steps": f"{len(likelihood.motion):,} fitted",
-                "method": how,
+                "method": method,
                 "simulated": f"{likelihood.simulator.steps:,} steps of the environment",
                 "time": f"{time.monotonic() - began:.1f} s",
             },
@@ -108,16 +123,15 @@ class FitJob:
         likelihood: Likelihood,
         estimate: Estimate,
         chances: Array,
-        margin: float,
     ) -> Randomization:
-        """What is left possible, disturbances included."""
-        prior, others = self.problem.prior, {}
+        """What the log leaves possible, disturbances included."""
+        prior, margin, others = self.problem.prior, self.options.margin, {}
         if prior.delay:
             others[prior.delay] = delay_distribution(prior.delays, chances)
         if prior.noise is not None:
             others[NOISE] = noise_distribution(_noise(likelihood, estimate), margin, prior.noise)
-        shrink = {str(name): float(value) for name, value in table["shrink"].items()}
-        return randomization_of(prior, values, shrink, others, margin)
+        contraction = {str(name): float(value) for name, value in table["contraction"].items()}
+        return randomization_of(prior, values, contraction, others, margin)
 
     def _simulator(self) -> Simulator:
         return Simulator(self.problem.replay, self.problem.hold)
@@ -125,21 +139,21 @@ class FitJob:
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
         return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
 
-    def _told_delays(self) -> str:
-        """A sentence on delays that were not tried."""
+    def _untried_delays(self) -> str:
+        """A sentence on the delays that were not tried."""
         hold, tried = self.problem.hold, self.problem.prior.delays
         if hold == 1 or len(tried) == 1:
             return ""
         return f" Only multiples of {hold} were tried, since each logged action acts for {hold} steps."
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
-        """The most likely delay, and the probabilities of all possible ones."""
+        """The most likely delay, and the probabilities of all possible delays."""
         prior = self.problem.prior
         if len(prior.delays) == 1:
             return prior.delays[0], np.ones(1)
-        simulator, found = self._simulator(), []
+        simulator, scores = self._simulator(), []
         middle = np.full(len(prior.names), 0.5)
-        last = max(prior.delays)  # read first: episodes may be too short for it
+        last = max(prior.delays)  # read first, as episodes may be too short for it
         motions = {d: self._motion(episodes, middle, d, simulator) for d in sorted(prior.delays, reverse=True)}
         for delay in prior.delays:
             motion = motions[delay]
@@ -148,20 +162,20 @@ class FitJob:
             part = replace(part, scale=motions[last].scale)
             likelihood = Likelihood(part, simulator, prior)
             tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
-            found.append(tried.log_likelihood)
+            scores.append(tried.log_likelihood)
             self.tell(f"tried a delay of {counted(delay, 'step')}")
-        logs = np.array(found) + np.log(np.maximum(prior.delay_weights, 1e-300))
+        logs = np.array(scores) + np.log(np.maximum(prior.delay_weights, 1e-300))
         chances = np.exp(logs - logs.max())
         return prior.delays[int(np.argmax(chances))], chances / chances.sum()
 
     def _estimate(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Estimate]:
         """The maximum of the likelihood."""
 
-        def told(number: int, way: float) -> None:
-            self.tell(f"round {number}, parameters moved by {way:.2g} standard deviations")
+        def show(number: int, shift: float) -> None:
+            self.tell(f"round {number}, parameters moved by {shift:.2g} standard deviations")
 
         likelihood, u = self._begin(episodes, delay)
-        return likelihood, estimate(likelihood, u, progress=told)
+        return likelihood, estimate(likelihood, u, progress=show)
 
     def _likelihood(
         self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
@@ -172,128 +186,125 @@ class FitJob:
         return likelihood
 
     def _begin(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Array]:
-        """A first guess of parameters, of hidden numbers and of phases, in turn.
+        """A first guess of parameters, hidden coordinates and phases, in turn.
 
         Returns:
             The likelihood and the parameters.
         """
         prior, replay = self.problem.prior, self.problem.replay
-        courses = list(replay.courses)
-        blows = bool(blowing(prior, courses))
+        profiles = list(replay.force_profiles)
+        forced = bool(active_profiles(prior, profiles))
         u, phases = np.full(len(prior.names), 0.5), None
-        for turn in range(_STALE if blows or replay.size > len(replay.coordinates) else 1):
+        for turn in range(_GUESSES if forced or replay.size > len(replay.coordinates) else 1):
             likelihood = self._likelihood(episodes, u, delay, phases)
             _check_enough(likelihood)
-            if blows and turn == 0:
-                likelihood.phases = np.zeros((len(likelihood.motion), len(courses)), np.int64)
-                likelihood.forced = {course.power: 0.0 for course in courses}
+            if forced and turn == 0:
+                likelihood.phases = np.zeros((len(likelihood.motion), len(profiles)), np.int64)
+                likelihood.forced = {profile.power: 0.0 for profile in profiles}
                 u = first_guess(likelihood, u)
                 likelihood.forced = {}
-            if blows:
-                phases = likelihood.phases = find_phases(likelihood, u, courses)
-            if turn < _STALE - 1:
+            if forced:
+                phases = likelihood.phases = find_phases(likelihood, u, profiles)
+            if turn < _GUESSES - 1:
                 u = first_guess(likelihood, u)
             self.tell("guessed parameters")
         return likelihood, u
 
-    def _particles(self, likelihood: Likelihood, estimate: Estimate, method: str) -> tuple[Array, str, Estimate]:
-        """Draws of the posterior, how they were made, and the estimate whose residuals count."""
-        size = len(estimate.u)
-        if self.varies and size:
+    def _particles(self, likelihood: Likelihood, estimate: Estimate) -> tuple[Array, str, Estimate]:
+        """Draws of the posterior, the method that made them, and the estimate whose residuals count."""
+        size, method = len(estimate.u), self.options.method
+        if self.options.varies and size:
             points, information, left = episode_estimates(likelihood, estimate, self.tell)
-            points = drawn(*population(points, information), _PARTICLES, self.rng)
+            points = draw_points(*population(points, information), _PARTICLES, self.rng)
             return points, "a distribution over episodes", left
-        straight = straightened(self.problem.prior)
+        transform = unconstrained(self.problem.prior)
 
         def quadratic(u: Array) -> Array:
-            return estimate.quadratic(u, straight)
+            return estimate.quadratic(u, transform)
 
-        points = tempered_particles(quadratic, straight, self.rng, count=_PARTICLES)
+        points = tempered_particles(quadratic, transform, self.rng, count=_PARTICLES)
         if method == "least-squares" or not size or (method == "auto" and likelihood.replicates > 1):
             return points, "least squares", estimate
         exact = _exact(likelihood, estimate)
         chosen = points[self.rng.integers(len(points), size=_CHECKED)]
         start = time.monotonic()
-        bent = float(np.std(exact(chosen) - quadratic(chosen)))
+        difference = float(np.std(exact(chosen) - quadratic(chosen)))
         expected = (time.monotonic() - start) / _CHECKED * _EXACT_PARTICLES * 30
-        if method == "auto" and bent < _BENT:
+        if method == "auto" and difference < _NOT_QUADRATIC:
             return points, "least squares", estimate
         if method == "auto" and expected > _AFFORDABLE:
-            return (
-                points,
-                f"least squares, for a likelihood that is not quadratic; particles would take {expected:.0f} s",
-                estimate,
-            )
+            method = f"least squares, for a likelihood that is not quadratic; particles would take {expected:.0f} s"
+            return points, method, estimate
 
         def wide(u: Array) -> Array:
             return 0.25 * quadratic(u)
 
-        found = tempered_particles(
+        particles = tempered_particles(
             exact,
-            straight,
+            transform,
             self.rng,
             count=_EXACT_PARTICLES,
             moves=_EXACT_MOVES,
             reference=wide,
-            points=tempered_particles(wide, straight, self.rng, count=_EXACT_PARTICLES),
+            points=tempered_particles(wide, transform, self.rng, count=_EXACT_PARTICLES),
             progress=lambda power: self.tell(f"particles at {100 * power:.0f} % of the likelihood"),
         )
-        return found, "particles", estimate
+        return particles, "particles", estimate
 
     def _truth(self) -> tuple[dict[str, float] | None, list[str]]:
-        """The log's own parameters, if it has them and they are possible; a sentence if they are not."""
+        """The log's own parameters, if it has them, or a sentence if they are impossible."""
         prior = self.problem.prior
-        found = known_physics(self.problem.episodes, prior.names)
-        if found is None:
+        logged = known_physics(self.problem.episodes, prior.names)
+        if logged is None:
             return None, []
         try:
-            return prior.space.check({name: value for name, value in found.items() if name in prior.space}), []
+            return prior.space.check({name: value for name, value in logged.items() if name in prior.space}), []
         except RandomizationError as error:
             return None, [f"The log's own parameters are not replayed: {error}"]
 
     def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
-        """Of held-out episodes; None if there are none, or no step of them can be replayed."""
-        courses = list(self.problem.replay.courses)
+        """The likelihood of held-out episodes; None without any step that can be replayed."""
+        profiles = list(self.problem.replay.force_profiles)
         try:
             likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None
         except LogError:
             return None
-        if likelihood is not None and blowing(self.problem.prior, courses):
-            likelihood.phases = find_phases(likelihood, estimate.u, courses)
+        if likelihood is not None and active_profiles(self.problem.prior, profiles):
+            likelihood.phases = find_phases(likelihood, estimate.u, profiles)
         return likelihood
 
 
 def _check_enough(likelihood: Likelihood) -> None:
-    """Raises LogError for a log that any parameters explain, or none."""
+    """Raises LogError for a log without motion, or with fewer numbers than unknowns."""
     motion, count = likelihood.motion, len(likelihood.prior.names)
     measured = int(motion.seen.sum())
     numbers, unknown = measured * len(motion), count + 2 * measured
     if numbers <= unknown:
         raise LogError(
-            f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot tell "
-            f"{unknown}: {counted(count, 'parameter')}, and two sizes of errors for each coordinate."
+            f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot determine "
+            f"{unknown}: {counted(count, 'parameter')}, and two variances of noise for each coordinate."
         )
     if not likelihood.replay.difference(motion.after, motion.before)[:, motion.seen].any():
         raise LogError("Expected motion, got a log in which nothing that is measured changes.")
 
 
 def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:
-    """Deviations of the errors of an observation's numbers, ``(n,)``."""
+    """Standard deviations of measurement noise, in units of the observation, ``(n,)``."""
     seen = likelihood.motion.seen
-    found: Array = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
-    return found
+    noise: Array = np.sqrt(estimate.linearized.noise.measured[seen]) / likelihood.replay.per_observation[seen]
+    return noise
 
 
 def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:
-    """The log-likelihood of points ``(count, parameters)``, simulated, relative to that of the estimate."""
-    at = estimate.at
+    """The simulated log-likelihood of points ``(count, parameters)``, relative to that of the estimate."""
+    at = estimate.linearized
     best = float(np.square(estimate.innovations).sum())
 
     def log_likelihood(points: Array) -> Array:
-        found = np.empty(len(points))
+        relative = np.empty(len(points))
         for k, u in enumerate(points):
             white = at.factor.whiten(likelihood.residuals(u, at.states, at.offsets))
-            found[k] = -0.5 * (float(np.square(white).sum()) - best)
-        return found
+            relative[k] = -0.5 * (float(np.square(white).sum()) - best)
+        return relative
 
     return log_likelihood

@@ -1,4 +1,4 @@
-"""Logs of episodes of a real or simulated system: reads them and checks that they fit an environment.
+"""Reads logs of episodes of a real or simulated system.
 
 An episode of T actions has T + 1 observations: the first one before the first action, and one after each action.
 """
@@ -10,29 +10,25 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, located, shortened
 from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
-from gym_dr.fitting.tables import split_table
+from gym_dr.fitting.dataframes import split_dataframe
 
-TOLERANCE = 1e-6  # of actions: what rounding to float32 may add
-LARGEST = 1e8  # of observations, in the units of any environment
-
+OBSERVATIONS, ACTIONS = "observations", "actions"  # arrays of an episode
 EXPECTED = (
     f"an {SUFFIX} file, a folder of {SUFFIX} files, a pandas DataFrame, a mapping with observations and actions, or a "
     "list of these"
 )
 
-_OBSERVATIONS, _ACTIONS, _TIME, _OTHERS = "observations", "actions", "time", "others"
+_TIME, _OTHERS = "time", "others"
 _Raw = tuple[str, Mapping[str, Any]]  # source, and what it holds by name
 
 
@@ -72,7 +68,7 @@ def read_log(source: Any) -> list[LoggedEpisode]:
             - a folder of such files, which are read in the order of their names;
             - a mapping with the same keys, in which a mapping ``others`` may hold more, or a ``LoggedEpisode``;
             - a ``pandas.DataFrame`` with a row for each observation and the action that follows it: see
-              ``gym_dr.fitting.tables.split_table``.
+              ``gym_dr.fitting.dataframes.split_dataframe``.
 
             Arrays of other names are kept in ``others``.
 
@@ -114,12 +110,12 @@ def _raw(source: Any, place: str, numbers: Iterator[int]) -> Iterator[_Raw]:
     """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if isinstance(source, LoggedEpisode):
-        parts = {_OBSERVATIONS: source.observations, _ACTIONS: source.actions, _OTHERS: source.others}
+        parts = {OBSERVATIONS: source.observations, ACTIONS: source.actions, _OTHERS: source.others}
         yield source.source, parts | ({} if source.time is None else {_TIME: source.time})
     elif isinstance(source, str | os.PathLike):
         yield from _files(Path(os.fspath(source)))
     elif pandas is not None and isinstance(source, pandas.DataFrame):
-        yield from split_table(source, place or "the table")
+        yield from split_dataframe(source, place or "the table")
     elif isinstance(source, Mapping):
         yield f"episode {next(numbers)}", source
     elif isinstance(source, Sequence):
@@ -146,18 +142,18 @@ def _files(path: Path) -> Iterator[_Raw]:
 def _episode(parts: Mapping[str, Any], place: str) -> LoggedEpisode:
     """Checks one episode."""
     with located(place):
-        if missing := [name for name in (_OBSERVATIONS, _ACTIONS) if name not in parts]:
+        if missing := [name for name in (OBSERVATIONS, ACTIONS) if name not in parts]:
             listed = ", ".join(map(str, parts)) or "nothing"
-            raise LogError(f"expected {_OBSERVATIONS} (T + 1, n) and {_ACTIONS} (T, m), got no {missing[0]}: {listed}.")
-        observations = _numbers(_OBSERVATIONS, parts[_OBSERVATIONS]).astype(np.float64)
-        actions = _numbers(_ACTIONS, parts[_ACTIONS])
+            raise LogError(f"expected {OBSERVATIONS} (T + 1, n) and {ACTIONS} (T, m), got no {missing[0]}: {listed}.")
+        observations = _numbers(OBSERVATIONS, parts[OBSERVATIONS]).astype(np.float64)
+        actions = _numbers(ACTIONS, parts[ACTIONS])
         if observations.ndim != 2 or not observations.shape[1]:
             hint = ", or values[:, None] if each is a single number" if observations.ndim == 1 else ""
-            raise LogError(f"{_OBSERVATIONS}: expected shape (T + 1, n){hint}, got {observations.shape}.")
+            raise LogError(f"{OBSERVATIONS}: expected shape (T + 1, n){hint}, got {observations.shape}.")
         if actions.ndim not in (1, 2) or not all(actions.shape[1:]):
-            raise LogError(f"{_ACTIONS}: expected shape (T, m), or (T,) for choices, got {actions.shape}.")
+            raise LogError(f"{ACTIONS}: expected shape (T, m), or (T,) for choices, got {actions.shape}.")
         _check_lengths(len(observations), len(actions))
-        for name, values in ((_OBSERVATIONS, observations), (_ACTIONS, actions)):
+        for name, values in ((OBSERVATIONS, observations), (ACTIONS, actions)):
             _check_finite(name, values)
         given = parts.get(_TIME)
         return LoggedEpisode(
@@ -186,12 +182,12 @@ def _numbers(name: str, given: Any) -> npt.NDArray[Any]:
 def _check_lengths(observed: int, acted: int) -> None:
     """Raises LogError unless there is one observation more than actions, and at least one action."""
     if observed < 2 or acted < 1:
-        short = f"got {observed} {_OBSERVATIONS} and {acted} {_ACTIONS}"
-        raise LogError(f"expected at least 2 {_OBSERVATIONS} and 1 action, {short}. Leave the episode out.")
+        short = f"got {observed} {OBSERVATIONS} and {acted} {ACTIONS}"
+        raise LogError(f"expected at least 2 {OBSERVATIONS} and 1 action, {short}. Leave the episode out.")
     if observed != acted + 1:
         raise LogError(
-            f"expected one observation more than {_ACTIONS}, the first before the first action and one after each, got "
-            f"{observed} {_OBSERVATIONS} and {acted} {_ACTIONS}."
+            f"expected one observation more than {ACTIONS}, the first before the first action and one after each, got "
+            f"{observed} {OBSERVATIONS} and {acted} {ACTIONS}."
             + (
                 " If observation i was made before action i, leave out the last action; if after it, put the "
                 "observation of the start first."
@@ -228,7 +224,7 @@ def _time(given: Any, count: int) -> Array:
 def _others(parts: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """Everything that is no observation, action or time, as arrays."""
     nested = parts.get(_OTHERS)
-    given = {name: parts[name] for name in parts if name not in (_OBSERVATIONS, _ACTIONS, _TIME)}
+    given = {name: parts[name] for name in parts if name not in (OBSERVATIONS, ACTIONS, _TIME)}
     if isinstance(nested, Mapping):
         del given[_OTHERS]
         given |= nested
@@ -241,205 +237,3 @@ def _others(parts: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
         if found[str(name)].dtype.kind not in KINDS:
             raise LogError(f"{name}: expected numbers or texts, got {found[str(name)].dtype}. Leave it out.")
     return found
-
-
-# ---- checks against an environment -----------------------------------------------------------------------------------
-
-
-def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
-    """Checks that an environment's episodes can be logged: observations ``(n,)``, and actions ``(m,)`` or choices.
-
-    Raises:
-        LogError: They have another form.
-    """
-    if not isinstance(observation_space, Box) or len(observation_space.shape) != 1:
-        raise LogError(
-            f"Expected an environment whose observations are rows of numbers, got {shortened(observation_space)}."
-        )
-    if not isinstance(action_space, Discrete) and (not isinstance(action_space, Box) or len(action_space.shape) != 1):
-        raise LogError(
-            f"Expected an environment whose actions are rows of numbers or choices, got {shortened(action_space)}."
-        )
-
-
-def check_log(
-    episodes: Sequence[LoggedEpisode], observation_space: gym.Space[Any], action_space: gym.Space[Any]
-) -> list[LoggedEpisode]:
-    """Checks that a log fits an environment.
-
-    Args:
-        episodes: From ``read_log``.
-        observation_space: Of a single environment.
-        action_space: Of a single environment.
-
-    Returns:
-        The same episodes with actions as the environment takes them: float64 ``(T, m)``, within the bounds, or int64
-        ``(T,)``. Actions ``(T,)`` for a single number, ``(T, 1)`` for choices and choices as floats are accepted.
-
-    Raises:
-        LogError: The environment's episodes cannot be logged, or the log has other observations or actions, or
-            observations that are too large for any motion.
-    """
-    check_spaces(observation_space, action_space)
-    width = (observation_space.shape or (0,))[0]
-    checked = []
-    for episode in episodes:
-        with located(episode.source):
-            if episode.observations.shape[1] != width:
-                raise LogError(
-                    f"{_OBSERVATIONS}: expected {width} numbers in each, as the environment observes, got "
-                    f"{episode.observations.shape[1]}. Bring the log into the environment's form."
-                )
-            _check_sizes(episode.observations)
-            fit = _check_choices if isinstance(action_space, Discrete) else _check_bounds
-            checked.append(replace(episode, actions=fit(episode.actions, action_space)))
-    return checked
-
-
-def _check_sizes(observations: Array) -> None:
-    """Raises LogError for numbers with which no simulation can be compared."""
-    large = np.argwhere(np.abs(observations) > LARGEST)
-    if large.size:
-        row, column = large[0].tolist()
-        raise LogError(
-            f"{_OBSERVATIONS}: expected numbers up to {LARGEST:g}, got {observations[row, column]:g} in row {row}, "
-            f"column {column}. Log in the environment's units, and leave out what a sensor shows when it fails."
-        )
-
-
-def _check_choices(actions: npt.NDArray[Any], space: Any) -> npt.NDArray[np.int64]:
-    """Choices of a ``Discrete``."""
-    if actions.ndim == 2 and actions.shape[1] != 1:
-        raise LogError(f"{_ACTIONS}: expected one choice in each step, for {space}, got {actions.shape[1]} numbers.")
-    flat = actions.reshape(-1)
-    first, last = int(space.start), int(space.start + space.n - 1)
-    wrong = np.flatnonzero((flat != np.round(flat)) | (flat < first) | (flat > last))
-    if wrong.size:
-        raise LogError(
-            f"{_ACTIONS}: expected whole numbers from {first} to {last}, got {flat[wrong[0]]:g} in step {wrong[0]}."
-        )
-    return flat.astype(np.int64)
-
-
-def _check_bounds(actions: npt.NDArray[Any], space: Any) -> Array:
-    """Actions of a ``Box``."""
-    rows = actions.reshape(len(actions), -1).astype(np.float64)
-    size = space.shape[0]
-    if rows.shape[1] != size:
-        raise LogError(f"{_ACTIONS}: expected {size} numbers in each step, for {space}, got {rows.shape[1]}.")
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-    outside = (rows < low - TOLERANCE) | (rows > high + TOLERANCE)
-    if outside.any():
-        step, column = np.argwhere(outside)[0].tolist()
-        raise LogError(
-            f"{_ACTIONS}: expected values from {low[column]:g} to {high[column]:g}, got {rows[step, column]:g} in step "
-            f"{step}, column {column}. The environment would clip it, or refuse it: if the real system clipped it too, "
-            "clip the log; otherwise log actions in the environment's units."
-        )
-    clipped: Array = np.clip(rows, low, high)
-    return clipped
-
-
-# ---- time ------------------------------------------------------------------------------------------------------------
-
-
-def resample(
-    episodes: Sequence[LoggedEpisode], time_step: float | None, tolerance: float = 0.01
-) -> tuple[list[LoggedEpisode], int]:
-    """Brings a log to the rate of an environment.
-
-    Args:
-        episodes: All with times, or all without; see ``read_log``.
-        time_step: Duration of the environment's steps, s; None if it has none.
-        tolerance: Relative difference of intervals that counts as none.
-
-    Returns:
-        The episodes, and how many steps of the environment each logged action lasts. Without times nothing changes, and
-        an action lasts one step. A log that is k times faster than the environment keeps each k-th observation, and
-        in ``others`` each k-th row of what has T + 1 or T rows; an incomplete step at the end is left out.
-
-    Raises:
-        LogError: Times are missing in some episodes, irregular, or fit no whole number of steps, or an action changes
-            within a step of the environment.
-    """
-    timed = [episode for episode in episodes if episode.time is not None]
-    if not timed:
-        return list(episodes), 1
-    if missing := [episode for episode in episodes if episode.time is None]:
-        raise LogError(
-            f"{missing[0].source}: expected times, as in {timed[0].source}, got none. Log them in all episodes, or "
-            "leave them out in all."
-        )
-    interval = _interval(timed, tolerance)
-    if time_step is None:
-        return timed, 1
-    every, hold = _whole(time_step / interval, tolerance), _whole(interval / time_step, tolerance)
-    if every is not None:
-        return (timed if every == 1 else [_thinned(episode, every) for episode in timed]), 1
-    if hold is not None:
-        return timed, hold
-    raise LogError(
-        f"{timed[0].source}: expected observations every {time_step:g} s, a step of the environment, or a multiple or "
-        f"a whole fraction of it, got one every {interval:g} s. Make the environment with steps of {interval:g} s, or "
-        "log at such a rate."
-    )
-
-
-def _whole(ratio: float, tolerance: float) -> int | None:
-    """The whole number that a ratio is near to; None if there is none."""
-    number = round(ratio)
-    return number if number >= 1 and abs(ratio - number) <= tolerance * number else None
-
-
-def _interval(episodes: Sequence[LoggedEpisode], tolerance: float) -> float:
-    """The time between observations, the same in all episodes, s."""
-    medians: list[float] = []
-    for episode in episodes:
-        steps = np.diff(np.asarray(episode.time))
-        median = float(np.median(steps))
-        worst = int(np.argmax(np.abs(steps - median)))
-        if abs(steps[worst] - median) > tolerance * median:
-            raise LogError(
-                f"{episode.source}: expected observations at a fixed rate, got {steps[worst]:g} s between rows {worst} "
-                f"and {worst + 1}, where the median is {median:g} s. Log at a fixed rate, or split the episode at "
-                "gaps; if only the clock's stamps jitter and not the sampling, leave out the time."
-            )
-        if medians and abs(median - medians[0]) > tolerance * medians[0]:
-            raise LogError(
-                f"{episode.source}: expected an observation every {medians[0]:g} s, as in {episodes[0].source}, got "
-                f"one every {median:g} s. Fit logs of different rates one by one, or bring them to one rate."
-            )
-        medians.append(median)
-    return float(np.median(medians))
-
-
-def _thinned(episode: LoggedEpisode, every: int) -> LoggedEpisode:
-    """Each ``every``-th observation of an episode, and the actions between them."""
-    count = len(episode) // every
-    if not count:
-        raise LogError(
-            f"{episode.source}: expected at least {every} actions, which last one step of the environment, got "
-            f"{len(episode)}. Leave the episode out."
-        )
-    rows = slice(0, count * every + 1, every)
-    steps = episode.actions[: count * every].reshape(count, every, -1)
-    changes = np.argwhere(np.abs(steps - steps[:, :1]) > TOLERANCE)
-    if changes.size:
-        step, part, _ = changes[0].tolist()
-        raise LogError(
-            f"{episode.source}: {_ACTIONS}: expected the same action in the {every} rows of each step of the "
-            f"environment, got a change in row {step * every + part}, within step {step}. Make the environment with "
-            "shorter steps, or leave out first rows so that the steps begin where actions change."
-        )
-    kept = {
-        name: values[rows if len(values) == len(episode) + 1 else slice(0, count * every, every)]
-        for name, values in episode.others.items()
-        if values.ndim and len(values) in (len(episode), len(episode) + 1)
-    }
-    return replace(
-        episode,
-        observations=episode.observations[rows],
-        actions=episode.actions[: count * every : every],
-        time=None if episode.time is None else episode.time[rows],
-        others={**episode.others, **kept},
-    )

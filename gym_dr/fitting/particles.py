@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.fitting.straight import Straight
+from gym_dr.fitting.unconstrained import UnconstrainedTransform
 
 _EFFECTIVE = 0.5  # share of particles that stay effective in a stage
 _ACCEPTED = 0.25  # of the random walk, aimed at
@@ -22,7 +22,7 @@ _MAX_STAGES = 500
 
 def tempered_particles(
     log_likelihood: Callable[[Array], Array],
-    straight: Straight,
+    transform: UnconstrainedTransform,
     rng: np.random.Generator,
     *,
     count: int = 4000,
@@ -35,7 +35,7 @@ def tempered_particles(
 
     Args:
         log_likelihood: Points ``(count, p)`` of the cube -> ``(count,)``.
-        straight: Coordinates of the random walk.
+        transform: Coordinates of the random walk.
         rng: Source of randomness.
         count: Particles.
         moves: Of each particle in each stage.
@@ -46,7 +46,7 @@ def tempered_particles(
     Returns:
         Points ``(count, dimensions)``, equally likely.
     """
-    dimensions = len(straight.images)
+    dimensions = len(transform.images)
     points = rng.uniform(size=(count, dimensions)) if points is None else points
     if not dimensions:
         return points
@@ -58,16 +58,16 @@ def tempered_particles(
         gained = values - known
         chosen = _resampled(step * (gained - gained.max()), rng)
         points, values, known = points[chosen], values[chosen], known[chosen]
-        places = straight.there(points)
+        places = transform.forward(points)
         root = _root_of_covariance(places)
         for _ in range(moves):
             proposed = places + size * rng.standard_normal(places.shape) @ root.T
-            inside = straight.inside(proposed)
-            moved = np.where(inside[:, None], straight.back(proposed), points)
+            inside = transform.inside(proposed)
+            moved = np.where(inside[:, None], transform.inverse(proposed), points)
             found = log_likelihood(moved)
             before = np.zeros(len(moved)) if reference is None else reference(moved)
             change = power * (found - values) + (1.0 - power) * (before - known)
-            change += np.log(straight.slope(moved)).sum(axis=1) - np.log(straight.slope(points)).sum(axis=1)
+            change += np.log(transform.slope(moved)).sum(axis=1) - np.log(transform.slope(points)).sum(axis=1)
             accepted = inside & (np.log(rng.uniform(size=len(points))) < change)
             points[accepted], places[accepted] = moved[accepted], proposed[accepted]
             values[accepted], known[accepted] = found[accepted], before[accepted]

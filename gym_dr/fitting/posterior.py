@@ -22,7 +22,7 @@ _INDEPENDENT = 1e-4  # share of independence, which keeps a correlation matrix p
 def randomization_of(
     prior: Prior,
     values: Mapping[str, Array],
-    shrink: Mapping[str, float],
+    contraction: Mapping[str, float],
     others: Mapping[str, Distribution],
     margin: float = 1.0,
 ) -> Randomization:
@@ -31,7 +31,7 @@ def randomization_of(
     Args:
         prior: What was possible before; its bounds are kept.
         values: name -> values of all particles.
-        shrink: name -> deviation of the particles over that of the prior.
+        contraction: name -> deviation of the particles over that of the prior.
         others: Distributions of disturbances.
         margin: How many times wider than the particles ranges are.
 
@@ -41,7 +41,7 @@ def randomization_of(
     rules: dict[str, Rule] = {}
     for name, drawn in values.items():
         rule = prior.randomization[name]
-        if shrink[name] < KEPT:  # by the same operation as before
+        if contraction[name] < KEPT:  # by the same operation as before
             nominal = prior.space[name].nominal
             numbers = drawn / nominal if rule.operation == "scale" else drawn - nominal * (rule.operation == "add")
             rule = Rule(marginal(numbers, *rule.distribution.support, margin), rule.operation)

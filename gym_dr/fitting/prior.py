@@ -41,6 +41,10 @@ class Prior:
         """The parameters to find."""
         return tuple(self.randomization)
 
+    def value(self, name: str) -> float:
+        """The value of a parameter that is not to be found."""
+        return self.known.get(name, self.space[name].nominal)
+
     def values(self, u: Array) -> dict[str, Array]:
         """Values of the parameters to find at points ``(count, parameters)``: name -> ``(count,)``."""
         inside = np.clip(u, _EDGE, 1.0 - _EDGE)

@@ -7,15 +7,58 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+import numpy as np
 
-from gym_dr.errors import ConfigError, EnvStateError
-from gym_dr.fitting.logs import LoggedEpisode, check_log, resample
+from gym_dr.errors import ConfigError, EnvStateError, check_known
+from gym_dr.fitting.log_checks import check_log
+from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
+from gym_dr.fitting.sampling_rate import resample
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
 
+METHODS = ("auto", "least-squares", "particles")
 _SLOTS = 512  # sub-environments, at most
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """What a fit is to find; see ``gym_dr.fit``."""
+
+    env: str
+    randomize: Mapping[str, Any] | None = None
+    randomization: Any = None
+    params: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How to fit; see ``gym_dr.fit``."""
+
+    varies: bool = False
+    method: str = "auto"
+    held_out: float = 0.2
+    margin: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks all values.
+
+        Raises:
+            ConfigError: One is impossible.
+            UnknownNameError: There is no such method.
+        """
+        check_known("method", self.method, METHODS)
+        _check_between("held_out", self.held_out, 0.0, 0.5)
+        _check_between("margin", self.margin, 1.0, 100.0)
+        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+            raise ConfigError(f"`seed`: expected a whole number of at least 0, got {self.seed!r}.")
+
+
+def _check_between(name: str, value: Any, low: float, high: float) -> None:
+    if not isinstance(value, int | float | np.number) or not low <= value <= high:
+        raise ConfigError(f"`{name}`: expected a number from {low:g} to {high:g}, got {value!r}.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,8 +66,8 @@ class FitProblem:
     """A log, an environment and a prior that fit together."""
 
     env: str
-    episodes: Sequence[LoggedEpisode]  # with a step of the environment, or ``hold`` of them, between two rows
-    hold: int  # steps of the environment a logged step
+    episodes: Sequence[LoggedEpisode]  # with ``hold`` steps of the environment between two rows
+    hold: int  # steps of the environment per logged step
     prior: Prior
     replay: LogReplay
 
@@ -33,20 +76,22 @@ class FitProblem:
         self.replay.envs.close()
 
 
-def make_problem(
-    episodes: Sequence[LoggedEpisode],
-    *,
-    env: str,
-    randomize: Mapping[str, Any] | None = None,
-    randomization: Any = None,
-    params: Mapping[str, float] | None = None,
-) -> FitProblem:
-    """Checks a log against an environment; arguments as for ``gym_dr.fit``."""
+def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitProblem:
+    """Checks a log and a question against the environment.
+
+    Raises:
+        LogError: The log does not fit the environment.
+        ConfigError: A log of the environment cannot be replayed.
+        UnknownNameError: A parameter or preset is unknown.
+        RandomizationError: A prior is impossible.
+    """
+    env = question.env
     envs = _native(env, min(_SLOTS, max(16, sum(map(len, episodes)))))
     try:
         episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
         replay: LogReplay = _replay(envs, env)
-        prior = make_prior(envs.unwrapped.param_space, randomize, randomization, params or {})
+        space = envs.unwrapped.param_space
+        prior = make_prior(space, question.randomize, question.randomization, question.params or {})
         episodes, hold = resample(episodes, _time_step(replay, prior))
         prior = with_whole_delays(prior, hold)
     except BaseException:
@@ -76,8 +121,8 @@ def _replay(envs: Any, env: str) -> LogReplay:
 
 
 def _time_step(replay: LogReplay, prior: Prior) -> float | None:
-    """Duration of a step, s, if no parameter to find changes it."""
+    """Duration of a step, s; None if it is a parameter to find."""
     step = replay.time_step
     if isinstance(step, str):
-        return None if step in prior.names else prior.known.get(step, prior.space[step].nominal)
+        return None if step in prior.names else prior.value(step)
     return step

@@ -13,7 +13,7 @@ from gym_dr.table import Table
 if TYPE_CHECKING:  # heavy
     import pandas as pd
 
-DETERMINED, NARROWED, UNTOLD = "determined", "narrowed", "keeps its prior"
+DETERMINED, NARROWED, PRIOR_KEPT = "determined", "narrowed", "keeps its prior"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +29,7 @@ class Fit:
     randomization: Randomization  # what the log leaves possible, with correlations
     prior: Randomization  # what was possible before
     # a row for each parameter to find, by name: unit, nominal, prior_low, prior_high, mean, deviation, low and high
-    # (ends of the 90 % interval), shrink (deviation over that of the prior), told (one of the words above)
+    # (ends of the 90 % interval), contraction (deviation over that of the prior), told (one of the words above)
     parameters: pd.DataFrame
     particles: pd.DataFrame  # draws of the posterior: a column for each parameter
     # a row for each coordinate of the state, by name: unit, measured and process (deviations of errors)
@@ -51,10 +51,10 @@ class Fit:
         """The parameters, with two digits of what the log leaves open."""
         rows = []
         for name, row in self.parameters.iterrows():
-            mean, low, high = (_rounded(row[key], row["deviation"]) for key in ("mean", "low", "high"))
+            mean, low, high = (_rounded(row[key], row["std"]) for key in ("mean", "low", "high"))
             prior = f"{row['prior_low']:.4g} to {row['prior_high']:.4g}"
             unit = "times nominal" if row["unit"] == "x" else row["unit"]
-            rows.append([str(name), prior, f"{row['nominal']:.4g}", mean, f"{low} to {high}", unit, row["told"]])
+            rows.append([str(name), prior, f"{row['nominal']:.4g}", mean, f"{low} to {high}", unit, row["identified"]])
         columns = ["parameter", "prior", "nominal", "mean", "90 % interval", "unit", ""]
         return Table(columns=columns, rows=rows)
 

@@ -58,7 +58,7 @@ class Simulator:
             states: Shape ``(n, size)``.
             actions: Shape ``(n, ...)``.
             params: name -> value; the others are nominal.
-            phases: Shape ``(n, courses)`` of influences with a known course; None without.
+            phases: Shape ``(n, profiles)`` of influences with a known profile; None without.
             seed: Of the simulator's own randomness; the same one gives the same random numbers.
 
         Returns:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate
-from gym_dr.fitting.identifiability import told
+from gym_dr.fitting.identifiability import identified
 from gym_dr.fitting.motion import LoggedMotion
 from gym_dr.fitting.prior import Prior
 
@@ -28,20 +28,20 @@ def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
     for name, drawn in values.items():
         param, spread = prior.space[name], float(prior.alone(name, grid).std())
         low, high = prior.randomization[name].support(param.nominal)
-        shrink = float(drawn.std()) / spread
+        contraction = float(drawn.std()) / spread
         rows[name] = {
             "unit": param.unit,
             "nominal": param.nominal,
             "prior_low": low,
             "prior_high": high,
             "mean": float(drawn.mean()),
-            "deviation": float(drawn.std()),
+            "std": float(drawn.std()),
             "low": float(np.quantile(drawn, 0.05)),
             "high": float(np.quantile(drawn, 0.95)),
-            "shrink": shrink,
-            "told": told(shrink),
+            "contraction": contraction,
+            "identified": identified(contraction),
         }
-    columns = ["unit", "nominal", "prior_low", "prior_high", "mean", "deviation", "low", "high", "shrink", "told"]
+    columns = ["unit", "nominal", "prior_low", "prior_high", "mean", "std", "low", "high", "contraction", "identified"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("parameter")
 
 
@@ -49,12 +49,12 @@ def error_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     """``Fit.errors``."""
     import pandas as pd
 
-    sizes = estimate.at.sizes
+    noise = estimate.linearized.noise
     rows = {
         c.name: {
             "unit": c.unit,
-            "measured": float(np.sqrt(sizes.measured[k])),
-            "process": float(np.sqrt(sizes.process[k])),
+            "measured": float(np.sqrt(noise.measured[k])),
+            "process": float(np.sqrt(noise.process[k])),
         }
         for k, c in enumerate(motion.coordinates)
         if motion.seen[k]

@@ -1,8 +1,8 @@
 """A system that varies between episodes: the distribution of its parameters.
 
-Each episode has parameters of its own, ``u_e ~ N(mean, covariance)``, of which its steps tell the likelihood, about
-quadratic around its own maximum. Expectation and maximization in turn find mean and covariance (Dempster, Laird and
-Rubin 1977); what an episode cannot tell comes from the others.
+Each episode has its own parameters ``u_e ~ N(mean, covariance)``. Its log-likelihood is about quadratic around its own
+maximum. Expectation maximization finds mean and covariance (Dempster, Laird and Rubin 1977): where an episode does not
+identify a parameter, the others do.
 """
 
 from __future__ import annotations
@@ -13,90 +13,89 @@ from dataclasses import replace
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.fitting.chain import Links, Sizes
-from gym_dr.fitting.estimate import Estimate, Likelihood, Linearized, estimate, find_sizes
+from gym_dr.fitting.chain import ChainCovariance, NoiseVariances
+from gym_dr.fitting.estimate import Estimate, Linearized, estimate
+from gym_dr.fitting.likelihood import Likelihood
+from gym_dr.fitting.noise import fit_noise
 
 _ROUNDS = 3  # of each episode's estimate
-_TURNS = 8  # of the episodes' estimates and the sizes of their errors, at most
-_SETTLED = 0.05  # of a deviation that sizes still move
+_TURNS = 8  # of the episodes' estimates and the noise, at most
+_SETTLED = 0.05  # relative change of a standard deviation of noise that counts as none
 _ITERATIONS = 500
-_PRIOR_EPISODES = 1.0  # that the prior's spread counts as
+_PRIOR_EPISODES = 1.0  # weight of the prior's variance, in episodes
 _WIDEST = 2.0 / 12.0  # variance, at most; cut off at the ends of the prior, it is about as wide as the prior
 
 
 def episode_estimates(
     likelihood: Likelihood, common: Estimate, progress: Callable[[str], None]
 ) -> tuple[Array, Array, Estimate]:
-    """Each episode alone, and the sizes of errors that are left then, in turn until these settle.
+    """Estimates each episode alone and then the noise that is left, in turn until the noise settles.
 
     Args:
         likelihood: Of all steps.
-        common: The estimate for a single system, in whose errors the variation is.
-        progress: Gets what is done.
+        common: The estimate for a single system, whose noise includes the variation.
+        progress: Called with what is done.
 
     Returns:
         Points ``(episodes, parameters)``, their information ``(episodes, parameters, parameters)``, and the common
-        estimate with the errors, innovations and information of the episodes' own.
+        estimate with the noise, innovations and information of the single episodes.
     """
-    motion, sizes = likelihood.motion, common.at.sizes
+    motion, noise = likelihood.motion, common.linearized.noise
     episodes = [np.flatnonzero(motion.episode == e) for e in np.unique(motion.episode)]
     starts, settled, turn = [common.u] * len(episodes), False, 0
     while not settled and turn < _TURNS:
-        found: list[Estimate] = []
+        each: list[Estimate] = []
         for rows, start in zip(episodes, starts, strict=True):
-            found.append(estimate(likelihood.part(rows), start, sizes=sizes, rounds=_ROUNDS))
-            progress(f"episode {len(found)} of {len(episodes)}")
-        links, residuals = (
-            _joined([each.at.links for each in found]),
-            np.concatenate([each.residuals for each in found]),
-        )
-        before, sizes = sizes, find_sizes(links, residuals, _balanced(sizes, motion.seen), motion)
-        starts, settled, turn = [each.u for each in found], _settled(before, sizes), turn + 1
-    factor = links.factor(sizes)
-    at = Linearized(
-        states=np.concatenate([each.at.states for each in found]),
-        offsets=np.concatenate([each.at.offsets for each in found]),
-        links=links,
+            each.append(estimate(likelihood.part(rows), start, noise=noise, rounds=_ROUNDS))
+            progress(f"episode {len(each)} of {len(episodes)}")
+        covariance = _concatenated([one.linearized.covariance for one in each])
+        residuals = np.concatenate([one.residuals for one in each])
+        before, noise = noise, fit_noise(covariance, residuals, _balanced(noise, motion.seen), motion)
+        starts, settled, turn = [one.u for one in each], _settled(before, noise), turn + 1
+    factor = covariance.factor(noise)
+    linearized = Linearized(
+        states=np.concatenate([one.linearized.states for one in each]),
+        offsets=np.concatenate([one.linearized.offsets for one in each]),
+        covariance=covariance,
         factor=factor,
-        sizes=sizes,
+        noise=noise,
     )
-    information = np.stack([each.information for each in found])
+    information = np.stack([one.information for one in each])
     whole = replace(
         common,
-        at=at,
+        linearized=linearized,
         residuals=residuals,
         innovations=factor.whiten(residuals),
         information=information.sum(axis=0),
     )
-    return np.stack([each.u for each in found]), information, whole
+    return np.stack([one.u for one in each]), information, whole
 
 
-def _balanced(sizes: Sizes, seen: Mask) -> Sizes:
-    """Where to begin to look for sizes: those of a single system may be near 0, where their logarithms do not move."""
-    half = 0.5 * (sizes.measured + sizes.process)
-    return replace(sizes, measured=np.where(seen, half, sizes.measured), process=np.where(seen, half, sizes.process))
+def _balanced(noise: NoiseVariances, seen: Mask) -> NoiseVariances:
+    """A start for ``fit_noise``: variances of a single system may be near 0, where their logarithms do not move."""
+    half = 0.5 * (noise.measured + noise.process)
+    return replace(noise, measured=np.where(seen, half, noise.measured), process=np.where(seen, half, noise.process))
 
 
-def _settled(before: Sizes, after: Sizes) -> bool:
-    """Whether sizes moved hardly, for what they are together."""
+def _settled(before: NoiseVariances, after: NoiseVariances) -> bool:
+    """Whether standard deviations hardly changed, relative to all noise of their coordinate."""
     whole = np.sqrt(before.measured + before.process)
     moved = [np.sqrt(after.measured) - np.sqrt(before.measured), np.sqrt(after.process) - np.sqrt(before.process)]
     return bool((np.abs(moved) < _SETTLED * whole).all())
 
 
-def _joined(parts: Sequence[Links]) -> Links:
-    """Links of all episodes in one."""
-    spreads = [part.spread for part in parts if part.spread is not None]
-    return Links(
+def _concatenated(parts: Sequence[ChainCovariance]) -> ChainCovariance:
+    simulated = [part.simulated for part in parts if part.simulated is not None]
+    return ChainCovariance(
         jacobians=np.concatenate([part.jacobians for part in parts]),
-        bent=np.concatenate([part.bent for part in parts]),
-        spread=np.concatenate(spreads) if spreads else None,
+        second_order=np.concatenate([part.second_order for part in parts]),
+        simulated=np.concatenate(simulated) if simulated else None,
         joined=np.concatenate([part.joined for part in parts]),
     )
 
 
 def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
-    """Mean, covariance, and covariance of the mean, of parameters over episodes.
+    """The mean of parameters over episodes, their covariance, and the covariance of the mean.
 
     Args:
         points: Maxima of the episodes' likelihoods, ``(episodes, parameters)``.
@@ -112,7 +111,7 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
         centers = np.einsum("eij,ej->ei", spreads, pulled)
         before, mean = mean, centers.mean(axis=0)
         moved = centers - mean
-        # the mean comes from the same episodes: one degree of freedom less, but what none of them tells stays as it is
+        # one degree of freedom less, as the mean comes from the same episodes; what none identifies stays as it is
         between = (moved.T @ moved + _PRIOR_EPISODES * 0.01 * prior) / max(episodes - 1, 1)
         covariance = _limited(spreads.mean(axis=0) + between)
         if np.abs(mean - before).max() < 1e-8:
@@ -122,14 +121,14 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
 
 
 def _limited(covariance: Array) -> Array:
-    """A covariance that is not too large in any direction, not even in those that no episode tells."""
+    """A covariance with limited variance in all directions, also in those that no episode identifies."""
     values, vectors = np.linalg.eigh(covariance)
     limited: Array = (vectors * np.minimum(values, _WIDEST)) @ vectors.T
     return limited
 
 
-def drawn(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:
-    """Parameters of new episodes, ``(count, parameters)``: the mean is uncertain too."""
+def draw_points(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:
+    """Parameters of new episodes, ``(count, parameters)``, which also vary as the mean is uncertain."""
     total = covariance + of_mean
     values, vectors = np.linalg.eigh(total)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
 from gym_dr.fitting.archives import check_new, check_size, new_folder
-from gym_dr.fitting.logs import LoggedEpisode, check_spaces, read_log
+from gym_dr.fitting.log_checks import check_spaces
+from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.registry import needs
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # names that Minari gives

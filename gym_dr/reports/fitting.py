@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,14 +41,15 @@ PARAMETERS = (
 )
 
 
-def fit_report(fit: Fit, command: str, next_commands: Sequence[tuple[str, str]]) -> Report:
+def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
     """Collects the content of a page.
 
     Args:
-        fit: What a fit has found.
-        command: The command that made it; empty if it was made from Python.
-        next_commands: What to do with the ranges: (description, command).
+        fit: The fit.
+        command: The command that made it; empty for Python.
+        randomization: The file of its ranges.
     """
+    train = ["gymdr", "train", "ppo", "--env", fit.env, "--randomization", str(randomization)]
     parameters = replace(fit.table, caption="Parameters", notes=[PARAMETERS])
     sections = [_densities(fit), _pairs(fit), _replay(fit), residual_section(fit.residuals)]
     return Report(
@@ -59,7 +61,7 @@ def fit_report(fit: Fit, command: str, next_commands: Sequence[tuple[str, str]])
         provenance=[],
         command=command,
         versions=versions_of(PACKAGES),
-        next_commands=next_commands,
+        next_commands=[("Train on the fitted ranges", shlex.join([*train, "--run-dir", "runs/fitted"]))],
     )
 
 
@@ -68,7 +70,7 @@ def fit_report(fit: Fit, command: str, next_commands: Sequence[tuple[str, str]])
 
 def _densities(fit: Fit) -> Section:
     """Plots, for each parameter, what was possible before and what the log leaves possible."""
-    close = fit.parameters.index[fit.parameters["shrink"] < 0.5]  # others fill the range of their prior anyway
+    close = fit.parameters.index[fit.parameters["contraction"] < 0.5]  # others fill the range of their prior anyway
     views = [
         View(name="all of the prior", panels=[_density(fit, name, close=False) for name in fit.parameters.index]),
         View(name="close to the posterior", panels=[_density(fit, name, close=True) for name in close]),
@@ -101,7 +103,7 @@ def _density(fit: Fit, name: str, *, close: bool) -> Panel:
     figure.update_xaxes(exponentformat="power", range=[low - margin, high + margin])
     figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
     description = f"Density of {name} before and after the fit, which leaves {row['low']:.4g} to {row['high']:.4g}."
-    return Panel(title=f"{name}: {row['told']}", figure=figure, description=description)
+    return Panel(title=f"{name}: {row['identified']}", figure=figure, description=description)
 
 
 def _area(color: int, name: str, values: Array) -> Any:

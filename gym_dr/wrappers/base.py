@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask, check_seeds
-from gym_dr.errors import EnvStateError
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -43,12 +41,10 @@ class EpisodeWrapper(_VectorWrapper):
     steps, ``_due``.
 
     Attributes:
-        remembers: Whether the wrapper has a state of its own; if not, it passes on the environment's.
         follows: Whether it has to know when episodes begin and end; if not, it costs less.
         interval: Vector steps after which something is due; None for nothing.
     """
 
-    remembers = True
     follows = True
     interval: int | None = None
 
@@ -162,59 +158,28 @@ class EpisodeWrapper(_VectorWrapper):
         if self.interval is not None and self._steps % self.interval == 0:
             self._due()
 
-    def get_state(self) -> dict[str, Any]:
-        """See ``NativeVectorEnv.get_state``.
 
-        Raises:
-            EnvStateError: This wrapper has a state of its own, or the environment does not offer its state.
-        """
-        state: dict[str, Any] = self._restorable().get_state()
-        return state
+class Seen(NamedTuple):
+    """What a reset or a step of a vector environment returned, and which episodes it is about."""
 
-    def set_state(self, state: Mapping[str, Any], mask: Mask | None = None) -> Any:
-        """See ``NativeVectorEnv.set_state``.
-
-        Raises:
-            EnvStateError: As for ``get_state``, or the state does not fit.
-        """
-        return self._restorable().set_state(state, mask)
-
-    def _restorable(self) -> Any:
-        if self.remembers or not hasattr(self.env, "get_state"):
-            raise EnvStateError(
-                f"{type(self if self.remembers else self.env).__name__} does not offer its state. Native environments "
-                "do, inside wrappers that remember something: envs.unwrapped.get_state()."
-            )
-        return self.env
+    observations: npt.NDArray[Any]  # (num_envs, ...)
+    info: dict[str, Any]
+    reported: Mask | None  # (num_envs,) the sub-environments that it reports; None for all
+    begun: Mask | None  # (num_envs,) those of which it is the first observation of an episode; None for none
+    rewards: npt.NDArray[Any] | None  # (num_envs,) of the step; None without one, when only those of ``begun`` are new
 
 
 class ViewWrapper(EpisodeWrapper):
     """Changes what is seen of a vector environment; compiled rollouts, which see the environment, end at it."""
 
-    def _view(
-        self,
-        observations: npt.NDArray[Any],
-        info: dict[str, Any],
-        told: Mask | None,
-        begun: Mask | None,
-        rewards: npt.NDArray[Any] | None,
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """What is seen outside, as a new array and a mapping.
-
-        Args:
-            observations: The environment's, ``(num_envs, ...)``.
-            info: The environment's.
-            told: The sub-environments that it tells about; None for all.
-            begun: Those of whose episodes it is the first observation; None for none.
-            rewards: Of the step that returned the observations; None if there was none, so that only those of
-                ``begun`` are new.
-        """
+    def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """What is seen outside: a new array and a mapping."""
         raise NotImplementedError
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """See ``EpisodeWrapper.reset``."""
         mask, observations, info = self._reset(seed, options)
-        return self._view(observations, info, mask, mask, None)
+        return self._view(Seen(observations, info, mask, mask, None))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments; with SAME_STEP, final observations belong to the episodes that they end."""
@@ -224,13 +189,13 @@ class ViewWrapper(EpisodeWrapper):
             last, final = observations.copy(), np.full(self.num_envs, None, dtype=object)
             for i in np.flatnonzero(ended).tolist():
                 last[i] = info["final_obs"][i]
-            seen, final_info = self._view(last, info["final_info"], ended, None, rewards)
+            seen, final_info = self._view(Seen(last, info["final_info"], ended, None, rewards))
             for i in np.flatnonzero(ended).tolist():
                 final[i] = seen[i]
             info = {**info, "final_obs": final, "final_info": final_info}
             begun, played = ended, None
         else:
             played = rewards
-        observations, info = self._view(observations, info, None, begun, played)
+        observations, info = self._view(Seen(observations, info, None, begun, played))
         self._autoreset.step(ended)
         return observations, rewards, terminations, truncations, info

@@ -13,14 +13,14 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.arrays import Array, Indices
 from gym_dr.envs.stack import pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.base import ViewWrapper
+from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
 from gym_dr.wrappers.vector_params import spaces_of
@@ -194,7 +194,7 @@ class DisturbVector(ViewWrapper):
         mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
         self._reseed(np.flatnonzero(mask & (given | unseeded)))
-        return self._view(observations, info, mask, mask, None, checked)
+        return self._view(Seen(observations, info, mask, mask, None), checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -209,21 +209,15 @@ class DisturbVector(ViewWrapper):
         return super().step(env_actions)
 
     def _view(
-        self,
-        observations: npt.NDArray[Any],
-        info: dict[str, Any],
-        told: Mask | None,
-        begun: Mask | None,
-        rewards: npt.NDArray[Any] | None,
-        exact: Mapping[str, Array] = MappingProxyType({}),
+        self, seen: Seen, exact: Mapping[str, Array] = MappingProxyType({})
     ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        if rewards is not None:
+        if seen.rewards is not None:
             self._state.acted()
-        if begun is not None:
-            self._state.begin(np.flatnonzero(begun), exact)
-        own = self._state.table.info(told)
+        if seen.begun is not None:
+            self._state.begin(np.flatnonzero(seen.begun), exact)
+        own, info = self._state.table.info(seen.reported), seen.info
         info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
-        return self._state.observe(observations, begun if rewards is None else None), info
+        return self._state.observe(seen.observations, seen.begun if seen.rewards is None else None), info
 
     def _push(self) -> None:
         envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset

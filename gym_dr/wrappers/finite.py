@@ -11,7 +11,6 @@ from gym_dr.arrays import Mask
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.base import EpisodeWrapper
-from gym_dr.wrappers.record import seeds_of_draws
 
 
 class RequireFinite(EpisodeWrapper):
@@ -20,7 +19,7 @@ class RequireFinite(EpisodeWrapper):
     Checks only observations that are arrays of floating-point numbers.
     """
 
-    remembers = follows = False
+    follows = False
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
@@ -44,7 +43,7 @@ class RequireFinite(EpisodeWrapper):
         bad = ~np.isfinite(rows)
         i = int(np.flatnonzero(bad.any(axis=1))[0])
         value = rows[i][bad[i]][0]
-        seeds = seeds_of_draws(self.env)
+        seeds = self.env.unwrapped.np_random_seed
         seed = f", seed {seeds[i]}" if isinstance(seeds, tuple) else ""
         draw = f", draw {int(info['draw_index'][i])}" if "draw_index" in info else ""
         raise NotFiniteError(f"Sub-environment {i}{seed}{draw} returned {value} in its {what}.")

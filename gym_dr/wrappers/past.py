@@ -12,10 +12,9 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError
-from gym_dr.wrappers.base import ViewWrapper
+from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.context import shown_columns
 from gym_dr.wrappers.sensors import sensors_of
 
@@ -92,19 +91,12 @@ class ObservePast(ViewWrapper):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._seen = np.zeros((self.num_envs, len(low)), space.dtype)  # what the policy observes now
 
-    def _view(
-        self,
-        observations: npt.NDArray[Any],
-        info: dict[str, Any],
-        told: Mask | None,
-        begun: Mask | None,
-        rewards: npt.NDArray[Any] | None,
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        if rewards is not None:
-            self._seen = self._shifted(observations, rewards)
-        if begun is not None:
-            self._seen = np.where(begun[:, None], self._first(observations), self._seen)
-        return self._seen.copy(), info
+    def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        if seen.rewards is not None:
+            self._seen = self._shifted(seen.observations, seen.rewards)
+        if seen.begun is not None:
+            self._seen = np.where(seen.begun[:, None], self._first(seen.observations), self._seen)
+        return self._seen.copy(), seen.info
 
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see at the start of episodes with these first observations ``(N, size)``."""

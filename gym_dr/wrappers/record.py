@@ -10,7 +10,6 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
-from gym_dr.envs.stack import stack_of
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.wrappers.base import EpisodeWrapper
 
@@ -56,7 +55,7 @@ class RecordEpisodes(EpisodeWrapper):
     def _ended(self, mask: Mask, terminations: Mask, info: dict[str, Any]) -> None:
         """Reports the episodes."""
         if self._seeds is None:
-            seeds = seeds_of_draws(self.env)
+            seeds = self.env.unwrapped.np_random_seed
             self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         params = {key: values for key, values in info.get("params", {}).items() if not key.startswith("_")}
         for i in np.flatnonzero(mask & ~self.paused).tolist():
@@ -71,9 +70,3 @@ class RecordEpisodes(EpisodeWrapper):
                     terminated=bool(terminations[i]),
                 )
             )
-
-
-def seeds_of_draws(env: Any) -> Any:
-    """The seeds in the keys of draws: those of a ``ResampleParams`` if there is one, or the sub-environments' own."""
-    found = (seeds for layer in stack_of(env) if (seeds := getattr(layer, "draw_seeds", None)) is not None)
-    return next(found, None) or env.unwrapped.np_random_seed

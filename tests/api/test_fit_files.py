@@ -44,7 +44,7 @@ def test_the_file_is_one_that_environments_take(found: Fit, output: Path) -> Non
 
 @pytest.mark.parametrize("name", ["fitted.json", "no/fitted.toml"])
 def test_an_output_that_cannot_be_written_is_refused(name: str, short: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"`output`: expected a file that ends in \.toml, in an existing folder, got"):
+    with pytest.raises(ConfigError, match=r"`output`: expected a file that ends in \.toml in an existing folder, got"):
         fit(short, output=tmp_path / name)
     assert not list(tmp_path.iterdir())
 

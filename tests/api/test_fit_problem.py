@@ -10,6 +10,7 @@ import pytest
 
 from gym_dr.api.fit import check
 from gym_dr.errors import ConfigError, GymDrError, LogError, RandomizationError, UnknownNameError
+from gym_dr.fitting.problem import Question
 from tests.api.fit_sample import LENGTH, fit
 from tests.fitting.logged import CART, logged
 
@@ -92,7 +93,7 @@ def test_episodes_shorter_than_a_constant_delay_are_refused(short: Any) -> None:
 
 def test_a_log_of_fewer_numbers_than_there_are_to_find_is_refused(short: Any) -> None:
     first = {"observations": short[0]["observations"][:3], "actions": short[0]["actions"][:2]}
-    with pytest.raises(LogError, match="Expected more steps: 8 numbers of 2 steps cannot tell 9: 1 parameter, and"):
+    with pytest.raises(LogError, match="Expected more steps: 8 numbers of 2 steps cannot determine 9: 1 param"):
         fit(first)
     three = {"observations": short[0]["observations"][:4], "actions": short[0]["actions"][:3]}
     assert fit(three).facts["steps"] == "3 fitted"
@@ -109,7 +110,7 @@ def test_a_log_without_motion_is_refused() -> None:
 
 def test_checking_tells_what_can_be_fitted(short: Any) -> None:
     steps = sum(len(episode["actions"]) for episode in short)
-    told = check(short, env=CART, randomize={**LENGTH, "x_threshold": (2.0, 3.0)})
+    told = check(short, Question(env=CART, randomize={**LENGTH, "x_threshold": (2.0, 3.0)}))
     assert told[0] == f"{len(short)} episodes, {steps} steps; {steps} can be replayed."
     assert "Compared: x (m), x_dot (m/s), theta (rad), theta_dot (rad/s)." in told
     assert told[-1] == "Parameters to find: length, x_threshold."
@@ -117,7 +118,8 @@ def test_checking_tells_what_can_be_fitted(short: Any) -> None:
 
 def test_checking_tells_which_steps_cannot_be_replayed_and_what_stays_open() -> None:
     log = logged("gym_dr/LunarLanderDR-v3", episodes=2, steps=45, noise=0.0)
-    told = check(log, env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6), "ground_friction": (0.05, 0.2)})
+    prior: Any = {"gravity": (-12, -6), "ground_friction": (0.05, 0.2)}
+    told = check(log, Question(env="gym_dr/LunarLanderDR-v3", randomize=prior))
     assert "60 steps cannot: the legs still swing to their stops after the start." in told
     assert any(text.startswith("ground_friction would keep its prior: it shows on the ground only") for text in told)
     assert told[-1] == "Parameters to find: gravity."

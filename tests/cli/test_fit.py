@@ -42,7 +42,7 @@ def test_the_table_the_findings_and_where_the_result_is_are_printed() -> None:
     assert (name, prior, nominal, to, unit, told) == ("length", ["0.25", "to", "1"], "0.5", "to", "m", "determined")
     assert float(low) < 0.7 < float(high)
     assert float(low) < float(mean) < float(high)
-    assert lines[2].startswith("Noise explains the residuals")
+    assert lines[2].startswith("The residuals are consistent with noise")
     assert "Determined: length." in lines
     assert lines[-1] == "Wrote fitted.toml"
     assert written() == ["fitted.html", "fitted.npz", "fitted.toml"]
@@ -99,7 +99,7 @@ def test_checking_with_an_output_is_a_mistake() -> None:
         (("flights", *ASKED, "--method", "mcmc"), "'mcmc' is not one of"),
         (
             ("flights", *ASKED, "--output", "mine.json"),
-            "--output: expected a file that ends in .toml, in an existing folder, got 'mine.json'",
+            "--output: expected a file that ends in .toml in an existing folder, got 'mine.json'",
         ),
     ],
     ids=str,

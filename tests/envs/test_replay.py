@@ -421,11 +421,11 @@ def test_the_last_step_of_a_flight_may_be_a_crash() -> None:
 @pytest.mark.parametrize("power", ["wind_power", "turbulence_power"])
 def test_wind_changes_a_step_in_proportion_to_its_strength(power: str) -> None:
     replay = replay_of(LANDERS[0])
-    names = [course.power for course in replay.courses]
-    course = replay.courses[names.index(power)]
+    names = [profile.power for profile in replay.force_profiles]
+    profile = replay.force_profiles[names.index(power)]
     others = {"wind_power": 0.0, "turbulence_power": 0.0}
     phases = np.zeros((SLOTS, 2), np.int64)
-    phases[:, names.index(power)] = course.low + np.arange(SLOTS) * 37
+    phases[:, names.index(power)] = profile.low + np.arange(SLOTS) * 37
     actions = np.zeros(SLOTS, np.int64)
 
     def moved(strength: float) -> Numbers:
@@ -438,7 +438,7 @@ def test_wind_changes_a_step_in_proportion_to_its_strength(power: str) -> None:
     still = replay.first
     calm, half, whole = moved(0.0), moved(0.75), moved(1.5)
     axis = 2 if power == "wind_power" else 5  # pushes sideways, or turns
-    strengths = course.strength(phases[:, names.index(power)])
+    strengths = profile.strength(phases[:, names.index(power)])
     assert np.abs(strengths).max() > 0.5
     pushed = (whole - calm)[:, axis]
     slope = pushed @ strengths / (strengths @ strengths)

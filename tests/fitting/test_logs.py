@@ -11,7 +11,9 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from gym_dr.errors import LogError
-from gym_dr.fitting.logs import LoggedEpisode, check_log, read_log, resample
+from gym_dr.fitting.log_checks import check_log
+from gym_dr.fitting.logs import LoggedEpisode, read_log
+from gym_dr.fitting.sampling_rate import resample
 
 STEPS = 6
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from gym_dr.api.fit import open_problem
-from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
+from gym_dr.fitting.estimate import estimate, first_guess
+from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.misfit import LEVEL, Misfit, _features, find_misfit
 from gym_dr.fitting.motion import read_motion
+from gym_dr.fitting.problem import Question
 from gym_dr.fitting.simulator import Simulator
 from tests.fitting.logged import CART, logged
 
@@ -20,7 +22,7 @@ TRUTH = {"length": 0.6, "force_mag": 11.0}
 
 
 def misfit_of(log: Any, randomize: Any = None, params: Any = None) -> Misfit:
-    problem = open_problem(log, env=CART, randomize=PRIOR if randomize is None else randomize, params=params)
+    problem = open_problem(log, Question(env=CART, randomize=PRIOR if randomize is None else randomize, params=params))
     try:
         simulator = Simulator(problem.replay, problem.hold)
         middle = np.full(len(problem.prior.names), 0.5)
@@ -89,7 +91,7 @@ def test_an_offset_is_told_as_one() -> None:
 
 
 def test_residuals_of_what_is_not_measured_are_no_features() -> None:
-    problem = open_problem(logged(params=TRUTH), env=CART, randomize=PRIOR)
+    problem = open_problem(logged(params=TRUTH), Question(env=CART, randomize=PRIOR))
     simulator = Simulator(problem.replay, problem.hold)
     motion = read_motion(problem.episodes, simulator, {})
     likelihood = Likelihood(motion, simulator, problem.prior)

@@ -10,7 +10,7 @@ import scipy.stats
 
 from gym_dr.fitting.particles import tempered_particles
 from gym_dr.fitting.prior import make_prior
-from gym_dr.fitting.straight import Straight, straightened
+from gym_dr.fitting.unconstrained import UnconstrainedTransform, unconstrained
 from gym_dr.randomization.space import Param, ParamSpace
 
 Points = npt.NDArray[np.float64]
@@ -19,15 +19,15 @@ Points = npt.NDArray[np.float64]
 CLOSE = 0.12
 
 
-def cube(dimensions: int) -> Straight:
+def cube(dimensions: int) -> UnconstrainedTransform:
     """Coordinates of the cube itself."""
     uniforms = np.linspace(0.0, 1.0, 101)
-    return Straight(uniforms=uniforms, images=np.repeat(uniforms[None], dimensions, axis=0))
+    return UnconstrainedTransform(uniforms=uniforms, images=np.repeat(uniforms[None], dimensions, axis=0))
 
 
-def sampled(log_likelihood: Any, straight: Straight, seed: int = 0, **options: Any) -> Points:
+def sampled(log_likelihood: Any, transform: UnconstrainedTransform, seed: int = 0, **options: Any) -> Points:
     rng = np.random.default_rng(seed)
-    return tempered_particles(log_likelihood, straight, rng, **{"count": 2000, "moves": 6, **options})
+    return tempered_particles(log_likelihood, transform, rng, **{"count": 2000, "moves": 6, **options})
 
 
 def test_a_gaussian_in_the_middle_keeps_its_mean_and_covariance() -> None:
@@ -54,8 +54,8 @@ def test_a_flat_likelihood_leaves_the_prior() -> None:
 def test_a_flat_likelihood_is_uniform_in_the_cube_in_any_coordinates() -> None:
     # the walk's coordinates are logarithms, whose slopes must not remain in the result
     space = ParamSpace("toy", [Param(name="g", nominal=1.0, low=0.0, high=100.0)])
-    straight = straightened(make_prior(space, None, {"g": (0.1, 100.0)}, {}))
-    found = sampled(lambda u: np.zeros(len(u)), straight, moves=20)[:, 0]
+    transform = unconstrained(make_prior(space, None, {"g": (0.1, 100.0)}, {}))
+    found = sampled(lambda u: np.zeros(len(u)), transform, moves=20)[:, 0]
     assert scipy.stats.kstest(found, "uniform").statistic < 0.04
 
 
@@ -71,7 +71,7 @@ def test_a_ratio_that_is_known_well_leaves_a_valley_and_its_whole_length() -> No
         found: Points = -0.5 * np.square(np.log(values["g"] / values["l"] / 9.8) / 0.01)
         return found
 
-    values = prior.values(sampled(log_likelihood, straightened(prior)))
+    values = prior.values(sampled(log_likelihood, unconstrained(prior)))
     ratio = np.log(values["g"] / values["l"] / 9.8)
     np.testing.assert_allclose([ratio.mean() / 0.01, ratio.std() / 0.01], [0.0, 1.0], atol=CLOSE)
     # the prior is flat in g and l, and a strip around g = 9.8 l of constant relative width is l wide: density ~ l from

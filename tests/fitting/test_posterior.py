@@ -41,8 +41,8 @@ def bell(mean: float, deviation: float) -> Values:
     return np.random.default_rng(int(1000 * mean) % 97).permutation(found)
 
 
-def fitted(given: Prior, margin: float = 1.0, shrink: float = 0.2, **values: Values) -> Randomization:
-    return randomization_of(given, values, dict.fromkeys(values, shrink), {}, margin)
+def fitted(given: Prior, margin: float = 1.0, contraction: float = 0.2, **values: Values) -> Randomization:
+    return randomization_of(given, values, dict.fromkeys(values, contraction), {}, margin)
 
 
 def drawn(distribution: Distribution) -> Values:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gym_dr.fitting.varying import drawn, population
+from gym_dr.fitting.varying import draw_points, population
 
 Numbers = npt.NDArray[np.float64]
 MEAN, COVARIANCE = np.array([0.4, 0.6]), np.array([[0.01, 0.006], [0.006, 0.008]])
@@ -63,7 +63,7 @@ def test_a_parameter_that_no_episode_tells_keeps_its_prior(count: int) -> None:
     points, _ = episodes(count, SURE)
     points[:, 1] = np.linspace(0.1, 0.9, count)  # which says nothing
     found = population(points, np.broadcast_to(np.diag([1e4, 0.0]), (count, 2, 2)))
-    silent = drawn(*found, 4000, np.random.default_rng(0))[:, 1]
+    silent = draw_points(*found, 4000, np.random.default_rng(0))[:, 1]
     assert silent.mean() == pytest.approx(0.5, abs=0.02)
     assert 0.92 < silent.std() / np.sqrt(1.0 / 12.0) < 1.0
     assert np.mean((silent < 0.05) | (silent > 0.95)) < 0.12  # a uniform has 0.1
@@ -92,17 +92,17 @@ def test_two_episodes_are_enough_for_a_distribution() -> None:
 
 
 def test_draws_have_the_mean_and_both_covariances_together() -> None:
-    points = drawn(MEAN, COVARIANCE, 0.2 * COVARIANCE, 20_000, np.random.default_rng(0))
+    points = draw_points(MEAN, COVARIANCE, 0.2 * COVARIANCE, 20_000, np.random.default_rng(0))
     np.testing.assert_allclose(points.mean(axis=0), MEAN, atol=0.005)
     np.testing.assert_allclose(np.cov(points.T), 1.2 * COVARIANCE, atol=5e-4)
 
 
 def test_draws_stay_inside_of_the_prior() -> None:
-    points = drawn(np.array([0.02, 0.97]), 4 * COVARIANCE, np.zeros((2, 2)), 500, np.random.default_rng(0))
+    points = draw_points(np.array([0.02, 0.97]), 4 * COVARIANCE, np.zeros((2, 2)), 500, np.random.default_rng(0))
     assert points.shape == (500, 2)
     assert ((points > 0.0) & (points < 1.0)).all()
 
 
 def test_a_distribution_beyond_the_prior_is_drawn_at_its_edge() -> None:
-    points = drawn(np.array([5.0]), np.array([[1e-4]]), np.zeros((1, 1)), 50, np.random.default_rng(0))
+    points = draw_points(np.array([5.0]), np.array([[1e-4]]), np.zeros((1, 1)), 50, np.random.default_rng(0))
     np.testing.assert_allclose(points, 1.0, atol=1e-5)

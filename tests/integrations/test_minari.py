@@ -14,7 +14,8 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from gym_dr.api.record import record
 from gym_dr.errors import ConfigError, LogError
-from gym_dr.fitting.logs import LoggedEpisode, check_log, read_log
+from gym_dr.fitting.log_checks import check_log
+from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.integrations.logs import open_log
 from tests.cli.command import gymdr, refused
 

@@ -282,12 +282,12 @@ def test_exact_values_of_disturbances_that_do_not_vary_are_refused() -> None:
 def test_other_wrappers_see_the_wrappers_values() -> None:
     records: list[EpisodeRecord] = []
     envs: Any = gym.make_vec(LANDER, 2, vectorization_mode="sync", max_episode_steps=5, randomization="default")
-    envs = DisturbVector(ResampleParams(VectorParams(envs), rollout_steps=10, shared=True), {"obs_noise": (0, 1)})
+    envs = DisturbVector(ResampleParams(VectorParams(envs), rollout_steps=10), {"obs_noise": (0, 1)})
     envs = DrawContext(RecordEpisodes(envs, records.append), "hidden")
     results_of_two(envs)
     assert len(records) == 4
     assert {record.params["obs_noise"] for record in records[:2]} != {0.0}
-    assert {record.seed for record in records} == {3}  # of the shared draws
+    assert {record.seed for record in records} == {3, 4}
 
 
 def results_of_two(envs: Any) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import AdaptParams, EpisodeRecord, RecordEpisodes, ResampleParams
+from gym_dr import AdaptParams, RecordEpisodes, ResampleParams
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw
 
@@ -15,7 +15,7 @@ ENV_ID = "gym_dr/LunarLanderDR-v3"
 
 
 def make(mode: str = "native", num_envs: int = 3, **kwargs: Any) -> Any:
-    options = {"rollout_steps": 10, "every": 2} | {k: kwargs.pop(k) for k in list(kwargs) if k in ("shared", "every")}
+    options = {"rollout_steps": 10, "every": 2} | {k: kwargs.pop(k) for k in list(kwargs) if k == "every"}
     if mode == "native":  # takes as its own keywords what Gymnasium's classes take as vector_kwargs
         return ResampleParams(gym.make_vec(ENV_ID, num_envs, **kwargs.pop("vector_kwargs", {}), **kwargs), **options)
     return ResampleParams(gym.make_vec(ENV_ID, num_envs, vectorization_mode=mode, **kwargs), **options)
@@ -98,30 +98,6 @@ def test_all_vector_environments_have_the_same_draws_and_episodes() -> None:
         traces.append(rows)
         envs.close()
     assert traces[0] == traces[1] == traces[2]
-
-
-def test_shared_gives_all_sub_environments_one_draw() -> None:
-    envs = make(shared=True)
-    envs.reset(seed=9)
-    single = make(num_envs=1)
-    single.reset(seed=9)
-    for _ in range(3):
-        assert len(np.unique(envs.pending["gravity"])) == 1
-        assert envs.pending["gravity"][0] == single.pending["gravity"][0]
-        envs.resample()
-        single.resample()
-
-
-def test_shared_draws_are_recorded_with_the_seed_that_they_follow_from() -> None:
-    records: list[EpisodeRecord] = []
-    envs: Any = RecordEpisodes(make(shared=True, num_envs=3), records.append)
-    envs.reset(seed=9)
-    while len(records) < 3:
-        envs.step(np.zeros(3, dtype=np.int64))
-    for record in records:
-        seeds = np.array([record.seed], dtype=np.uint64)
-        values = draw(envs.env.randomization, envs.env.param_space, seeds, record.draw_index)
-        assert record.params["gravity"] == values["gravity"][0]
 
 
 def test_two_around_one_environment_are_refused() -> None:
@@ -209,24 +185,11 @@ def test_sub_environments_that_are_first_reset_later_have_seeds_of_their_own() -
         envs.reset(seed=[1, None, None], options={"reset_mask": first})
         envs.reset(options={"reset_mask": rest})
         assert (envs.params["gravity"] == envs.pending["gravity"]).all()
-        assert envs.draw_seeds == envs.unwrapped.np_random_seed
         envs.resample()
         seen.append(envs.pending["gravity"])
         assert len(np.unique(seen[-1])) == 3
     assert seen[0][0] == seen[1][0]
     assert (seen[0][1:] != seen[1][1:]).all()
-
-
-def test_a_shared_draw_has_a_seed_of_its_own_before_the_first_sub_environment_is_reset() -> None:
-    rest = {"reset_mask": np.array([False, True, True])}
-    seen = []
-    for _ in range(2):
-        envs = make("native", shared=True)
-        envs.reset(options=dict(rest))
-        envs.reset(options={"reset_mask": np.array([True, False, False])})
-        assert len(np.unique(envs.params["gravity"])) == 1
-        seen.append(envs.params["gravity"][0])
-    assert seen[0] != seen[1]
 
 
 def test_resample_before_reset_is_refused() -> None:

@@ -142,6 +142,7 @@ class MujocoBackend(Backend):
     def close(self) -> None:
         if self.engine is not None:
             self.engine.close()
+        self.engine = None
         self.env.close()
 
     def plan(self, table: ParamTable) -> None:

@@ -55,7 +55,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
         places = inverted_pendulum.PLACES.items()
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
-        self.simulation.params[:] = np.concatenate([*nominal, inverted_pendulum.constants_of(self.nominal)])[:, None]
+        self.simulation.params[:] = np.concatenate(nominal)[:, None]
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # environments whose new model MuJoCo does not have yet
         self._latest: tuple[Info, Mask | None] = {}, None

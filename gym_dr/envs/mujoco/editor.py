@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import copy
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.mujoco.fields import FIELDS
+from gym_dr.arrays import Array, Indices
+from gym_dr.envs.mujoco.fields import FIELDS, owner_of
 from gym_dr.envs.mujoco.space import ModelSpace
 
-_OPTIONS = frozenset(field.name for field in FIELDS.values() if field.objects is None)
-# a link's length moves these; they have derived constants too
+# the length of a link moves these, of which MuJoCo derives constants too
 _MOVED = {"body_pos", "geom_pos", "geom_size", "site_pos"}
 _DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
 
@@ -24,17 +24,12 @@ def needs_set_const(fields: Mapping[str, Array]) -> bool:
     return not _DERIVED.isdisjoint(fields)
 
 
-def batch_name(field: str) -> str:
-    """The name of a field in ``mujoco.batch``."""
-    return f"opt.{field}" if field in _OPTIONS else field
-
-
 class _Factors(NamedTuple):
-    """Factors that affect distinct numbers, so that numpy can multiply all at once."""
+    """Factors of distinct numbers, which numpy multiplies at once."""
 
     columns: Indices  # in the table of values
     places: Indices  # in the row of all fields
-    squared: Mask
+    exponents: Indices  # 1 or 2
 
 
 class ModelFields:
@@ -49,7 +44,7 @@ class ModelFields:
     """
 
     def __init__(self, space: ModelSpace, model: Any, names: Sequence[str]) -> None:
-        """Plans which numbers each name affects.
+        """Finds the numbers that each name affects.
 
         Args:
             space: The model's parameters.
@@ -57,36 +52,34 @@ class ModelFields:
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
-        fields = list(dict.fromkeys(part.field for name in names for part in space.targets[name].parts))
+        targets = [space.targets[name] for name in names]
+        fields = list(dict.fromkeys(part.field for target in targets for part in target.parts))
         if "body_mass" in fields and "body_inertia" not in fields:
             fields.append("body_inertia")  # follows the mass
-        self.nominal = {field: np.array(_field(model, field), dtype=np.float64).reshape(-1) for field in fields}
+        arrays = {field: np.array(getattr(owner_of(model, field), field), dtype=np.float64) for field in fields}
+        self._shapes = {field: array.shape for field, array in arrays.items()}
+        self.nominal = {field: array.reshape(-1) for field, array in arrays.items()}
         ends = np.cumsum([len(numbers) for numbers in self.nominal.values()], dtype=np.int64).tolist()
         self.places = {field: slice(*ends) for field, ends in zip(fields, pairwise([0, *ends]), strict=True)}
-        self._shapes = {field: np.shape(_field(model, field)) for field in fields}
         self._row: Array = np.concatenate([np.zeros(0), *self.nominal.values()])
-        self._values: tuple[list[int], list[int]] = ([], [])  # columns, places
-        self._inertia_named: list[tuple[int, list[int]]] = []  # column, bodies whose inertia it names
-        factors: list[tuple[list[int], list[int], list[bool]]] = []
-        uses: Counter[int] = Counter()  # of each place by factors
-        for column, name in enumerate(names):
-            target = space.targets[name]
+        self._inertia_named = [  # columns, and the bodies whose inertia they name
+            (column, sorted({number // 3 for number in targets[column].parts[0].columns}))
+            for column, name in enumerate(names)
+            if name.startswith("body_inertia")
+        ]
+        values: list[tuple[int, int]] = []  # column, place
+        groups: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)  # by the factors before at their place
+        factors_at: Counter[int] = Counter()
+        for column, target in enumerate(targets):
             for part in target.parts:
-                for place in (self.places[part.field].start + k for k in part.columns):
+                for place in [self.places[part.field].start + number for number in part.columns]:
                     if target.factor:
-                        if uses[place] == len(factors):
-                            factors.append(([], [], []))
-                        for numbers, number in zip(
-                            factors[uses[place]], (column, place, part.exponent == 2), strict=True
-                        ):
-                            cast(list[Any], numbers).append(number)
-                        uses[place] += 1
+                        groups[factors_at[place]].append((column, place, part.exponent))
+                        factors_at[place] += 1
                     else:
-                        self._values[0].append(column)
-                        self._values[1].append(place)
-            if name.startswith("body_inertia"):
-                self._inertia_named.append((column, sorted({place // 3 for place in target.parts[0].columns})))
-        self._factors = [_Factors(*map(np.array, group)) for group in factors]
+                        values.append((column, place))
+        self._value_columns, self._value_places = np.array(values, np.int64).reshape(-1, 2).T
+        self._factors = [_Factors(*np.array(group).T) for group in groups.values()]
 
     def __call__(self, values: Array) -> dict[str, Array]:
         """The fields for some sub-environments.
@@ -98,33 +91,27 @@ class ModelFields:
             MuJoCo's name -> array ``(n, *shape of the field)``.
         """
         rows = self.rows(values)
-        return {field: rows[:, at].reshape(-1, *self._shapes[field]) for field, at in self.places.items()}
+        return {field: rows[:, place].reshape(-1, *self._shapes[field]) for field, place in self.places.items()}
 
     def rows(self, values: Array) -> Array:
         """All fields of some sub-environments, concatenated: shape ``(n, numbers)``."""
         missing = np.isnan(values)
-        some_missing = bool(missing.any())
-        filled = np.where(missing, 1.0, values) if some_missing else values
         rows = np.repeat(self._row[None], len(values), axis=0)
-        columns, places = self._values
-        if columns:
-            chosen = values[:, columns]
-            rows[:, places] = np.where(missing[:, columns], self._row[places], chosen) if some_missing else chosen
-        for group in self._factors:
-            scale = filled[:, group.columns]
-            rows[:, group.places] *= np.where(group.squared, scale * scale, scale)
+        if len(self._value_columns):
+            chosen, places = values[:, self._value_columns], self._value_places
+            rows[:, places] = np.where(missing[:, self._value_columns], self._row[places], chosen)
+        filled = np.where(missing, 1.0, values)
+        for columns, places, exponents in self._factors:
+            scale = filled[:, columns]
+            rows[:, places] *= np.where(exponents == 2, scale * scale, scale)
         if "body_mass" in self.places:
-            self._follow_mass(rows, missing)
+            mass, nominal = rows[:, self.places["body_mass"]], self.nominal["body_mass"]
+            ratio = np.ones_like(mass)  # inertia scales with the mass, except where it is set
+            np.divide(mass, nominal, out=ratio, where=nominal > 0)
+            for column, bodies in self._inertia_named:
+                ratio[:, bodies] = np.where(missing[:, column, None], ratio[:, bodies], 1.0)
+            rows[:, self.places["body_inertia"]] *= np.repeat(ratio, 3, axis=1)
         return rows
-
-    def _follow_mass(self, rows: Array, missing: Mask) -> None:
-        """Scales the inertia of bodies with their mass, except where it is set explicitly."""
-        mass, nominal = rows[:, self.places["body_mass"]], self.nominal["body_mass"]
-        ratio = np.ones_like(mass)
-        np.divide(mass, nominal, out=ratio, where=nominal > 0)
-        for column, bodies in self._inertia_named:
-            ratio[:, bodies] = np.where(missing[:, column, None], ratio[:, bodies], 1.0)
-        rows[:, self.places["body_inertia"]] *= np.repeat(ratio, 3, axis=1)
 
 
 def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
@@ -133,11 +120,7 @@ def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
         if array.ndim == 1:  # an option that is one number
             setattr(model.opt, field, float(array[row]))
         else:
-            _field(model, field)[...] = array[row]
-
-
-def _field(model: Any, name: str) -> Any:
-    return getattr(model.opt if name in _OPTIONS else model, name)
+            getattr(owner_of(model, field), field)[...] = array[row]
 
 
 class ModelEditor:
@@ -145,33 +128,28 @@ class ModelEditor:
 
     def __init__(self, space: ModelSpace, model: Any) -> None:
         """Copies the model, which must have nominal values."""
-        import copy
-
         self._space = space
         self._nominal = copy.copy(model)
         self._fields = ModelFields(space, model, ())
-        self._scratch: Any = None
+        self._scratch: Any = None  # an MjData
 
     def apply(self, model: Any, values: Mapping[str, float]) -> None:
         """Writes values into a model; parameters that are no longer given return to nominal.
-
-        ``mj_setConst`` gets its own ``MjData``, since it resets the positions in it.
 
         Args:
             model: The environment's, or that of a copy, which Gymnasium makes anew.
             values: Of the episode.
         """
-        import mujoco  # type: ignore[import-untyped]
+        import mujoco  # type: ignore[import-untyped]  # heavy
 
         new = [name for name in values if name not in self._fields.names]
         if new:
             self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
         if not self._fields.names:
             return
-        row = np.array([[values.get(name, np.nan) for name in self._fields.names]])
-        fields = self._fields(row)
+        fields = self._fields(np.array([[values.get(name, np.nan) for name in self._fields.names]]))
         write_fields(model, fields, 0)
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
-            mujoco.mj_setConst(model, self._scratch)
+            mujoco.mj_setConst(model, self._scratch)  # with data of its own, since it resets their positions

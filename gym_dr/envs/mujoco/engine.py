@@ -1,9 +1,8 @@
-"""Many simulations of one model: the physics under the native vector environments.
+"""Many simulations of one model: the physics of the native vector environments.
 
-There are two engines with one interface. ``BatchEngine`` uses ``mujoco.batch``. ``OwnDataEngine`` steps an ``MjData``
-for each sub-environment, as environments that observe contact forces require: Gymnasium computes ``cfrc_ext`` with
-``mj_rnePostConstraint`` from the contacts of the last stage of the last substep, which a batch does not keep. Both do
-the same arithmetic as a loop over single simulations, with any number of threads.
+``BatchEngine`` uses ``mujoco.batch``. ``OwnDataEngine`` has an ``MjData`` for each sub-environment, for tasks that read
+contact forces: Gymnasium computes ``cfrc_ext`` by ``mj_rnePostConstraint`` from the contacts of the last stage of the
+last substep, which a batch does not keep. Both do the arithmetic of single simulations, with any number of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ import numpy as np
 from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
+from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
+from gym_dr.envs.mujoco.fields import is_option
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
@@ -37,6 +37,7 @@ class Engine(ABC):
     diverged: Mask  # (num_envs,), in the last step
     body_mass: Array  # (num_envs or 1, nbody)
     _fields: dict[str, Array]
+    _pool: ThreadPoolExecutor | None = None
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
@@ -45,7 +46,10 @@ class Engine(ABC):
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
-        """Sets model fields of some simulations, each ``(len(envs), ...)``, and recomputes derived constants."""
+        """Sets model fields of some simulations, each ``(len(envs), ...)``, and recomputes derived constants.
+
+        Their states are lost: ``start``, ``place`` or ``set_state`` follows.
+        """
 
     @abstractmethod
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
@@ -81,9 +85,10 @@ class Engine(ABC):
     def snapshot(self, env: int, model: Any, data: Any) -> None:
         """Copies one simulation's model and state, for drawing."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Ends the threads and frees memory."""
+        """Ends the threads, if Python made them."""
+        if self._pool is not None:
+            self._pool.shutdown()
 
 
 class BatchEngine(Engine):
@@ -113,7 +118,7 @@ class BatchEngine(Engine):
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
             if name not in self._expanded:
-                array = self._batch.expand(batch_name(name))
+                array = self._batch.expand(f"opt.{name}" if is_option(name) else name)
                 self._expanded[name] = array.reshape(len(array)) if values.ndim == 1 else array
                 if name == "body_mass":
                     self.body_mass = self._expanded[name]
@@ -161,14 +166,6 @@ class BatchEngine(Engine):
         self._batch.get_model(env, model)
         self._batch.get_data(env, data)
 
-    def close(self) -> None:
-        # the arrays are views of the batch's memory: copies stay readable after it is freed
-        self.qpos, self.qvel, self.ctrl = self.qpos.copy(), self.qvel.copy(), self.ctrl.copy()
-        self._fields = {}
-        self._expanded = {}
-        self.body_mass = self.body_mass.copy()
-        del self._counts, self._batch
-
 
 class OwnDataEngine(Engine):
     """An ``MjData`` for each simulation; ``mj_rnePostConstraint`` follows each step, as in Gymnasium.
@@ -182,7 +179,6 @@ class OwnDataEngine(Engine):
         self._nominal = copy.copy(model)
         self._models = [self._nominal] * num_envs  # one shared model until their fields differ
         self._data = [mujoco.MjData(model) for _ in range(num_envs)]
-        self._scratch: list[Any] = [None] * num_threads  # for mj_setConst, which resets its data
         self._counts = np.full((num_envs, len(self._data[0].warning.number)), QUIET, np.int32)
         self.qpos = np.zeros((num_envs, model.nq))
         self.qvel = np.zeros((num_envs, model.nv))
@@ -207,19 +203,17 @@ class OwnDataEngine(Engine):
             self.body_mass[envs] = fields["body_mass"]
         derived = needs_set_const(fields)
 
-        def edit(slot: int, row: int, env: int) -> None:
+        def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
                 self._models[env] = copy.copy(self._nominal)
             write_fields(self._models[env], fields, row)
             if derived:
-                if self._scratch[slot] is None:
-                    self._scratch[slot] = mujoco.MjData(self._nominal)
-                mujoco.mj_setConst(self._models[env], self._scratch[slot])
+                mujoco.mj_setConst(self._models[env], self._data[env])
 
         self._parallel(edit, envs)
 
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
-        def begin(slot: int, row: int, env: int) -> None:
+        def begin(row: int, env: int) -> None:
             model, data = self._models[env], self._data[env]
             mujoco.mj_resetData(model, data)
             data.warning.number[:] = QUIET  # the reset made them 0
@@ -264,7 +258,7 @@ class OwnDataEngine(Engine):
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
         models, data = self._models, self._data
 
-        def advance(slot: int, row: int, env: int) -> None:
+        def advance(row: int, env: int) -> None:
             step(models[env], data[env], substeps)
             post(models[env], data[env])
 
@@ -283,31 +277,21 @@ class OwnDataEngine(Engine):
         data.qpos[:] = self.qpos[env]
         data.qvel[:] = self.qvel[env]
 
-    def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-        self._pool = None
-        self._models, self._data, self._scratch, self._sources = [], [], [], []
-        del self._controls, self._warnings
-
-    def _parallel(self, work: Callable[[int, int, int], None], envs: Indices) -> None:
-        """Calls ``work(thread, row, env)`` for each; a free thread takes the next few."""
+    def _parallel(self, work: Callable[[int, int], None], envs: Indices) -> None:
+        """Calls ``work(row, env)`` for each; a free thread takes the next few."""
         rows = envs.tolist()
         size = max(1, len(rows) // (self._threads * _CHUNKS))
         chunks = count()  # next() on it is atomic
 
-        def run(slot: int) -> None:
+        def run() -> None:
             while (start := next(chunks) * size) < len(rows):
                 for row in range(start, min(start + size, len(rows))):
-                    work(slot, row, rows[row])
+                    work(row, rows[row])
 
         helpers = min(self._threads, -(-len(rows) // size)) - 1
-        if self._pool is None or helpers < 1:
-            run(0)
-            return
-        futures = [self._pool.submit(run, slot) for slot in range(1, helpers + 1)]
+        futures = [self._pool.submit(run) for _ in range(helpers)] if self._pool is not None else []
         try:
-            run(0)
+            run()
         finally:
             wait(futures)
         for future in futures:

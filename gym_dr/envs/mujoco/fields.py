@@ -51,6 +51,16 @@ FIELDS = {
 }
 
 
+def is_option(name: str) -> bool:
+    """Whether a field is one of ``MjModel.opt``."""
+    return name in FIELDS and FIELDS[name].objects is None
+
+
+def owner_of(model: Any, name: str) -> Any:
+    """The object with a field: an ``MjModel`` or its options."""
+    return model.opt if is_option(name) else model
+
+
 def element_names(model: Any, objects: str | None) -> list[str]:
     """The names of a model's elements, in MuJoCo's order.
 

@@ -1,7 +1,6 @@
 """InvertedPendulum's equations of motion: a pole of any shape on a cart, as long as no joint is beyond its limit.
 
-In the plane of motion, with the pole's center of mass at ``(px, pz)`` in its own frame and at ``(out, ...)`` from the
-hinge once it is turned by ``theta``::
+The pole's center of mass is at ``(px, pz)`` in its own frame; turned by ``theta``, it is ``out`` beside the hinge::
 
     out = px cos(theta) + pz sin(theta)        along = d out / d theta = pz cos(theta) - px sin(theta)
 
@@ -14,23 +13,27 @@ this with its classical Runge-Kutta method of order 4, two steps for each of the
 
 from __future__ import annotations
 
-from math import cos, sin
+from math import cos, pi, sin
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box
 
-from gym_dr.arrays import Array
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.randomization.distributions import Uniform
 
 FRAME_SKIP = 2
 FALLEN = 0.2  # rad, as in Gymnasium
+# of Gymnasium's model, which no parameter changes
+_TIMESTEP = 0.02  # s
+_CONTROL = 3.0  # largest control
+_RAIL = 1.0  # m, half its length
+_RIGHT_ANGLE = pi / 2  # largest angle of the hinge
 _TOO_FAST = 1e9  # m/s, rad/s: MuJoCo gives up at ten times this
 
 
 class Params(NamedTuple):
-    """Numbers of a model that may vary, in the order of ``PLACES``, then those of ``constants_of``."""
+    """Numbers of the model that may vary, in the order of ``PLACES``."""
 
     gravity_x: float
     gravity_z: float
@@ -38,9 +41,7 @@ class Params(NamedTuple):
     viscosity: float
     mass_cart: float
     mass_pole: float
-    inertia_1: float  # principal moments of the pole
-    inertia_2: float
-    inertia_3: float
+    inertia: float  # of the pole about the axis of the hinge, which is a principal axis
     pole_x: float  # center of mass in the pole's frame
     pole_z: float
     stiffness_slider: float
@@ -52,25 +53,15 @@ class Params(NamedTuple):
     armature_slider: float
     armature_hinge: float
     gear: float
-    share_1: float  # of the principal moments in that about the hinge's axis
-    share_2: float
-    share_3: float
-    timestep: float
-    control_low: float
-    control_high: float
-    slider_low: float
-    slider_high: float
-    hinge_low: float
-    hinge_high: float
 
 
-# field of the model -> places in it, flattened, of the first numbers of ``Params``
+# field of the model -> places in it, flattened, of the numbers of ``Params``
 PLACES: dict[str, tuple[int, ...]] = {
     "gravity": (0, 2),
     "density": (0,),
     "viscosity": (0,),
     "body_mass": (1, 2),
-    "body_inertia": (6, 7, 8),
+    "body_inertia": (7,),
     "body_ipos": (6, 8),
     "jnt_stiffness": (0, 1),
     "dof_damping": (0, 1),
@@ -78,14 +69,6 @@ PLACES: dict[str, tuple[int, ...]] = {
     "dof_armature": (0, 1),
     "actuator_gear": (0,),
 }
-
-
-def constants_of(model: Any) -> Array:
-    """The numbers that no parameter changes, in the order of ``Params``."""
-    w, x, y, z = model.body_iquat[2]  # principal axes of the pole; the squares of their shares of the hinge's axis
-    shares = (2 * (x * y + w * z)) ** 2, (1 - 2 * (x * x + z * z)) ** 2, (2 * (y * z - w * x)) ** 2
-    ranges = (*model.actuator_ctrlrange.flat, *model.jnt_range.flat)
-    return np.array([*shares, model.opt.timestep, *ranges])
 
 
 class Physics(NamedTuple):
@@ -103,13 +86,6 @@ class Physics(NamedTuple):
     damping_slider: float
     damping_hinge: float
     gear: float
-    timestep: float
-    control_low: float
-    control_high: float
-    slider_low: float
-    slider_high: float
-    hinge_low: float
-    hinge_high: float
     covered: float  # 0 if there are forces that these equations lack: dry friction, drag
 
 
@@ -139,12 +115,11 @@ class Motion(NamedTuple):
 
 def derive(p: Params) -> Physics:
     """Masses and moments of the moving parts."""
-    moment = p.share_1 * p.inertia_1 + p.share_2 * p.inertia_2 + p.share_3 * p.inertia_3
     mass = p.mass_cart + p.mass_pole
     missing = p.friction_slider + p.friction_hinge + p.density + p.viscosity
     return Physics(
         mass + p.armature_slider,
-        moment + p.mass_pole * (p.pole_x * p.pole_x + p.pole_z * p.pole_z) + p.armature_hinge,
+        p.inertia + p.mass_pole * (p.pole_x * p.pole_x + p.pole_z * p.pole_z) + p.armature_hinge,
         p.mass_pole * p.pole_x,
         p.mass_pole * p.pole_z,
         mass * p.gravity_x,
@@ -155,13 +130,6 @@ def derive(p: Params) -> Physics:
         p.damping_slider,
         p.damping_hinge,
         p.gear,
-        p.timestep,
-        p.control_low,
-        p.control_high,
-        p.slider_low,
-        p.slider_high,
-        p.hinge_low,
-        p.hinge_high,
         1.0 if missing == 0.0 else 0.0,
     )
 
@@ -182,14 +150,14 @@ def accelerations(c: Physics, x: float, theta: float, v: float, w: float, force:
     return (c.moment * push - along * torque) / determinant, (c.mass * torque - along * push) / determinant
 
 
-def within(c: Physics, x: float, theta: float) -> bool:
-    """Whether no joint is beyond its limit, so that MuJoCo applies no limit force; False for nan."""
-    return x >= c.slider_low and x <= c.slider_high and theta >= c.hinge_low and theta <= c.hinge_high
+def within(x: float, theta: float) -> bool:
+    """Whether no joint is beyond its limit, where MuJoCo applies a limit force; False for nan."""
+    return abs(x) <= _RAIL and abs(theta) <= _RIGHT_ANGLE
 
 
 def integrate(c: Physics, x: float, theta: float, v: float, w: float, force: float) -> Motion:
     """One step of Runge-Kutta 4."""
-    h = c.timestep
+    h = _TIMESTEP
     half = 0.5 * h
     a1, b1 = accelerations(c, x, theta, v, w, force)
     x2, theta2, v2, w2 = x + half * v, theta + half * w, v + half * a1, w + half * b1
@@ -206,13 +174,13 @@ def integrate(c: Physics, x: float, theta: float, v: float, w: float, force: flo
         w + sixth * (b1 + 2.0 * (b2 + b3) + b4),
         a4,
         b4,
-        within(c, x, theta) and within(c, x2, theta2) and within(c, x3, theta3) and within(c, x4, theta4),
+        within(x, theta) and within(x2, theta2) and within(x3, theta3) and within(x4, theta4),
     )
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """Two steps of the integrator; none, reported as an end, if only MuJoCo can make them."""
-    force = c.gear * min(max(action, c.control_low), c.control_high)
+    force = c.gear * min(max(action, -_CONTROL), _CONTROL)
     m = integrate(c, s.x, s.theta, s.v, s.w, force)
     n = integrate(c, m.x, m.theta, m.v, m.w, force)
     ours = c.covered == 1.0 and m.free and n.free and abs(n.v) < _TOO_FAST and abs(n.w) < _TOO_FAST

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
+from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names, owner_of
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
@@ -89,19 +89,16 @@ class ModelSpace(ParamSpace):
         """
         rules: dict[str, Rule] = {}
         for pattern, rule in randomization.items():
-            matched = list(self._matches(pattern, rule))
-            if rule.operation == "scale":  # which changes nothing where it multiplies zeros
-                matched = [name for name in matched if not self._multiplies_zeros(name)] or matched
-            for name in matched:
-                if name in randomization:
-                    continue
+            for name in self._matches(pattern, rule) if _is_pattern(pattern) else ():
                 if name in rules:
                     raise RandomizationError(f"Parameter {name!r}: two patterns match it. Name it explicitly.")
-                rules[name] = rule
-        rules.update({name: rule for name, rule in randomization.items() if not _is_pattern(name)})
+                if name not in randomization:
+                    rules[name] = rule
+        rules |= {name: rule for name, rule in randomization.items() if not _is_pattern(name)}
+        supports = {name: rule.support(self[name].nominal) for name, rule in rules.items()}
         for name, rule in rules.items():
             self._check_operation(name, rule)
-        self._check_inertia({name: rule.support(self[name].nominal) for name, rule in rules.items()})
+        self._check_inertia(supports)
         return Randomization(rules, correlation=randomization.correlation)
 
     def check(self, values: Any) -> dict[str, float]:
@@ -116,26 +113,20 @@ class ModelSpace(ParamSpace):
                 self._check_inertia({name: (float(column[i]),) * 2 for name, column in checked.items()})
         return checked
 
-    def _matches(self, pattern: str, rule: Rule) -> Iterator[str]:
-        """The names that match a pattern; none for an explicit name."""
-        if not _is_pattern(pattern):
-            self[pattern]
-            return
+    def _matches(self, pattern: str, rule: Rule) -> list[str]:
+        """The names that a pattern stands for."""
         head, _, rest = pattern.partition(":")
-        field = FIELDS.get(head)
-        _, dot, axis = rest.rpartition(".")
-        with_axis = field is not None and bool(field.axes) and dot and (axis in field.axes or axis == "*")
-        found = False
-        for name, target in self.targets.items():
-            if not fnmatch.fnmatchcase(name, pattern) or name == head:
-                continue
-            is_component = field is not None and bool(field.axes) and not target.factor
-            wanted = not (field and field.axes) or is_component == bool(with_axis or rule.operation != "scale")
-            if wanted:
-                found = True
-                yield name
-        if not found:
+        matched = [name for name in self.targets if name != head and fnmatch.fnmatchcase(name, pattern)]
+        axes = FIELDS[head].axes if head in FIELDS else ()
+        if axes:
+            with_axis = "." in rest and rest.rpartition(".")[2] in (*axes, "*")
+            components = with_axis or rule.operation != "scale"
+            matched = [name for name in matched if self.targets[name].factor != components]
+        if not matched:
             raise self._unknown(pattern)
+        if rule.operation == "scale":
+            return [name for name in matched if not self._multiplies_zeros(name)] or matched
+        return matched
 
     def _multiplies_zeros(self, name: str) -> bool:
         """Whether a Scale of this parameter changes nothing: its numbers are 0."""
@@ -166,22 +157,18 @@ class ModelSpace(ParamSpace):
 
     def _unknown(self, name: object) -> UnknownNameError:
         """The error for an unknown name: lists the model's elements or fields, and may say why it is missing."""
-        text = str(name)
-        head, _, rest = text.partition(":")
-        whole = text.rpartition(".")[0] if "." in rest else text
-        why = [hint for missing, hint in self.hints.items() if fnmatch.fnmatchcase(missing, whole)]
-        hint = why[0] if why else self.hints.get(head, "")
-        return UnknownNameError(f"{self._listing(name)} {hint}".rstrip())
-
-    def _listing(self, name: object) -> UnknownNameError:
-        head, colon, rest = str(name).partition(":")
-        if not colon or not any(known.startswith(f"{head}:") for known in self):
+        head, _, rest = str(name).partition(":")
+        elements = [known.partition(":")[2] for known in self if known.startswith(f"{head}:")]
+        if elements:
+            similar = [element for element in elements if ("." in element) == ("." in rest)] or elements
+            error = unknown_name(f"element of {head} in {self.name}:", rest, similar)
+        else:
             fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
             components = [known for known in self if "." in known and ":" not in known]
-            return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
-        known = [n.partition(":")[2] for n, target in self.targets.items() if n.startswith(f"{head}:")]
-        similar = [n for n in known if "." in n] if "." in rest else [n for n in known if "." not in n] or known
-        return unknown_name(f"element of {head} in {self.name}:", rest, similar)
+            error = unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
+        whole = str(name).rpartition(".")[0] if "." in rest else str(name)
+        reasons = [hint for missing, hint in self.hints.items() if fnmatch.fnmatchcase(missing, whole)]
+        return UnknownNameError(f"{error} {(*reasons, self.hints.get(head, ''))[0]}".rstrip())
 
 
 def model_space(name: str, model: Any) -> ModelSpace:
@@ -204,8 +191,7 @@ def space_of_env(env: Any) -> ModelSpace:
 
 def field_array(model: Any, name: str) -> Array:
     """The values of a field in a model, flattened; a copy."""
-    owner = model.opt if FIELDS[name].objects is None else model
-    return np.array(getattr(owner, name), dtype=np.float64).reshape(-1)
+    return np.array(getattr(owner_of(model, name), name), dtype=np.float64).reshape(-1)
 
 
 def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
@@ -227,8 +213,7 @@ def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
         }
         if field.axes and field.objects:
             elements.append(_factor(field, full, own, values))
-        for column, component in own.items():
-            elements.append((_value(field, component, values[column]), _target(field.name, (column,), factor=False)))
+        elements += [_value(field, component, values[column], column) for column, component in own.items()]
         numbers |= own
     if numbers and (field.objects or field.axes):
         yield _factor(field, field.name, numbers, values)
@@ -268,10 +253,12 @@ def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
     return hints
 
 
-def _value(field: Field, name: str, nominal: float) -> Param:
+def _value(field: Field, name: str, nominal: float, column: int) -> tuple[Param, Target]:
+    """A parameter that is one number, given by its place."""
     low, high = min(field.low, nominal), max(field.high, nominal)
     needs = ("density", "viscosity") if field.name == "wind" else ()
-    return Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)
+    param = Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)
+    return param, Target(factor=False, parts=(Part(field=field.name, columns=(column,)),))
 
 
 def _factor(field: Field, name: str, numbers: Mapping[int, str], values: Array) -> tuple[Param, Target]:
@@ -280,11 +267,7 @@ def _factor(field: Field, name: str, numbers: Mapping[int, str], values: Array) 
     needs = () if values[list(columns)].any() else tuple(numbers.values())
     doc = f"factor: {field.doc}"
     param = Param(name=name, nominal=1.0, low=field.factor_low, high=1000.0, unit="x", doc=doc, needs=needs)
-    return param, _target(field.name, columns, factor=True)
-
-
-def _target(field: str, columns: tuple[int, ...], *, factor: bool) -> Target:
-    return Target(factor=factor, parts=(Part(field=field, columns=columns),))
+    return param, Target(factor=True, parts=(Part(field=field.name, columns=columns),))
 
 
 def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:

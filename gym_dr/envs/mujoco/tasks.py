@@ -107,42 +107,53 @@ class InvertedDoublePendulum(_ReferenceTask):
 
 
 class _Roamer(_ReferenceTask):
-    """Does not observe how far it has come, unless it is asked to; all its other positions and its velocities."""
+    """A robot that moves along x, or in the plane of x and y; observes its state, but not where it is unless asked to.
 
-    unseen: Sequence[int] = (0,)  # where a robot is does not matter, even if it is observed
+    Rewards are for the forward velocity, unless a subclass overrides that.
+    """
 
-    def state_from(self, observations: Array) -> tuple[Array, Array]:
-        skipped = len(self.unseen) * int(self.env._exclude_current_positions_from_observation)
-        where = np.zeros((len(observations), skipped))
-        qpos = np.concatenate([where, observations[:, : self.nq - skipped]], axis=1)
-        return qpos, observations[:, self.nq - skipped : self.nq - skipped + self.nv]
-
-
-class _Runner(_Roamer):
-    """Rewarded for moving forward; observes velocities, and positions except the first."""
+    unseen: Sequence[int] = (0, 1)
 
     def before(self, engine: Engine) -> Any:
-        return engine.qpos[:, 0].copy()
+        return self._place(engine).copy()
 
-    def observe(self, engine: Engine, rows: Rows) -> Array:
-        skipped = int(self.env._exclude_current_positions_from_observation)
-        return np.concatenate([engine.qpos[rows, skipped:], self._velocities(engine.qvel[rows])], axis=1)
-
-    def _velocities(self, qvel: Array) -> Array:
-        return qvel
+    def _place(self, engine: Engine) -> Array:
+        """Where each robot is, ``(N, 1)`` or ``(N, 2)``."""
+        place: Array = engine.qpos[:, : len(self.unseen)]
+        return place
 
     def _forward(self, engine: Engine, before: Array) -> tuple[Array, Array]:
-        velocity = (engine.qpos[:, 0] - before) / self.dt
-        return velocity, self.env._forward_reward_weight * velocity
+        """The velocity of the place, and the reward for its x component."""
+        velocity = (self._place(engine) - before) / self.dt
+        return velocity, self.env._forward_reward_weight * velocity[:, 0]
 
     def _report(self, engine: Engine, velocity: Array, forward: Array, cost: Array) -> Info:
-        rewards = {"reward_forward": forward, "reward_ctrl": -cost}
-        return {**self.reset_info(engine), "x_velocity": velocity, **rewards}
+        velocities = {f"{axis}_velocity": velocity[:, k] for k, axis in enumerate("xy"[: velocity.shape[1]])}
+        return {**self.reset_info(engine), **velocities, "reward_forward": forward, "reward_ctrl": -cost}
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        return np.concatenate(self._state(engine, rows), axis=1)
+
+    def _state(self, engine: Engine, rows: Rows) -> list[Array]:
+        """Positions and velocities, as they are observed."""
+        qvel, limit = engine.qvel[rows], self.velocity_limit
+        return [engine.qpos[rows, self._hidden :], qvel if limit is None else np.clip(qvel, -limit, limit)]
+
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        end = self.nq - self._hidden
+        where = np.zeros((len(observations), self._hidden))  # does not matter
+        return np.concatenate([where, observations[:, :end]], axis=1), observations[:, end : end + self.nv]
+
+    @property
+    def _hidden(self) -> int:
+        """Positions that are not observed, the first ones."""
+        return len(self.unseen) * int(self.env._exclude_current_positions_from_observation)
 
 
-class HalfCheetah(_Runner):
-    """Never falls."""
+class HalfCheetah(_Roamer):
+    """Two legs in a plane; never falls."""
 
+    unseen = (0,)
     normal_velocities = True
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
@@ -154,13 +165,11 @@ class HalfCheetah(_Runner):
         return {"x_position": engine.qpos[:, 0].copy()}
 
 
-class Walker2d(_Runner):
-    """Two legs; ends when it falls."""
+class Walker2d(_Roamer):
+    """Two legs in a plane; ends when it falls."""
 
+    unseen = (0,)
     velocity_limit = 10.0
-
-    def _velocities(self, qvel: Array) -> Array:
-        return np.clip(qvel, -10, 10)
 
     def _healthy(self, engine: Engine) -> Mask:
         low_z, high_z = self.env._healthy_z_range
@@ -183,53 +192,31 @@ class Walker2d(_Runner):
 
 
 class Hopper(Walker2d):
-    """One leg; ends when it falls, or when its state leaves a range."""
+    """One leg in a plane; ends when it falls, or when its state leaves a range."""
 
     def _healthy(self, engine: Engine) -> Mask:
         low, high = self.env._healthy_state_range
-        good = super()._healthy(engine)
+        healthy = super()._healthy(engine)
         for state in (engine.qpos[:, 2:], engine.qvel):
-            good &= ((low < state) & (state < high)).all(axis=1)
-        return good
+            healthy &= ((low < state) & (state < high)).all(axis=1)
+        return healthy
 
 
-class _Planar(_Roamer):
-    """Moves in a plane; reports x and y positions and velocities."""
+class Swimmer(_Roamer):
+    """Three links in a fluid."""
 
-    unseen = (0, 1)
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
+        velocity, forward = self._forward(engine, before)
+        cost = self.env._ctrl_cost_weight * _squares(actions)
+        return forward - cost, np.zeros(len(cost), np.bool_), self._report(engine, velocity, forward, cost)
 
     def reset_info(self, engine: Engine) -> Info:
         xy = engine.qpos[:, :2]
         return {"x_position": xy[:, 0].copy(), "y_position": xy[:, 1].copy(), "distance_from_origin": _length(xy)}
 
-    def _report(self, engine: Engine, velocity: Array, forward: Array, cost: Array) -> Info:
-        velocities = {"x_velocity": velocity[:, 0], "y_velocity": velocity[:, 1]}
-        return {**self.reset_info(engine), **velocities, "reward_forward": forward, "reward_ctrl": -cost}
 
-    def _state(self, engine: Engine, rows: Rows) -> list[Array]:
-        """Positions, optionally without x and y, and velocities."""
-        skipped = 2 * int(self.env._exclude_current_positions_from_observation)
-        return [engine.qpos[rows, skipped:], engine.qvel[rows]]
-
-
-class Swimmer(_Planar):
-    """Three links in a fluid."""
-
-    def before(self, engine: Engine) -> Any:
-        return engine.qpos[:, :2].copy()
-
-    def observe(self, engine: Engine, rows: Rows) -> Array:
-        return np.concatenate(self._state(engine, rows), axis=1)
-
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        velocity = (engine.qpos[:, :2] - before) / self.dt
-        forward = self.env._forward_reward_weight * velocity[:, 0]
-        cost = self.env._ctrl_cost_weight * _squares(actions)
-        return forward - cost, np.zeros(len(cost), np.bool_), self._report(engine, velocity, forward, cost)
-
-
-class Ant(_Planar):
-    """Four legs; observes contact forces."""
+class Ant(Swimmer):
+    """Four legs; observes contact forces; ends when it falls."""
 
     fields = ("cfrc_ext", "xpos")
     contact_forces = True
@@ -239,23 +226,22 @@ class Ant(_Planar):
         super().__init__(env)
         self._body = env.data.body(env._main_body).id
 
-    def before(self, engine: Engine) -> Any:
-        return engine.field("xpos")[:, self._body, :2].copy()
+    def _place(self, engine: Engine) -> Array:
+        place: Array = engine.field("xpos")[:, self._body, :2]
+        return place
+
+    def _state(self, engine: Engine, rows: Rows) -> list[Array]:
+        if not self.env._include_cfrc_ext_in_observation:
+            return super()._state(engine, rows)
+        forces = self._forces(engine, rows)
+        return [*super()._state(engine, rows), forces[:, 1:].reshape(len(forces), -1)]
 
     def _forces(self, engine: Engine, rows: Rows) -> Array:
         forces: Array = np.clip(engine.field("cfrc_ext")[rows], *self.env._contact_force_range)
         return forces
 
-    def observe(self, engine: Engine, rows: Rows) -> Array:
-        parts = self._state(engine, rows)
-        if self.env._include_cfrc_ext_in_observation:
-            forces = self._forces(engine, rows)
-            parts.append(forces[:, 1:].reshape(len(forces), -1))
-        return np.concatenate(parts, axis=1)
-
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        velocity = (engine.field("xpos")[:, self._body, :2] - before) / self.dt
-        forward = velocity[:, 0] * self.env._forward_reward_weight
+        velocity, forward = self._forward(engine, before)
         low, high = self.env._healthy_z_range
         healthy = _finite(engine) & (low <= engine.qpos[:, 2]) & (engine.qpos[:, 2] <= high)
         alive = healthy * self.env._healthy_reward
@@ -267,15 +253,14 @@ class Ant(_Planar):
         return forward + alive - (cost + contact), self._fallen(healthy), info
 
 
-class _Humanlike(_Planar):
-    """A humanoid: observes inertia, velocities and forces of its bodies."""
+class _Humanlike(_Roamer):
+    """A humanoid; observes inertia, velocities and forces of its bodies too."""
 
     fields: tuple[str, ...] = ("cinert", "cvel", "qfrc_actuator", "cfrc_ext", "ten_length", "ten_velocity")
     contact_forces = True
 
-    def observe(self, engine: Engine, rows: Rows) -> Array:
-        env = self.env
-        parts = self._state(engine, rows)
+    def _state(self, engine: Engine, rows: Rows) -> list[Array]:
+        env, parts = self.env, super()._state(engine, rows)
         for name, included, first in (  # the world is body 0; a free joint has the first six forces
             ("cinert", env._include_cinert_in_observation, 1),
             ("cvel", env._include_cvel_in_observation, 1),
@@ -285,10 +270,11 @@ class _Humanlike(_Planar):
             if included is True:
                 values = engine.field(name)[rows]
                 parts.append(values[:, first:].reshape(len(values), -1))
-        return np.concatenate(parts, axis=1)
+        return parts
 
-    def _tendons(self, engine: Engine) -> Info:
-        return {f"tendon_{name}": engine.field(f"ten_{name}").copy() for name in ("length", "velocity")}
+    def reset_info(self, engine: Engine) -> Info:
+        tendons = {f"tendon_{name}": engine.field(f"ten_{name}").copy() for name in ("length", "velocity")}
+        return {"x_position": engine.qpos[:, 0].copy(), "y_position": engine.qpos[:, 1].copy(), **tendons}
 
     def _control_cost(self, engine: Engine) -> Array:
         cost: Array = self.env._ctrl_cost_weight * np.square(engine.ctrl).sum(axis=1)
@@ -305,23 +291,19 @@ class Humanoid(_Humanlike):
 
     fields = (*_Humanlike.fields, "xipos")
 
-    def before(self, engine: Engine) -> Any:
-        return self._center(engine)
-
-    def _center(self, engine: Engine) -> Array:
-        """The center of mass in the plane, (N, 2)."""
+    def _place(self, engine: Engine) -> Array:
+        """The center of mass in the plane, ``(N, 2)``."""
         places = engine.field("xipos")[:, :, :2]
         mass = np.broadcast_to(engine.body_mass, places.shape[:2])
         center: Array = np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True)
         return center
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        env = self.env
-        velocity = (self._center(engine) - before) / self.dt
+        velocity, forward = self._forward(engine, before)
+        env, z = self.env, engine.qpos[:, 2]
         low, high = env._healthy_z_range
-        healthy = (low < engine.qpos[:, 2]) & (engine.qpos[:, 2] < high)
+        healthy = (low < z) & (z < high)
         alive = healthy * env._healthy_reward
-        forward = env._forward_reward_weight * velocity[:, 0]
         cost = self._control_cost(engine)
         contact = self._force_cost(engine, env._contact_cost_weight, env._contact_cost_range)
         info = self._report(engine, velocity, forward, cost)
@@ -329,7 +311,7 @@ class Humanoid(_Humanlike):
         return forward + alive - (cost + contact), self._fallen(healthy), info
 
     def reset_info(self, engine: Engine) -> Info:
-        return {**super().reset_info(engine), **self._tendons(engine)}
+        return {**super().reset_info(engine), "distance_from_origin": _length(engine.qpos[:, :2])}
 
 
 class HumanoidStandup(_Humanlike):
@@ -344,12 +326,7 @@ class HumanoidStandup(_Humanlike):
         return height - cost - impact + 1, np.zeros(len(cost), np.bool_), {**self.reset_info(engine), **rewards}
 
     def reset_info(self, engine: Engine) -> Info:
-        return {
-            "x_position": engine.qpos[:, 0].copy(),
-            "y_position": engine.qpos[:, 1].copy(),
-            "z_distance_from_origin": engine.qpos[:, 2] - self.init_qpos[2],
-            **self._tendons(engine),
-        }
+        return {**super().reset_info(engine), "z_distance_from_origin": engine.qpos[:, 2] - self.init_qpos[2]}
 
 
 class _Manipulator(_ReferenceTask):

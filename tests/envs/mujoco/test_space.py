@@ -7,7 +7,7 @@ import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from gym_dr import Add, Correlation, Randomization, Scale, Uniform
+from gym_dr import Add, Correlation, Randomization, Scale, Uniform, sample
 from gym_dr.envs.mujoco.editor import ModelEditor, ModelFields
 from gym_dr.envs.mujoco.fields import element_names
 from gym_dr.envs.mujoco.presets import PRESETS
@@ -78,7 +78,7 @@ def test_parameters_that_a_pattern_stands_for_can_be_correlated() -> None:
         correlation=Correlation(("body_mass:leg", "body_mass:foot"), ((1.0, 0.9), (0.9, 1.0))),
     )
     assert HOPPER.expand(drawn).correlation == drawn.correlation
-    values = drawn.sample(500, seed=1, space=HOPPER)
+    values = sample(drawn, HOPPER, 500, seed=1)
     assert values["body_mass:leg"].corr(values["body_mass:foot"]) > 0.8
     assert abs(values["body_mass:leg"].corr(values["body_mass:torso"])) < 0.2
     with pytest.raises(UnknownNameError, match="'body_mass:arm'"):

@@ -20,7 +20,7 @@ from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE, WIND_INDEX_HIGH
 from gym_dr.envs.box2d.lunar_lander.native.layout import JOINT_0, JOINT_1, LANDER, LEG_0, LEG_1, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, JOINT
-from gym_dr.envs.replay import Coordinate, Course, LogReplay, Reading
+from gym_dr.envs.replay import Coordinate, ForceProfile, LogReplay, Reading
 from gym_dr.randomization.table import ParamTable
 
 _SETTLING = 40  # steps in which the legs come to rest at their stops
@@ -55,7 +55,7 @@ class LanderLogReplay(LogReplay):
     random_steps = True
     # the legs are where the simulation that followed the log has them, and that had other parameters at first
     inexact = (2e-4, 2e-4, 1e-2, 1e-2, 2e-4, 1e-2)
-    untold = {"leg_spring_torque": _ON_GROUND, "ground_friction": _ON_GROUND, "initial_random": _START}
+    unidentifiable = {"leg_spring_torque": _ON_GROUND, "ground_friction": _ON_GROUND, "initial_random": _START}
 
     def __init__(self, backend: Backend, table: ParamTable, gusts: Array) -> None:
         """Takes the strength of the wind at every index from ``WIND_INDEX_LOW`` on."""
@@ -65,8 +65,8 @@ class LanderLogReplay(LogReplay):
             found: Array = gusts[np.minimum(steps - WIND_INDEX_LOW, len(gusts) - 1)]
             return found
 
-        self.courses = tuple(
-            Course(power=power, strength=strength, low=WIND_INDEX_LOW, high=WIND_INDEX_HIGH)
+        self.force_profiles = tuple(
+            ForceProfile(power=power, strength=strength, low=WIND_INDEX_LOW, high=WIND_INDEX_HIGH)
             for power in ("wind_power", "turbulence_power")
         )
 

@@ -20,7 +20,7 @@ EXPECTED = (
 )
 
 
-def split_table(table: pd.DataFrame, place: str) -> list[tuple[str, dict[str, npt.NDArray[Any]]]]:
+def split_dataframe(table: pd.DataFrame, place: str) -> list[tuple[str, dict[str, npt.NDArray[Any]]]]:
     """Splits a table into episodes.
 
     In each episode the last row's action is dropped, since no observation follows it; it may be missing.

@@ -1,0 +1,129 @@
+"""Residuals of logged steps under any parameters, and their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Mask
+from gym_dr.fitting.motion import LoggedMotion
+from gym_dr.fitting.prior import Prior
+from gym_dr.fitting.simulator import Simulator
+
+EDGE = 1e-9  # points stay this far inside (0, 1)
+REPLICATES = 16  # random streams, where steps draw random numbers
+_DIFFERENCE = 1e-4  # of a point, for derivatives by parameters
+
+
+class Likelihood:
+    """Residuals of logged steps under any parameters.
+
+    Attributes:
+        motion: The logged steps.
+        simulator: Of the environment.
+        prior: Of the parameters; points ``u`` are in its unit cube.
+        replay: The simulator's sub-environments.
+        replicates: Random streams that are simulated.
+        phases: The step of each force profile at each logged step, ``(T, profiles)``; None without.
+        forced: Values that replace those of the prior.
+        moving: Which parameters any step depends on, ``(parameters,)``.
+    """
+
+    def __init__(self, motion: LoggedMotion, simulator: Simulator, prior: Prior) -> None:
+        """Simulates nothing yet."""
+        self.motion, self.simulator, self.prior = motion, simulator, prior
+        self.replay = simulator.replay
+        self.replicates = REPLICATES if self.replay.random_steps else 1
+        self.phases: npt.NDArray[np.int64] | None = None
+        self.forced: Mapping[str, float] = {}
+        self.moving: Mask = np.ones(len(prior.names), np.bool_)
+
+    def part(self, rows: Any) -> Likelihood:
+        """The same for some of the steps."""
+        chosen = Likelihood(self.motion.rows(rows), self.simulator, self.prior)
+        chosen.phases, chosen.forced = None if self.phases is None else self.phases[rows], self.forced
+        chosen.moving = self.moving
+        return chosen
+
+    def after(self, states: Array, u: Array, seed: int = 0) -> Array:
+        """States after one step from each, under one random stream."""
+        params = {**self.prior.params(u), **self.forced}
+        return self.simulator.predict(states, self.motion.actions, params, phases=self.phases, seed=seed)
+
+    def streams_after(self, states: Array, u: Array) -> tuple[Array, Array]:
+        """``after`` of the first random stream, and the deltas from there to all streams, ``(replicates, T, n)``."""
+        first = self.after(states, u)
+        moved = np.zeros((self.replicates, len(states), len(self.motion.coordinates)))
+        for seed in range(1, self.replicates):
+            moved[seed] = self.replay.difference(self.after(states, u, seed), first)
+        return first, moved
+
+    def mean_after(self, states: Array, u: Array) -> Array:
+        """The mean of ``after`` over random streams, ``(T, size)``."""
+        first, moved = self.streams_after(states, u)
+        return first if self.replicates == 1 else self.replay.add(first, moved.mean(axis=0))
+
+    def residuals(self, u: Array, states: Array, offsets: Array | float = 0.0) -> Array:
+        """Measured states after the steps minus simulated ones (``mean_after``) and ``offsets``, ``(T, n)``."""
+        simulated = self.mean_after(states, u)
+        found: Array = self.replay.difference(self.motion.after, simulated) - offsets
+        return np.nan_to_num(found, nan=1e6, posinf=1e6, neginf=-1e6)  # a simulation that diverged
+
+    def by_parameters(self, u: Array, states: Array) -> Array:
+        """Derivatives of the residuals by u, ``(T, n, parameters)``."""
+        columns: list[Array] = []
+        for k in range(len(u)):
+            if not self.moving[k]:
+                columns.append(np.zeros((len(states), len(self.motion.coordinates))))
+                continue
+            high, low = u.copy(), u.copy()
+            high[k], low[k] = min(1.0 - EDGE, u[k] + _DIFFERENCE), max(EDGE, u[k] - _DIFFERENCE)
+            ends = (self.mean_after(states, end) for end in (low, high))
+            columns.append(self.replay.difference(*ends) / (high[k] - low[k]))
+        return np.nan_to_num(np.stack(columns, axis=-1)) if columns else np.zeros((*states.shape[:1], 0, 0))
+
+    def by_states(self, u: Array, states: Array, steps: Array, after: Array) -> tuple[Array, Array]:
+        """Derivatives of the states after the steps by those before, as central differences.
+
+        Args:
+            u: Point of the prior.
+            states: Shape ``(T, size)``.
+            steps: Step sizes ``(n,)``: the standard deviations of the noise.
+            after: ``after`` of these states, under the same random stream.
+
+        Returns:
+            Derivatives ``(T, n, n)``, and the covariance of what they leave out ``(T, n, n)``. For a second derivative
+            H and an error e of standard deviation d, ``H e^2 / 2`` has the variance ``(H d^2)^2 / 2``, as in the
+            second-order filters of Norgaard, Poulsen and Ravn (2000). Where a foot meets the ground, this is most of
+            the error.
+        """
+        count, n = len(states), len(steps)
+        jacobians, second_order = np.empty((count, n, n)), np.zeros((count, n, n))
+        for k in range(n):
+            deltas = np.zeros((count, n))
+            deltas[:, k] = steps[k]
+            high, low = (
+                self.replay.difference(self.after(self.replay.add(states, sign * deltas), u), after)
+                for sign in (1.0, -1.0)
+            )
+            jacobians[:, :, k] = (high - low) / (2.0 * steps[k])
+            if self.motion.seen[k]:
+                second_order += 0.5 * np.einsum("ti,tj->tij", high + low, high + low)
+        return np.nan_to_num(jacobians), np.nan_to_num(second_order)
+
+
+def covariance_of_streams(moved: Array) -> Array | None:
+    """The covariance ``(T, n, n)`` of steps over random streams, plus that of its mean; None for a single stream.
+
+    Args:
+        moved: See ``Likelihood.streams_after``.
+    """
+    count = len(moved)
+    if count == 1:
+        return None
+    centered = moved - moved.mean(axis=0)
+    covariance: Array = np.einsum("rti,rtj->tij", centered, centered) * (1.0 + 1.0 / count) / (count - 1)
+    return covariance
