@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import difflib
 import signal
+import sys
+import warnings
 from collections.abc import Collection, Iterable, Iterator
 
 MAX_LENGTH = 200  # of a value in a message
@@ -100,6 +102,14 @@ class NotFiniteError(TrainingError):
 
 class RandomizationWarning(UserWarning):
     """A randomization that is possible but probably not intended."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns of the line in the user's program: the first one outside gym_dr and Gymnasium."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("gym_dr", "gymnasium"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shortened(value: object) -> str:

@@ -35,7 +35,7 @@ def train_and_evaluate(
         GymDrError: See ``train_run``.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.sets import sets_for
+    from gym_dr.evaluation.suite import sets_for
     from gym_dr.policies.open import open_runs
     from gym_dr.runs.train import train_run, working_on
 
@@ -61,7 +61,7 @@ def train_seeds(
     folders: Sequence[RunFolder], root: Path, how: Launch, *, trust: Collection[str], progress: bool
 ) -> None:
     """Trains the runs in a folder and writes their aggregate into it; raises what ``launch`` and the next one raise."""
-    launch(folders, how, trust=trust, display="lines" if progress else "nothing")
+    launch(folders, how, trust=trust, display="bar" if progress else "nothing")
     aggregate_runs(folders, root)
 
 

@@ -5,7 +5,6 @@ With the same seeds, actions and parameters it behaves like a sync vector enviro
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -32,7 +31,7 @@ from gym_dr.envs.vector_arguments import (
     check_seeds,
     check_whole_number,
 )
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning, warn
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.episode import exact_values
@@ -538,9 +537,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
 def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
     """Warns that a simulation diverged, and names its draw."""
-    warnings.warn(
+    warn(
         f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
         f"parameters {params}.",
         RandomizationWarning,
-        stacklevel=3,
     )

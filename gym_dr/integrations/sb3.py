@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from gymnasium.vector.utils import iterate
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.envs.stack import stack_of
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, warn
 from gym_dr.wrappers.base import PARAM_INTERFACE
 
 try:
@@ -171,7 +170,7 @@ class GymnasiumVecEnv(VecEnv):
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
         """One frame of each sub-environment; ``render`` tiles them."""
         if self.render_mode != "rgb_array":
-            warnings.warn(f"Expected render_mode='rgb_array' to render, got {self.render_mode!r}.", stacklevel=2)
+            warn(f"Expected render_mode='rgb_array' to render, got {self.render_mode!r}.")
             return [None] * self.num_envs
         frames: Any = self.envs.render()
         return list(frames)
@@ -364,10 +363,9 @@ def make_vec_env(
     if not native or any(needs_single.values()):
         if native:
             reason = " and ".join(argument for argument, given in needs_single.items() if given)
-            warnings.warn(
+            warn(
                 f"{reason} needs single environments, so {name} is stepped one by one, not natively. To keep it "
                 "native, wrap the vector environment: GymnasiumVecEnv(Wrapper(gym.make_vec(...))).",
-                stacklevel=2,
             )
         return env_util.make_vec_env(
             env_id,

@@ -221,21 +221,7 @@ class ParamSpace(Mapping[str, Param]):
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is not a single number, out of bounds, not finite or of the wrong kind.
         """
-        checked = {}
-        for name, value in _mapping(values).items():
-            param = self[name]
-            # plain floats compare fast, which matters when a thousand sub-environments get new values at once
-            plain = type(value) is float and param.kind == "float" and math.isfinite(value)
-            if not (plain and param.low <= value <= param.high):
-                array = param.check(value)
-                if array.shape != ():
-                    raise RandomizationError(
-                        f"Parameter {name!r}: expected one number, got shape {array.shape}. To give each "
-                        "sub-environment its own value, wrap the vector environment in gym_dr.VectorParams."
-                    )
-                value = float(array)
-            checked[name] = value
-        return checked
+        return {name: float(array[0]) for name, array in self.check_vector(values, 1).items()}
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         """Checks parameter values of a vector environment before any of them is used.
@@ -252,12 +238,13 @@ class ParamSpace(Mapping[str, Param]):
             RandomizationError: A value has the wrong shape or kind, is out of bounds or not finite.
         """
         checked = {}
-        for name, value in _mapping(values).items():
+        if not isinstance(values, Mapping):
+            raise RandomizationError(f"Expected a mapping of parameter names to values, got {values!r}.")
+        for name, value in values.items():
             array = self[name].check(value)
             if array.shape not in ((), (num_envs,)):
-                raise RandomizationError(
-                    f"Parameter {name!r}: expected one number or shape ({num_envs},), got shape {array.shape}."
-                )
+                expected = "one number" if num_envs == 1 else f"one number or shape ({num_envs},)"
+                raise RandomizationError(f"Parameter {name!r}: expected {expected}, got shape {array.shape}.")
             checked[name] = np.full(num_envs, array)
         return checked
 
@@ -282,12 +269,6 @@ def _check_rule(param: Param, rule: Rule) -> None:
             f"Parameter {param.name!r}: expected {param.bounds_text()}, got {rule!r}. "
             "Use Bernoulli, Integer, Choice or Constant with whole numbers."
         )
-
-
-def _mapping(values: Any) -> Mapping[str, Any]:
-    if not isinstance(values, Mapping):
-        raise RandomizationError(f"Expected a mapping of parameter names to values, got {values!r}.")
-    return values
 
 
 # ---- needs ----------------------------------------------------------------------------------------------------

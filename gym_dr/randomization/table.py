@@ -1,12 +1,12 @@
 """The parameter values of many sub-environments, episode after episode.
 
-An episode's values come from four levels, each overriding the one before: nominal, drawn (by the sampler), pinned (by
-hand, for all later episodes) and exact (by hand, for one episode).
+``ParamTable.begin`` sets the values of an episode from four layers, each of which overrides the one before: nominal,
+drawn (by the sampler), pinned (by hand, for all later episodes) and exact (by hand, for one episode).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,27 +33,47 @@ class ParamTable:
         held: Seed words and indices of the draws that all episodes use, each ``(num_envs,)``; None to count on.
     """
 
-    def __init__(self, space: ParamSpace, sampler: ParamSampler, num_envs: int, memory: Array | None = None) -> None:
+    def __init__(self, space: ParamSpace, sampler: ParamSampler, num_envs: int, current: Array | None = None) -> None:
         """Starts with nominal values.
 
         Args:
             space: The parameters.
             sampler: Makes the draws.
             num_envs: Number of sub-environments.
-            memory: Array to use as ``current``, shape ``(len(space.nominal), num_envs)``, if the physics reads it in
-                place.
+            current: Array to keep current values in, shape ``(len(space.nominal), num_envs)``, if the physics reads it.
         """
         self.space, self.num_envs = space, num_envs
         self.names: list[str] = list(space.nominal)
-        self._base: Array = np.array(list(space.nominal.values()), np.float64)  # a row's value if nobody sets it
-        self.current: Array = np.empty((len(self.names), num_envs)) if memory is None else memory
-        self.current[:] = self._base[:, None]
+        self._nominal: Array = np.array(list(space.nominal.values()), np.float64)  # nan in rows that were added
+        self.current: Array = np.empty((len(self.names), num_envs)) if current is None else current
+        self.current[:] = self._nominal[:, None]
         self._pins: Array | None = None  # shape of current, nan where not pinned
         self.index: Indices = np.full(num_envs, -1, np.int64)
         self.held: tuple[Words, Indices] | None = None
         self._lay_out_info()
         self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))
         self._drawn: Indices = np.array(self._rows_of(sampler.support), np.int64)
+
+    def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
+        """Sets the values of new episodes.
+
+        Args:
+            envs: The sub-environments that are reset, each once.
+            exact: Checked values for these episodes: name -> shape ``(num_envs,)``.
+        """
+        rows = self._rows_of(exact)  # may add some
+        values = np.empty((len(self.names), len(envs)))
+        values[:] = self._nominal[:, None]
+        self.index[envs] = self.index[envs] + 1 if self.held is None else self.held[1][envs]
+        values[self._drawn] = self._draws.get(envs, self.index)
+        if self._pins is not None:
+            pins = self._pins[:, envs]
+            values = np.where(np.isnan(pins), values, pins)
+        for row, array in zip(rows, exact.values(), strict=True):
+            values[row] = array[envs]
+        self.current[:, envs] = values
+
+    # ---- draws -------------------------------------------------------------------------------------------------------
 
     @property
     def sampler(self) -> ParamSampler:
@@ -64,17 +84,30 @@ class ParamTable:
     def sampler(self, sampler: ParamSampler) -> None:
         check_support(sampler, self.sampler.support)
         if sampler is not self.sampler:
-            self._draws = _DrawCache(sampler, self._draws.words)
+            self._draws = _DrawCache(sampler, self._draws.seed_words)
 
     @property
-    def words(self) -> Words:
+    def seed_words(self) -> Words:
         """The seed words in the keys of draws, shape ``(num_envs,)``."""
-        return self._draws.words
+        return self._draws.seed_words
 
-    def seed(self, envs: Indices, words: Words) -> None:
+    def seed(self, envs: Indices, seed_words: Words) -> None:
         """Restarts the draws of some sub-environments, keyed by their seed words."""
-        self._draws.seed(envs, words if self.held is None else self.held[0][envs])
+        self._draws.seed(envs, seed_words if self.held is None else self.held[0][envs])
         self.index[envs] = -1
+
+    def hold_draws(self, seed_words: Words, index: Indices) -> None:
+        """Uses the draws with these keys in all later episodes, until others are held, instead of counting on.
+
+        Args:
+            seed_words: Shape ``(num_envs,)``; seeding no longer changes them.
+            index: Draw indices, shape ``(num_envs,)``.
+        """
+        self.held = seed_words.copy(), index.copy()
+        changed = np.flatnonzero(seed_words != self.seed_words)  # others keep the draws that were made ahead
+        self._draws.seed(changed, seed_words[changed])
+
+    # ---- values set by hand ------------------------------------------------------------------------------------------
 
     def pin(self, values: Mapping[str, Array] | None, envs: Indices) -> None:
         """Pins checked values from the next episode on, keeping earlier pins; None removes all pins.
@@ -99,45 +132,17 @@ class ParamTable:
         rows = () if self._pins is None else self._pins
         return {name: row.copy() for name, row in zip(self.names, rows, strict=False) if not np.isnan(row).all()}
 
-    def hold_draws(self, words: Words, index: Indices) -> None:
-        """Uses the draws with these keys in all later episodes, until others are held, instead of counting on.
-
-        Args:
-            words: Seed words, shape ``(num_envs,)``; seeding no longer changes them.
-            index: Draw indices, shape ``(num_envs,)``.
-        """
-        self.held = words.copy(), index.copy()
-        changed = np.flatnonzero(words != self._draws.words)  # others keep the draws that were made ahead
-        self._draws.seed(changed, words[changed])
-
-    def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
-        """Sets the values of new episodes.
-
-        Args:
-            envs: The sub-environments that are reset, each once.
-            exact: Checked values for these episodes: name -> shape ``(num_envs,)``.
-        """
-        rows = self._rows_of(exact)
-        values = np.empty((len(self.names), len(envs)))
-        values[:] = self._base[:, None]
-        values[self._drawn] = self._draw(envs)
-        if self._pins is not None:
-            pins = self._pins[:, envs]
-            values = np.where(np.isnan(pins), values, pins)
-        for row, array in zip(rows, exact.values(), strict=True):
-            values[row] = array[envs]
-        self.current[:, envs] = values
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, Any]:
         """Draws and values of all sub-environments: name -> ``(num_envs,)``; the sampler is not part of it."""
-        pins = () if self._pins is None else self._pins
-        state = {
-            "word": self.words,
-            "draw_index": self.index,
-            **{f"value/{name}": row for name, row in zip(self.names, self.current, strict=True)},
-            **{f"pin/{name}": row for name, row in zip(self.names, pins, strict=False) if not np.isnan(row).all()},
+        values = dict(zip(self.names, self.current.copy(), strict=True))
+        return {
+            "word": self.seed_words.copy(),
+            "draw_index": self.index.copy(),
+            **{f"value/{name}": row for name, row in values.items()},
+            **{f"pin/{name}": row for name, row in self.pinned.items()},
         }
-        return {name: values.copy() for name, values in state.items()}
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Checks values of a state before anything changes; physics may not be able to deal with impossible ones.
@@ -146,35 +151,29 @@ class ParamTable:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is impossible.
         """
-        for name, row in state.items():
-            _, slash, param = name.partition("/")
-            if slash:
-                known = self.space[param]
-                known.check(row[~np.isnan(row) & (row != known.nominal)])  # nan is none
+        for name, row in (*_under("value/", state).items(), *_under("pin/", state).items()):
+            param = self.space[name]
+            param.check(row[~np.isnan(row) & (row != param.nominal)])  # nan is none
 
     def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
         """Restores the rows of some sub-environments, from a state that was checked."""
         self._draws.seed(envs, state["word"][envs])
         self.index[envs] = state["draw_index"][envs]
-        values = {name.removeprefix("value/"): row for name, row in state.items() if name.startswith("value/")}
-        pins = {name.removeprefix("pin/"): row for name, row in state.items() if name.startswith("pin/")}
-        self._rows_of(dict.fromkeys([*values, *pins]))
-        if pins or self._pins is not None:
-            self.pin(None, envs)
-            self.pin(pins, envs)
-        self.current[:, envs] = self._base[:, None]
-        for name, row in values.items():
-            k = self.names.index(name)
-            self.current[k, envs] = np.where(np.isnan(row[envs]), self._base[k], row[envs])
+        values = _under("value/", state)
+        rows = self._rows_of(values)
+        self.pin(None, envs)
+        self.pin(_under("pin/", state), envs)
+        self.current[:, envs] = self._nominal[:, None]
+        for row, array in zip(rows, values.values(), strict=True):
+            self.current[row, envs] = np.where(np.isnan(array[envs]), self._nominal[row], array[envs])
+
+    # ---- what users see ----------------------------------------------------------------------------------------------
 
     def params(self) -> dict[str, Array]:
         """Current values: name -> shape ``(num_envs,)``, nominal where a sub-environment reports none."""
-        current = self.current.copy()
-        if not self._sparse:
-            return dict(zip(self.names, current, strict=True))
         return {
             name: np.where(np.isnan(row), self.space[name].nominal, row)
-            for name, row in zip(self.names, current, strict=True)
+            for name, row in zip(self.names, self.current, strict=True)
             if not np.isnan(row).all()
         }
 
@@ -214,23 +213,23 @@ class ParamTable:
         self._keys = [(name, f"_{name}") for name in self.names]
         self._everyone: Mask = np.ones((len(self.names) + 2, self.num_envs), np.bool_)  # copied: fast
 
-    def _draw(self, envs: Indices) -> Array:
-        """The draws of new episodes, shape ``(drawn parameters, len(envs))``; sets their index."""
-        self.index[envs] = self.index[envs] + 1 if self.held is None else self.held[1][envs]
-        return self._draws.get(envs, self.index)
-
-    def _rows_of(self, names: Any) -> list[int]:
+    def _rows_of(self, names: Iterable[str]) -> list[int]:
         """The rows of some parameters; adds new ones."""
         new = [name for name in names if name not in self.names]
         if new:
             self.names += new
             self._lay_out_info()
             padding = ((0, len(new)), (0, 0))
-            self._base = np.pad(self._base, padding[0], constant_values=np.nan)
+            self._nominal = np.pad(self._nominal, padding[0], constant_values=np.nan)
             self.current = np.pad(self.current, padding, constant_values=np.nan)
             if self._pins is not None:
                 self._pins = np.pad(self._pins, padding, constant_values=np.nan)
         return [self.names.index(name) for name in names]
+
+
+def _under(prefix: str, state: Mapping[str, Any]) -> dict[str, Array]:
+    """The parameters of a state whose names begin with ``prefix``."""
+    return {name.removeprefix(prefix): row for name, row in state.items() if name.startswith(prefix)}
 
 
 class _DrawCache:
@@ -239,18 +238,18 @@ class _DrawCache:
     They are made again when the sampler's version changes.
     """
 
-    def __init__(self, sampler: ParamSampler, words: Words) -> None:
-        self.sampler, self.words = sampler, words
+    def __init__(self, sampler: ParamSampler, seed_words: Words) -> None:
+        self.sampler, self.seed_words = sampler, seed_words
         self._version = sampler.version
         count = len(sampler.support)
-        self._deepest = min(max(_LOOK_AHEAD // (len(words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
+        self._deepest = min(max(_LOOK_AHEAD // (len(seed_words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
         self._depth = self._deepest if sampler.version is None else 1
         # draw number first + k of sub-environment i is ahead[:, i, k] for k < depth
-        self._ahead: Array = np.zeros((count, len(words), self._deepest))
-        self._first: Indices = np.full(len(words), _NOTHING, np.int64)
+        self._ahead: Array = np.zeros((count, len(seed_words), self._deepest))
+        self._first: Indices = np.full(len(seed_words), _NOTHING, np.int64)
 
-    def seed(self, envs: Indices, words: Words) -> None:
-        self.words[envs] = words
+    def seed(self, envs: Indices, seed_words: Words) -> None:
+        self.seed_words[envs] = seed_words
         self._first[envs] = _NOTHING
 
     def get(self, envs: Indices, index: Indices) -> Array:
@@ -275,6 +274,6 @@ class _DrawCache:
         needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= before) | (self._depth > before)))
         self._first[needed] = index[needed]
         indices = self._first[needed, None] + np.arange(self._depth)
-        drawn = self.sampler.draw(np.repeat(self.words[needed], self._depth), indices.ravel())
+        drawn = self.sampler.draw(np.repeat(self.seed_words[needed], self._depth), indices.ravel())
         for row, name in enumerate(self.sampler.support):
             self._ahead[row, needed, : self._depth] = drawn[name].reshape(indices.shape)

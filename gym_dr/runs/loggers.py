@@ -10,14 +10,13 @@ import contextlib
 import importlib.util
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, PluginError, PluginWarning
+from gym_dr.errors import ConfigError, PluginError, PluginWarning, warn
 from gym_dr.registry import Registry, load_object
 
 
@@ -145,7 +144,7 @@ class Loggers:
 
     def _leave_out(self, name: str, why: str) -> None:
         self._writers.pop(name, None)
-        warnings.warn(f"Logger {name!r} {why} It is disabled for the rest of the run.", PluginWarning, stacklevel=5)
+        warn(f"Logger {name!r} {why} It is disabled for the rest of the run.", PluginWarning)
 
 
 def _described(error: Exception) -> str:

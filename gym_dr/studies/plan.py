@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.evaluate import check_success
-from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
+from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sobol
+from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
@@ -32,7 +33,7 @@ from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
-    from gym_dr.evaluation.cells import CellSet
+    from gym_dr.evaluation.sets import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler

@@ -16,7 +16,7 @@ from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, TrainingInfo, restore
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
-from gym_dr.wrappers.vector_params import VectorParams, with_params
+from gym_dr.wrappers.vector_params import with_params
 
 # of AdaptParams, which takes the options of a sampler beside them
 OWN_KEYWORDS = ("env", "sampler", "every", "callback", "on_update")
@@ -71,16 +71,16 @@ class AdaptParams(RecordEpisodes):
         whole = every is None or (is_whole(every) and every >= 1)
         expect(whole, "every", "a whole number of at least 1, or None", every)
         env = with_params(env)
-        for inner in stack_of(env):
-            if isinstance(inner, AdaptParams | ResampleParams):
+        layers = list(stack_of(env))
+        for layer in layers:
+            if isinstance(layer, AdaptParams | ResampleParams):
                 raise RandomizationError(
-                    f"AdaptParams: expected an environment that draws at each reset, got one in {type(inner).__name__}."
+                    f"AdaptParams: expected an environment that draws at each reset, got one in {type(layer).__name__}."
                 )
-            if isinstance(inner, VectorParams):
-                break
         super().__init__(env, self._keep)
         if isinstance(sampler, str):
             kind = SAMPLERS.get(sampler)
+            inner = next(layer for layer in reversed(layers) if hasattr(layer, "param_space"))  # without disturbances
             spec = getattr(inner, "spec", None)
             training = TrainingInfo(
                 num_envs=self.num_envs, reward_threshold=None if spec is None else spec.reward_threshold

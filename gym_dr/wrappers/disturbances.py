@@ -35,13 +35,17 @@ _MAX_DELAY = 1000  # steps of delay
 
 
 class DisturbanceSpace(ParamSpace):
-    """All disturbances. Those of single sensors, whatever these are called, are known without being listed."""
+    """Disturbances. Those of single sensors, whatever these are called, are known without being listed."""
+
+    def sensor_param(self, name: object) -> Param | None:
+        """The disturbance of a sensor, such as ``obs_hide:theta``; None for other names."""
+        return sensor_param(name)
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or sensor_param(name) is not None
+        return super().__contains__(name) or self.sensor_param(name) is not None
 
     def __getitem__(self, name: str) -> Param:
-        return sensor_param(name) or super().__getitem__(name)
+        return self.sensor_param(name) or super().__getitem__(name)
 
 
 DISTURBANCES = DisturbanceSpace(
@@ -227,7 +231,7 @@ class Disturbances:
         if "obs_bias" in self._varying:
             index = self.table.index[envs]
             scores = np.empty((self._scale.size, len(envs)))
-            self._keyed_bias.draw(self.table.words[envs], index, np.zeros_like(index), scores)
+            self._keyed_bias.draw(self.table.seed_words[envs], index, np.zeros_like(index), scores)
             self._bias[envs] = self.values["obs_bias"][envs, None] * self._scale * scores.T
 
     # ---- actions -----------------------------------------------------------------------------------------------------
@@ -287,7 +291,7 @@ class Disturbances:
                 have no new observation.
         """
         if len(self._noise):
-            self._keyed.draw(self.table.words, self.table.index, self._age + 1, self._noise)
+            self._keyed.draw(self.table.seed_words, self.table.index, self._age + 1, self._noise)
         now = np.array(observations, self._observations.dtype)  # the compiled function takes no other dtype
         visible = np.empty_like(now)
         if fresh is not None:

@@ -14,13 +14,13 @@ from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, expanded, is_float_box
+from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, DisturbanceSpace, expanded, is_float_box
 from gym_dr.wrappers.sensors import SensorMap, sensor_of, sensor_param
 
 _SENSED = ("obs_noise", "obs_bias", "obs_delay", "obs_drop")
 
 
-class DisturbedSpace(ParamSpace):
+class DisturbedSpace(DisturbanceSpace):
     """An environment's parameters, followed by the disturbances that it supports.
 
     Presets, and everything about the environment's own names and values, come from the environment's space. It knows
@@ -53,18 +53,17 @@ class DisturbedSpace(ParamSpace):
         """The sensors that can fail; None if there are none."""
         return None if self._find_sensors is None else self._find_sensors()
 
-    def __contains__(self, name: object) -> bool:
-        if super().__contains__(name):
-            return True
-        return sensor_param(name) is not None and self.sensors is not None and sensor_of(name) in self.sensors
+    def sensor_param(self, name: object) -> Param | None:
+        """The disturbance of a sensor that the environment has; None for other names."""
+        param = sensor_param(name)
+        return param if param is not None and self.sensors is not None and sensor_of(name) in self.sensors else None
 
     def __getitem__(self, name: str) -> Param:
-        param = sensor_param(name)
-        if param is not None and name not in self._params and self.sensors is not None:
-            self.sensors.span(sensor_of(name))  # which says what sensors there are
-            return param
-        meant = name in self or difflib.get_close_matches(str(name), self.disturbances, n=1)
-        return super().__getitem__(name) if meant else self.own[name]
+        if name in self or difflib.get_close_matches(str(name), self.disturbances, n=1):
+            return super().__getitem__(name)
+        if sensor_param(name) is not None and self.sensors is not None:
+            self.sensors.span(sensor_of(name))  # raises: there is no such sensor
+        return self.own[name]
 
     def expand(self, randomization: Randomization) -> Randomization:
         """Expands the names and patterns of the environment and of its sensors.
@@ -78,9 +77,6 @@ class DisturbedSpace(ParamSpace):
             disturbances = expanded(disturbances, self.sensors)
         rules = {**self.own.expand(own), **disturbances}
         return Randomization(rules, correlation=randomization.correlation)
-
-    def check(self, values: Any) -> dict[str, float]:
-        return {**self.own.check(_without(values)), **super().check(_without(values, own=True))}
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         own, disturbances = _without(values), _without(values, own=True)

@@ -116,9 +116,9 @@ class VectorParams(EpisodeWrapper):
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
 
-    def hold_draws(self, words: Words, index: Indices) -> None:
+    def hold_draws(self, seed_words: Words, index: Indices) -> None:
         """See ``NativeVectorEnv.hold_draws``."""
-        self._set("held_draw", list(zip(words.tolist(), index.tolist(), strict=True)))
+        self._set("held_draw", list(zip(seed_words.tolist(), index.tolist(), strict=True)))
 
     def _checked(self, values: Any) -> dict[str, Array]:
         """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""

@@ -101,11 +101,6 @@ class ModelSpace(ParamSpace):
         self._check_inertia(supports)
         return Randomization(rules, correlation=randomization.correlation)
 
-    def check(self, values: Any) -> dict[str, float]:
-        checked = super().check(values)
-        self._check_inertia({name: (value, value) for name, value in checked.items()})
-        return checked
-
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         checked = super().check_vector(values, num_envs)
         if any(name.startswith("body_inertia:") for name in checked):

@@ -8,14 +8,13 @@ Entropies and divergences refer to the quantiles: the whole box has entropy 0, a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name, warn
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.space import ParamSpace
@@ -117,11 +116,10 @@ class QuantileBox:
                 )
             return _as_varied(*self._quantiles(name, np.clip(draws, low, high)))
         if not low <= nominal <= high:
-            warnings.warn(
+            warn(
                 f"Parameter {name!r}: the nominal value {nominal:g} is outside the box, {low:g} to {high:g}, so draws "
                 "start at the nearest end. Choose another start, or widen the box.",
                 RandomizationWarning,
-                stacklevel=4,
             )
         center = float(np.mean(self._quantiles(name, np.array([nominal]))))
         first = min(max(0.0, center - width / 2), 1.0 - width)

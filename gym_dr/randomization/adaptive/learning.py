@@ -17,7 +17,6 @@ episodes more often than short ones, at most one per sub-environment and checkpo
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +26,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Words
-from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, warn
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
 from gym_dr.randomization.draws import seed_word, uniforms
@@ -258,12 +257,11 @@ class LearningSampler(ABC):
         if ((before < limit) & (self._strange >= limit)).any():
             envs = np.flatnonzero(self._strange >= limit).tolist()
             whose = "any sub-environment" if len(envs) == self.training.num_envs else f"sub-environments {envs}"
-            warnings.warn(
+            warn(
                 f"None of the last {limit} episodes of {whose} had the values that the sampler drew, so it learns "
                 "nothing: it needs episodes of all. Check whether values are set by hand or something else replaces "
                 "its draws.",
                 RandomizationWarning,
-                stacklevel=3,
             )
 
     def _complete(self) -> Cohort | None:
@@ -295,12 +293,11 @@ class LearningSampler(ABC):
         if doublings < 0 or not doublings.is_integer() or self.finished():
             return
         needed = "" if callable(self._success) else f" (a return of {self._success:g} or more)"
-        warnings.warn(
+        warn(
             f"Draws have not changed for {self._idle} x {self._per_env * self.training.num_envs} episodes. In the last "
             f"cohort {rate:.0%} succeeded{needed}, and the mean return was {mean:.4g}. Unless more training will raise "
             "that, change success or choose an easier start.",
             RandomizationWarning,
-            stacklevel=3,
         )
 
     @abstractmethod
