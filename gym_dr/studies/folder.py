@@ -16,7 +16,7 @@ from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.launch import Launch, train_folders
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.progress import Display, Progress
@@ -64,7 +64,7 @@ def claimed(
     read()
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with FolderLock(folder).held():
+    with locked(folder):
         read()  # again: another process may have changed it
         write_atomically(path, (json.dumps({**head, **form}, indent=2) + "\n").encode())
         yield

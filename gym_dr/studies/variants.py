@@ -16,9 +16,8 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.runs.config import RunConfig, RunSettings
-from gym_dr.runs.configure import build_config
+from gym_dr.runs.configure import build_config, file_beside
 from gym_dr.runs.environments import check_module
-from gym_dr.runs.given import file_beside
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
