@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import signal
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,12 +90,27 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     leave_empty(empty_pictures)
 
 
-def call_here(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
-    """In place of ``launch.call_in_processes``: no processes, each of which would import everything again."""
-    return {name: function(*arguments) for name, arguments in calls.items()}
+def run_here(commands: Any, *_: Any) -> dict[str, Any]:
+    """In place of ``launch.run_commands``: no processes, each of which would import everything again."""
+    from gym_dr.cli.main import main
+    from gym_dr.runs.processes import Ended
+
+    ended = {}
+    for name, command in commands.items():
+        messages: list[str] = []
+        code: Any = 0
+        try:
+            main(command, tell=messages.append)
+        except SystemExit as stop:
+            code = stop.code
+        except Exception:
+            code = 1
+            messages.append(traceback.format_exc())
+        ended[name] = Ended(code=code or 0, message="".join(messages))
+    return ended
 
 
 @pytest.fixture
 def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trains several seeds without processes; test_launch.py has them."""
-    monkeypatch.setattr("gym_dr.runs.launch.call_in_processes", call_here)
+    monkeypatch.setattr("gym_dr.runs.launch.run_commands", run_here)

@@ -61,7 +61,7 @@ def train_seeds(
     folders: Sequence[RunFolder], root: Path, how: Launch, *, trust: Collection[str], progress: bool
 ) -> None:
     """Trains the runs in a folder and writes their aggregate into it; raises what ``launch`` and the next one raise."""
-    launch(folders, how, trust=trust, display="lines" if progress else "nothing")
+    launch(folders, how, trust=trust, display="bar" if progress else "nothing")
     aggregate_runs(folders, root)
 
 

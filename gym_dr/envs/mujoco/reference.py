@@ -8,9 +8,8 @@ from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 
-from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.family import ENVIRONMENTS, reference_class
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
-from gym_dr.envs.stock import stock_class
 
 # warnings after which MuJoCo resets a simulation; it continues after others (a full contact buffer, ...)
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
@@ -33,12 +32,12 @@ def quiet_compiler() -> Iterator[None]:
 def make_reference(env_id: str, **kwargs: Any) -> Any:
     """One of Gymnasium's environments, such as "Hopper-v5", without wrappers."""
     with quiet_compiler():
-        return stock_class(env_id)(**kwargs)
+        return reference_class(env_id)(**kwargs)
 
 
 def space_of(env_id: str) -> ModelSpace:
     """What may vary in an id; Gymnasium's environment is made."""
-    return space_of_env(make_reference(ENVIRONMENTS.get(env_id).stock))
+    return space_of_env(make_reference(ENVIRONMENTS.get(env_id).reference))
 
 
 def pushed_dofs(model: Any) -> list[int]:
