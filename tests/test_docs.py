@@ -165,7 +165,7 @@ def test_a_command_runs_and_writes_what_it_names(
     request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(workplace)
-    for name in ("EPISODES", "POINTS", "POINT_EPISODES"):  # of a report
+    for name in ("REPORT_EPISODES", "REPORT_POINTS", "POINT_EPISODES"):
         monkeypatch.setattr(suite, name, 2)
     monkeypatch.setattr(bench, "QUICK", TINY_BENCH)
     if line.startswith("gymdr plot"):

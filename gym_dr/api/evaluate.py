@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gym_dr.evaluation.evaluate import check_success, evaluate_policies, playing
 from gym_dr.evaluation.results import Evaluation, evaluation_folder
-from gym_dr.evaluation.sets import SetLike, sets_for
+from gym_dr.evaluation.sets import SetLike
+from gym_dr.evaluation.suite import sets_for
 from gym_dr.policies.open import PoliciesLike, open_policies
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 from pathlib import Path
 
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.evaluate import playing
-from gym_dr.evaluation.sets import SetLike, cells_to_play
+from gym_dr.evaluation.sets import SetLike
+from gym_dr.evaluation.suite import cells_to_play
 from gym_dr.options import is_whole
 from gym_dr.policies.open import PolicyLike, open_policy
 from gym_dr.policies.record import Log, record_policy
@@ -77,8 +77,7 @@ def record(
     with playing(progress, "Nothing was written.") as display, stop_signals(_stop):
         for note in cells.notes:
             display.note(note)
-        played = dataclasses.replace(cells.draws, episodes=episodes)
-        return record_policy(opened, played, log, seed=int(seed), display=display)
+        return record_policy(opened, cells.draws, log, seed=int(seed), display=display)
 
 
 def _stop(number: int) -> None:

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
 from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.evaluation.sets import cells_to_play, sets_of
+from gym_dr.evaluation.suite import cells_to_play, sets_of
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.pretrained import names, pretrained
 from gym_dr.randomization.spec import Randomization
@@ -19,7 +19,7 @@ from gym_dr.runs.environments import param_space_of
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:
-    from gym_dr.evaluation.cells import CellSet
+    from gym_dr.evaluation.sets import CellSet
 
 
 @click.command()

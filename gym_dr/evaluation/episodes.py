@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.results import COLUMNS, EPISODES, nominal_values, read_episodes, typed, write_episodes
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.runs.metrics import CsvLog
 
 if TYPE_CHECKING:

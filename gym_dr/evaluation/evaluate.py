@@ -14,7 +14,6 @@ import numpy as np
 
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, NotFiniteError, RunFolderError, shortened
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.episodes import EpisodeTable, outcome_of
 from gym_dr.evaluation.results import (
     COLUMNS,
@@ -28,16 +27,19 @@ from gym_dr.evaluation.results import (
     write_document,
     write_episodes,
 )
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import EVALUATION_SEED, initial_document, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
 from gym_dr.options import is_number
 from gym_dr.policies.acting import play_batch
+from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import os_errors
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.train import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +66,6 @@ def playing(
     Raises:
         Interrupted: Instead of ``KeyboardInterrupt``.
     """
-    from gym_dr.runs.train import one_thread  # heavy
-
     with (
         one_thread(),
         Progress("episode", "bar" if progress else "nothing") as display,
@@ -113,7 +113,7 @@ def evaluate_policies(
     check_folder(folder)
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
-    with FolderLock(folder).held():
+    with locked(folder):
         before = read_document(folder)
         if before is not None and only:
             before = _without_others(folder, before, policies, sets)
@@ -335,23 +335,25 @@ def _play_missing(
             finished = table.finished(part.policy.name, part.cells, part.first_cell)
             if finished.all():
                 continue
-            with contextlib.closing(part.policy.make_envs(part.cells.draws)) as envs:
-                for first in range(0, part.cells.num_episodes, envs.num_envs):
-                    numbers = np.arange(first, min(first + envs.num_envs, part.cells.num_episodes))
-                    if not finished[numbers].all():
-                        done -= int(finished[numbers].sum())
-                        with _named(part.title):
-                            records = play_batch(
-                                part.policy.make(envs),
-                                envs,
-                                len(numbers),
-                                part.seed + first,
-                                params=part.cells.params(numbers),
-                                on_finished=functools.partial(_report_new, report, part.title, done),
-                            )
-                        for k, record in zip(numbers.tolist(), records, strict=True):
-                            add(_row(part, k, record, document))
-                        done += len(numbers)
+            draws = part.cells.draws
+            with contextlib.closing(part.policy.make_envs(draws)) as envs:
+                for first in range(0, draws.episodes, envs.num_envs):
+                    before = finished[first : first + envs.num_envs]
+                    if before.all():
+                        continue
+                    done -= int(before.sum())
+                    with _named(part.title):
+                        records = play_batch(
+                            part.policy.make(envs),
+                            envs,
+                            draws,
+                            seed=part.seed,
+                            first=first,
+                            on_finished=functools.partial(_report_new, report, part.title, done),
+                        )
+                    for k, record in enumerate(records, first):
+                        add(_row(part, draws, k, record, document))
+                    done += len(records)
             report(part.title, done)
     table.write(document)
 
@@ -369,16 +371,17 @@ def _report_new(report: Callable[[str, int], None], title: str, before: int, new
     report(title, before + new)
 
 
-def _row(part: _Part, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
+def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
     """The row of episode ``k`` of a part."""
     cells = part.cells
     cell, episode = divmod(k, cells.episodes)
-    drawn = {} if cells.randomization is None else {name: record.params[name] for name in cells.parameters}
+    drawn = {name: record.params[name] for name in draws.randomization}
+    values = {name: float(column[k]) for name, column in draws.values.items()}
     head = (part.policy.name, cells.name, part.first_cell + cell, episode, part.seed + k)
     outcome = outcome_of(record.episode_return, document["success"])
     found = (record.episode_return, record.length, int(record.terminated), outcome)
     row = dict(zip(COLUMNS, (*head, *found), strict=True))
-    return {**row, **nominal_values(document), **drawn, **cells.cell(cell)}
+    return {**row, **nominal_values(document), **drawn, **values}
 
 
 def _among(rows: pd.DataFrame, parts: Sequence[_Part]) -> Mask:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.sensitivity import SIGNIFICANCE, failing
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import Interval, means_with_intervals
 
 REGRET = "regret"  # statistic of a policy on a set

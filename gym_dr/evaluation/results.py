@@ -15,8 +15,8 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import best_on
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
@@ -167,11 +167,12 @@ class Evaluation:
             if (known := best_on(cells, returns)) is None:
                 continue
             best, own, regret = returns.mean(-1).argmax(0), returns.mean(-1), known.regret.mean(-1)
+            values = [dict(zip(cells.names, row, strict=True)) for row in cells.values.tolist()]
             for k, name in enumerate(self.policies):
                 for cell, possible in enumerate(known.returns.mean(-1).tolist()):
                     head = {"policy": name, "set": cells.name, "cell": cell, "best": self.policies[best[cell]]}
                     numbers = {"return": own[k, cell], "best_known": possible, "regret": regret[k, cell]}
-                    rows.append({**head, **numbers, **cells.cell(cell)})
+                    rows.append({**head, **numbers, **values[cell], **cells.fixed})
         columns = ["policy", "set", "cell", "best", "return", "best_known", "regret"]
         parameters = [name for name in self.document["parameters"] if any(name in row for row in rows)]
         return pd.DataFrame(rows, columns=[*columns, *parameters])

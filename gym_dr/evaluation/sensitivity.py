@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.evaluation.cells import SEQUENCES, CellSet
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
+from gym_dr.evaluation.ranges import SEQUENCES
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.wording import counted
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
@@ -44,11 +45,12 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     if reason := _no_indices(cells):
         return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
     quantiles = cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
-    varied = np.flatnonzero((np.ptp(cells.values, axis=0) > 0) & (np.ptp(quantiles, axis=0) > 0))
+    values = cells.values
+    varied = np.flatnonzero((np.ptp(values, axis=0) > 0) & (np.ptp(quantiles, axis=0) > 0))
     found = None
     if np.ptp(returns.mean(-1)) > 0 and len(varied):
         rows = np.concatenate([[0, 1], 2 + varied])  # of A, of B, and of A with a parameter from B
-        values = cells.values.reshape(d + 2, n, d)[rows]
+        values = values.reshape(d + 2, n, d)[rows]
         functions = [orthonormal(values[..., i], quantiles[:, i]) for i in varied]
         found = sobol_indices(returns.reshape(d + 2, n, -1)[rows], functions, min(n, SEQUENCES))
     shares = np.full((2, d, 3), np.nan)

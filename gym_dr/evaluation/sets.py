@@ -1,47 +1,267 @@
-"""Sets of conditions to play policies under: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws`` make them.
+"""Sets of test conditions: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws`` make them.
 
-What a set holds depends on the environment, and for some on the randomizations that policies were trained on. So it
-becomes cells (see ``CellSet``) when both are known.
+What a set holds depends on the environment, and for some on the randomizations that policies were trained on. When both
+are known, an ``EvaluationSet`` becomes one or more ``CellSet``: cells, each one setting of the environment's parameters
+(fixed values or a distribution) that is played for a number of episodes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.evaluation import cells
-from gym_dr.evaluation.cells import SET_KINDS, CellSet
-from gym_dr.options import is_number, is_whole
+from gym_dr.evaluation import ranges
+from gym_dr.evaluation.ranges import SEQUENCES, Box, check_count, training_box, varies
+from gym_dr.options import is_whole
+from gym_dr.policies.draws import Draws
 from gym_dr.randomization.distributions import Constant
+from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
 from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization, Rule, as_rule
 from gym_dr.wording import exact_text
 
-if TYPE_CHECKING:  # torch is heavy
-    from gym_dr.policies.frozen import FrozenPolicy
-
-EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of draws and nominal values, of a cell, of a Sobol point
-TRAINING = "training"
-DEFAULT = "default"  # the preset to play if what policies were trained on is unknown
+DRAW_EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of nominal values and draws, of a cell, of a Sobol point
+SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
+TRAINING = "training"  # the name of the set of training draws
 MAX_NAMED = 4  # rules in a name
 
 Trained = Mapping[str, Randomization]  # distinct training randomizations, by the names of the sets of their draws
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CellSet:
+    """Cells with common statistics. Episode k of the set is episode ``k % episodes`` of cell ``k // episodes``.
+
+    Its JSON form determines its values, so a reader of an evaluation can recover them.
+    """
+
+    name: str  # unique in an evaluation
+    kind: str  # one of SET_KINDS
+    episodes: int  # of each cell
+    # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
+    # (sobol, sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed,
+    # which replaces draws too.
+    definition: Mapping[str, Any]
+    switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that nobody asked for; a file does not say so
+
+    @classmethod
+    def nominal(cls, episodes: int) -> CellSet:
+        """One cell with nominal values."""
+        return cls(name="nominal", kind="nominal", episodes=episodes, definition={})
+
+    @classmethod
+    def of_values(cls, name: str, values: Mapping[str, float], episodes: int) -> CellSet:
+        """One cell with these values, checked; other parameters are nominal."""
+        return cls(name=name, kind="fixed", episodes=episodes, definition={"fixed": dict(values)})
+
+    @classmethod
+    def of_draws(
+        cls, name: str, randomization: Randomization, episodes: int, values: Mapping[str, float] | None = None
+    ) -> CellSet:
+        """One cell with a new draw in each episode, in which ``values``, checked, replace draws."""
+        definition = {"randomization": randomization.to_dict(), **({"fixed": dict(values)} if values else {})}
+        return cls(name=name, kind="distribution", episodes=episodes, definition=definition)
+
+    @classmethod
+    def grid(cls, space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:
+        """Every combination of the parameters' values in ``axes``, name -> values; other parameters are nominal.
+
+        If a parameter only has an effect while a switch is on (wind power needs wind), the switch is on, unless the
+        switch is one of the axes.
+
+        Raises:
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value is out of bounds or of the wrong kind, or a combination is impossible.
+            ConfigError: There is no cell, or there are too many.
+        """
+        if not axes:
+            raise ConfigError("The grid is empty: expected values of at least one parameter.")
+        values = {name: np.atleast_1d(space[name].check(axis)).tolist() for name, axis in axes.items()}
+        check_count("The grid", math.prod(map(len, values.values())))
+        fixed = switches_needed(space, {name: (min(axis), max(axis)) for name, axis in values.items()})
+        definition = {"axes": values, "fixed": fixed}
+        found = cls(name="grid", kind="grid", episodes=episodes, definition=definition, switched_on=tuple(fixed))
+        space.check_vector(dict(zip(found.names, found.values.T, strict=True)), found.num_cells)
+        return found
+
+    @classmethod
+    def corners(cls, box: Box, episodes: int) -> CellSet:
+        """Every combination of the parameters' smallest and largest values.
+
+        Raises:
+            ConfigError: There are too many.
+        """
+        check_count(f"The box of {len(box.ranges)} parameters", 2 ** len(box.ranges))
+        definition = {"box": {name: list(pair) for name, pair in box.ranges.items()}, "fixed": dict(box.fixed)}
+        return cls(name="corners", kind="corners", episodes=episodes, definition=definition)
+
+    @classmethod
+    def sobol(cls, name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
+        """Points that fill a distribution evenly: Sobol sequences, mapped like the uniforms of draws.
+
+        Args:
+            name: Name of the set.
+            randomization: The distribution; at least one parameter varies.
+            space: Nominal values and bounds.
+            points: Rows of matrix A (see ``gym_dr.evaluation.ranges``), a power of 2.
+            episodes: Episodes of each of the ``points * (d + 2)`` cells, or ``points`` cells with correlation.
+
+        Raises:
+            ConfigError: The number of points is not a power of 2, or there are too many cells.
+        """
+        names = space.in_order(randomization)
+        middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
+        constant = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
+        bounds = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
+        finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in bounds.items()}
+        definition = {
+            "points": points,
+            **({} if ranges.correlated(randomization) else {"sequences": min(points, SEQUENCES)}),
+            "randomization": randomization.to_dict(),
+            "space": finite,
+            "fixed": constant,
+        }
+        ranges.check_points(definition)
+        return cls(name=name, kind="sobol", episodes=episodes, definition=definition)
+
+    @classmethod
+    def sobol_box(cls, box: Box, points: int, episodes: int) -> CellSet:
+        """Points that fill a box uniformly, whatever the distribution in it; otherwise like ``sobol``.
+
+        Raises:
+            ConfigError: The number of points is not a power of 2, or there are too many cells.
+        """
+        definition = {
+            "points": points,
+            "sequences": min(points, SEQUENCES),
+            "box": {name: list(pair) for name, pair in box.ranges.items()},
+            "whole": list(box.whole),
+            "fixed": dict(box.fixed),
+        }
+        ranges.check_points(definition)
+        return cls(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
+
+    @cached_property
+    def randomization(self) -> Randomization | None:
+        """The distribution of each episode's draw; None if every cell has fixed values."""
+        return Randomization.from_dict(self.definition["randomization"]) if self.kind == "distribution" else None
+
+    @property
+    def points(self) -> int | None:
+        """Rows of the Sobol sequences; None for other kinds. Cells ``i``, ``i + points``, ... come from row i."""
+        points: int | None = self.definition.get("points")
+        return points
+
+    @property
+    def correlated(self) -> tuple[str, ...]:
+        """The parameters that a Sobol sequence does not vary independently."""
+        if self.kind != "sobol":
+            return ()
+        return ranges.correlated(Randomization.from_dict(self.definition["randomization"]))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that vary between cells: the columns of ``values``."""
+        listed = next((self.definition[key] for key in ("axes", "box", "space") if key in self.definition), ())
+        return tuple(name for name in listed if name not in self.fixed)
+
+    @property
+    def fixed(self) -> Mapping[str, float]:
+        """Values that all cells share and that differ from nominal."""
+        fixed: Mapping[str, float] = self.definition.get("fixed", {})
+        return fixed
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """All parameters that may differ from nominal."""
+        return tuple(dict.fromkeys((*self.names, *(self.randomization or ()), *self.fixed)))
+
+    @cached_property
+    def num_cells(self) -> int:
+        """The number of cells."""
+        found = ranges.num_cells(self.definition) if self.points else math.prod(map(len, self._axes))
+        return check_count("A set", found)  # again: a file may hold anything
+
+    @property
+    def num_episodes(self) -> int:
+        """The number of episodes of all cells."""
+        return self.num_cells * self.episodes
+
+    @property
+    def values(self) -> Array:
+        """Shape ``(cells, len(names))``; the last name varies fastest on a grid and over corners."""
+        if self.points:
+            return ranges.cell_values(self.definition)
+        return np.array(list(itertools.product(*self._axes)), np.float64).reshape(self.num_cells, -1)
+
+    @property
+    def _axes(self) -> list[Sequence[float]]:
+        return list(self.definition.get("axes", self.definition.get("box", {})).values())
+
+    def quantiles(self, levels: Array) -> Array:
+        """Quantiles of each parameter of a Sobol set.
+
+        Args:
+            levels: Probabilities in [0, 1), shape ``(N,)``.
+
+        Returns:
+            Shape ``(N, len(names))``.
+        """
+        columns = len(self.definition["space" if self.kind == "sobol" else "box"])
+        return ranges.values_of(self.definition, np.repeat(levels[:, None], columns, axis=1))
+
+    @property
+    def draws(self) -> Draws:
+        """What its episodes are played with."""
+        columns = np.repeat(self.values, self.episodes, axis=0).T
+        values = {name: np.full(self.num_episodes, value) for name, value in self.fixed.items()}
+        return Draws(
+            randomization=self.randomization or Randomization(),
+            values={**values, **dict(zip(self.names, columns, strict=True))},
+            episodes=self.num_episodes,
+        )
+
+    def cell(self, index: int) -> dict[str, float]:
+        """The values of one cell by name; other parameters are nominal."""
+        return {**dict(zip(self.names, self.values[index].tolist(), strict=True)), **self.fixed}
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks for the user."""
+        return [
+            f"{self.name}: {switch} is on, since a parameter has no effect without it." for switch in self.switched_on
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, which ``from_dict`` reads."""
+        head = {"name": self.name, "kind": self.kind, "episodes": self.episodes, "cells": self.num_cells}
+        return {**head, **self.definition}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> CellSet:
+        """Reads the JSON form."""
+        head = {key: form[key] for key in ("name", "kind", "episodes")}
+        return cls(**head, definition={key: value for key, value in form.items() if key not in (*head, "cells")})
+
+
 @dataclass(frozen=True, repr=False)
 class EvaluationSet:
-    """Conditions under which all policies of an evaluation are played."""
+    """Test conditions, before it is known in which environment."""
 
     text: str  # how it was made
     # its cells in an environment; the number is that of episodes of each cell, for sets that do not say how many
@@ -68,10 +288,10 @@ def grid(*, episodes: int | None = None, **axes: tuple[float, float, int]) -> Ev
         ConfigError: An axis describes no values.
     """
     values = {name: _axis(name, given) for name, given in axes.items()}
-    _check_episodes(episodes)
+    check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
-        return [cells.grid(space, values, episodes or default or CELL_EPISODES)]
+        return [CellSet.grid(space, values, episodes or default or CELL_EPISODES)]
 
     return EvaluationSet(f"grid({', '.join(f'{name}={given}' for name, given in axes.items())})", make)
 
@@ -82,10 +302,10 @@ def corners(*, episodes: int | None = None) -> EvaluationSet:
     Args:
         episodes: Episodes of each corner; None for 20.
     """
-    _check_episodes(episodes)
+    check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
-        return [cells.corners(cells.training_box(space, trained.values()), episodes or default or CELL_EPISODES)]
+        return [CellSet.corners(training_box(space, trained.values()), episodes or default or CELL_EPISODES)]
 
     return EvaluationSet("corners()", make)
 
@@ -98,16 +318,16 @@ def sobol(points: int, *, box: bool = False, episodes: int | None = None) -> Eva
         box: Whether they fill the box of all training ranges instead, no matter how rarely training drew its parts.
         episodes: Episodes of each point; None for 5.
     """
-    _check_episodes(episodes)
+    check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
         each = episodes or default or POINT_EPISODES
         if box:
-            return [cells.sobol_box(cells.training_box(space, trained.values()), points, each)]
-        varied = {of: randomization for of, randomization in trained.items() if cells.varies(space, randomization)}
+            return [CellSet.sobol_box(training_box(space, trained.values()), points, each)]
+        varied = {of: randomization for of, randomization in trained.items() if varies(space, randomization)}
         if not varied:
-            raise cells.nothing_varies()
-        return [cells.sobol(sobol_name(of), rules, space, points, each) for of, rules in varied.items()]
+            raise ranges.nothing_varies()
+        return [CellSet.sobol(sobol_name(of), rules, space, points, each) for of, rules in varied.items()]
 
     return EvaluationSet(f"sobol({points}{', box=True' if box else ''})", make)
 
@@ -126,12 +346,12 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
         episodes: Episodes; None for 100.
         **params: name=value, which replaces a draw, or name=rule, which replaces the rule of ``randomization``.
     """
-    _check_episodes(episodes)
+    check_episodes(episodes)
     rules = {key: value for key, value in params.items() if not isinstance(value, numbers.Real)}
     exact = {key: value for key, value in params.items() if key not in rules}
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
-        return [_chosen(space, randomization, rules, exact, name, episodes or default or EPISODES)]
+        return [_chosen(space, randomization, rules, exact, name, episodes or default or DRAW_EPISODES)]
 
     given = [repr(randomization)] if randomization is not None else []
     return EvaluationSet(f"draws({', '.join([*given, *(f'{key}={value!r}' for key, value in params.items())])})", make)
@@ -142,107 +362,45 @@ def sobol_name(training: str) -> str:
     return f"sobol{training.removeprefix(TRAINING) if training.startswith(TRAINING) else f': {training}'}"
 
 
-def sets_of(
+def cells_of(
     env: str, space: ParamSpace | None, sets: SetLike | Sequence[SetLike], trained: Trained, episodes: int | None
 ) -> list[CellSet]:
-    """The cells of nominal values, of the training draws, and of further sets.
-
-    Args:
-        env: Id of the environment, for messages.
-        space: Its parameters; None if it has none.
-        sets: Further ones.
-        trained: Distinct training randomizations.
-        episodes: Episodes of each cell of sets that do not say how many; None for their own defaults.
-
-    Raises:
-        ConfigError: The environment has no parameters, or two sets have the same name.
-        UnknownNameError: There is no such parameter or preset.
-        RandomizationError: A value is out of bounds.
-    """
-    _check_episodes(episodes)
-    count = episodes or EPISODES
-    found = [cells.nominal(count)]
-    found += [cells.distribution(name, randomization, count) for name, randomization in trained.items()]
+    """The cells of sets in an environment; for the arguments see ``sets_of``."""
     several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
-    for one in several:
-        if space is None:
-            raise ConfigError(f"{env} has no parameters to vary: expected no sets, got {shortened(one)}.")
-        made = one if isinstance(one, EvaluationSet) else draws(one)
-        for each in made.cells(space, trained, episodes):
-            same = [other for other in found if other.name == each.name]
-            if any(other.to_dict() != each.to_dict() for other in same):
-                raise ConfigError(f"Two sets are named {each.name!r}. Give one of them another name.")
-            found += [] if same else [each]
-    return found
-
-
-def training_sets(policies: Sequence[FrozenPolicy]) -> dict[str, Randomization]:
-    """Distinct training randomizations of policies, by the names of the sets of their draws; nominal values are none.
-
-    A single one is called "training", several "training: PRESET" or "training: NAME". If all are unknown, it is the
-    preset "default", by its own name.
-    """
-    space = policies[0].space
-    if all(policy.randomization is None for policy in policies):
-        return {} if space is None or DEFAULT not in presets(space.name) else {DEFAULT: resolve(DEFAULT, space)}
-    owners: dict[Randomization, FrozenPolicy] = {}
-    for policy in policies:
-        if policy.randomization:
-            owners.setdefault(policy.randomization, policy)
-    if len(owners) == 1:
-        return dict.fromkeys([TRAINING], next(iter(owners)))
-    found = {}
-    for randomization, policy in owners.items():
-        preset = policy.trained_on
-        named = preset == CUSTOM or preset in {other.name for other in policies}  # the preset's name would be ambiguous
-        found[f"{TRAINING}: {policy.name if named else preset}"] = randomization
-    return found
-
-
-def sets_for(
-    policies: Sequence[FrozenPolicy], sets: SetLike | Sequence[SetLike] = (), episodes: int | None = None
-) -> list[CellSet]:
-    """The sets on which policies are evaluated, with the training draws of all that are no references."""
-    trained = training_sets([policy for policy in policies if not policy.reference])
-    return sets_of(policies[0].env, policies[0].space, sets, trained, episodes)
-
-
-def cells_to_play(policy: FrozenPolicy, draws: SetLike | None, episodes: int) -> CellSet:
-    """What to play with a policy: draws that the user chose, or else those of its training.
-
-    Raises:
-        ConfigError: The environment has no parameters.
-    """
-    if draws is None:
-        return sets_for([policy], (), episodes)[-1]
-    cells = sets_of(policy.env, policy.space, draws, {}, episodes)[-1]
-    if cells.num_cells > 1:
-        raise ConfigError(f"Expected draws or values to play, such as `gym_dr.draws('wide')`, got {draws!r}.")
-    return cells
+    if space is None:
+        if not several:
+            return []
+        raise ConfigError(f"{env} has no parameters to vary: expected no sets, got {shortened(several[0])}.")
+    made = [one if isinstance(one, EvaluationSet) else draws(one) for one in several]
+    return [cells for one in made for cells in one.cells(space, trained, episodes)]
 
 
 def _axis(name: str, given: Any) -> Array:
-    """The values of a parameter on a grid, both ends included.
+    """The values of a parameter on a grid.
 
     Raises:
         ConfigError: The ends and the count describe no values.
     """
-    numbers = list(given) if isinstance(given, list | tuple) else []
-    if len(numbers) != 3 or not (is_number(numbers[0]) and is_number(numbers[1]) and is_whole(numbers[2])):
+    try:
+        low, high, count = given
+        values = np.linspace(low, high, count)
+        fits = bool(np.isfinite(values).all()) and (count == 1 if low == high else low < high and count > 1)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise ConfigError(
-            f"`grid`: {name}: expected (lowest, highest, count), such as (-12, -2, 11), finite and with a whole count, "
-            f"got {shortened(given)}."
+            f"`grid`: {name}: expected (lowest, highest, count), such as (-12, -2, 11), finite and with both ends "
+            f"included, so a whole count of at least 2, or 1 for a single value; got {shortened(given)}."
         )
-    low, high, count = numbers
-    if count < 1 or low > high or (low == high) != (count == 1):
-        raise ConfigError(
-            f"`grid`: {name}: both ends are included, so expected the lowest first and a count of at least 2, "
-            f"or 1 for a single value, got {low:g}, {high:g} and {count}."
-        )
-    return np.linspace(low, high, count)
+    return values
 
 
-def _check_episodes(episodes: int | None) -> None:
+def check_episodes(episodes: int | None) -> None:
+    """Checks a number of episodes.
+
+    Raises:
+        ConfigError: It is not a whole number of at least 1.
+    """
     if episodes is not None and not (is_whole(episodes) and episodes >= 1):
         raise ConfigError(f"`episodes`: expected a whole number of at least 1, got {shortened(episodes)}.")
 
@@ -261,14 +419,14 @@ def _chosen(
     on = switches_needed(space, asked | {key: (value, value) for key, value in values.items()}, ranges)
     fixed = {**values, **on}
     if not (drawn or fixed or name):
-        return cells.nominal(episodes)
+        return CellSet.nominal(episodes)
     parts = [] if whole is None else [_name(whole, space)]
     parts += [f"{key}={_rule_text(as_rule(rule))}" for key, rule in rules.items()]
     parts += [f"{key}={exact_text(values[key])}" for key in space.in_order(values)]
     name = name or ", ".join(parts)
     if name.split(":")[0] in (*SET_KINDS, TRAINING):
         raise ConfigError(f"{name!r} is the name of a kind of set. Choose another name.")
-    made = cells.distribution(name, drawn, episodes, fixed) if drawn else cells.fixed(name, fixed, episodes)
+    made = CellSet.of_draws(name, drawn, episodes, fixed) if drawn else CellSet.of_values(name, fixed, episodes)
     return replace(made, switched_on=tuple(on))
 
 

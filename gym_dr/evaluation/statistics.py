@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.sets import CellSet
 
 RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
 EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import FORMAT, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
 from gym_dr.evaluation.worst_cells import worst_cell
 from gym_dr.policies.frozen import FrozenPolicy

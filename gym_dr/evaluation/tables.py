@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import REGRET, best_entry, impossible, why_no_regret
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted
 

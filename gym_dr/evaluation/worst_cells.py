@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gym_dr.arrays import Array
-from gym_dr.evaluation.cells import CellSet, fixed
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import mean_with_interval
 from gym_dr.training.api import seed_for
 
@@ -30,7 +30,7 @@ def fresh_episodes(cells: CellSet) -> int:
 
 def again(cells: CellSet, cell: int) -> CellSet:
     """One cell of a set, to be played again."""
-    return fixed(cells.name, cells.cell(cell), fresh_episodes(cells))
+    return CellSet.of_values(cells.name, cells.cell(cell), fresh_episodes(cells))
 
 
 def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, NotFiniteError
+from gym_dr.policies.draws import Draws
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import EpisodeStarts, Policy, PolicyWithMemory
 from gym_dr.wrappers.record import RecordEpisodes
@@ -114,14 +114,14 @@ def drive(
 def play_batch(
     policy: Policy,
     envs: VectorEnv[Any, Any, Any],
-    episodes: int,
-    seed: int,
+    draws: Draws,
     *,
-    params: Mapping[str, Array] | None = None,
+    seed: int,
+    first: int = 0,
     on_finished: Callable[[int], object] = lambda finished: None,
     on_step: Callable[[Moment], object] = lambda moment: None,
 ) -> list[EpisodeRecord]:
-    """Plays one episode in each of the first ``episodes`` sub-environments, until the slowest ends.
+    """Plays the next episodes, one in each sub-environment, until the slowest ends.
 
     Each episode has its own seed, so its draw, terrain and first push are the same for every policy. A batch waits for
     its slowest episode, since taking the first to finish would favor short episodes.
@@ -129,9 +129,9 @@ def play_batch(
     Args:
         policy: With memory or without.
         envs: NEXT_STEP autoreset; closed by the caller.
-        episodes: Number of episodes, at most ``envs.num_envs``.
-        seed: Seed of sub-environment 0; sub-environment i has ``seed + i``.
-        params: Values instead of draws, name -> shape ``(episodes,)``.
+        draws: All episodes; ``envs`` draw from its randomization.
+        seed: Seed of episode 0; episode k has ``seed + k``.
+        first: The first episode of this batch.
         on_finished: Called when episodes end, with the number of finished episodes.
         on_step: Called with what the reset and each step returned.
 
@@ -142,17 +142,16 @@ def play_batch(
         NotFiniteError: A return is not finite: statistics could not be computed.
     """
     records: dict[int, EpisodeRecord] = {}
+    episodes = min(envs.num_envs, draws.episodes - first)
 
     def keep(record: EpisodeRecord) -> None:
-        _check_finite(record, seed + record.env_index)
+        _check_finite(record, seed + first + record.env_index)
         records[record.env_index] = record
 
     recorded = RecordEpisodes(envs, keep)
-    options: dict[str, Any] = {}
-    if params:  # idle sub-environments get the last values
-        idle = (0, envs.num_envs - episodes)
-        options["params"] = {name: np.pad(values, idle, mode="edge") for name, values in params.items()}
-    steps = drive(policy, recorded, seed=seed, options=options)
+    played = np.minimum(np.arange(first, first + envs.num_envs), draws.episodes - 1)  # idle ones get the last values
+    options = {"params": {name: values[played] for name, values in draws.values.items()}} if draws.values else None
+    steps = drive(policy, recorded, seed=seed + first, options=options)
     on_step(next(steps))  # the reset
     recorded.paused[episodes:] = True
     while len(records) < episodes:

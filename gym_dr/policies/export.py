@@ -16,7 +16,8 @@ from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.registry import needs
 from gym_dr.runs.durable import write_atomically
 from gym_dr.version import __version__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import CheckpointError, GymDrError
 from gym_dr.policies.acting import drive
 from gym_dr.policies.actions import checked, describe_spaces
+from gym_dr.policies.draws import Draws
 from gym_dr.randomization.presets import NONE, preset_of
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -31,21 +32,6 @@ NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster a
 PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
 
 UNKNOWN = "unknown"  # in place of a preset's name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draws:
-    """What a policy's episodes draw, and which values they set."""
-
-    randomization: Randomization = field(default_factory=Randomization)  # drawn in each episode; empty for nominal
-    fixed: Mapping[str, float] = field(default_factory=dict)  # values of all episodes, in place of draws
-    settable: tuple[str, ...] = ()  # further parameters that each episode may set
-    episodes: int = 1  # how many are played
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The parameters that are set or drawn in all episodes."""
-        return tuple(dict.fromkeys((*self.fixed, *self.randomization)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,21 +65,27 @@ class FrozenPolicy:
             spaces = describe_spaces(self.env, envs)
             raise CheckpointError(f"{self.source}: the policy does not fit {spaces}: {error}") from None
 
-    def make_envs(self, draws: Draws, render_mode: str | None = None) -> VectorEnv[Any, Any, Any]:
-        """Makes a vector environment that draws as asked, wrapped as in the policy's training.
+    def make_envs(
+        self, draws: Draws, *, render_mode: str | None = None, together: int | None = None
+    ) -> VectorEnv[Any, Any, Any]:
+        """Makes a vector environment with these draws, wrapped as in the policy's training.
 
-        It accepts values in ``options["params"]``. One that renders has a single sub-environment.
+        Args:
+            draws: What it draws, and which values it accepts in ``options["params"]``.
+            render_mode: With one, there is a single sub-environment.
+            together: Most sub-environments; None for as many as are useful.
         """
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
-        num_envs, mode, shown = min(NATIVE_ENVS if native else PYTHON_ENVS, draws.episodes), "auto", {}
+        num_envs, mode, shown = min(together or (NATIVE_ENVS if native else PYTHON_ENVS), draws.episodes), "auto", {}
         if render_mode is not None:
             num_envs, mode, shown = 1, "sync", {"render_mode": render_mode}
         randomization = None if self.space is None else draws.randomization
-        settable = (*draws.settable, *draws.fixed)
         envs = make_vector_env(self.env, num_envs, mode, randomization, **shown)
-        if settable:
+        if draws.values:
             envs = with_params(envs)
-        return wrap_for_policy(envs, randomization, self.context_ranges, settable, self.context_span, self.past)
+        return wrap_for_policy(
+            envs, randomization, self.context_ranges, tuple(draws.values), self.context_span, self.past
+        )
 
     def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:
         """Checks that the policy acts in its environment.

@@ -26,8 +26,9 @@ from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.policies.acting import takes_episode_starts, with_episode_starts
 from gym_dr.policies.actions import checked
+from gym_dr.policies.draws import Draws
 from gym_dr.policies.exported import read_metadata
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.uniform import UniformActions
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace

@@ -19,8 +19,9 @@ from gym_dr.errors import ConfigError, check_known, shortened
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.acting import takes_episode_starts
 from gym_dr.policies.actions import for_one_or_many
+from gym_dr.policies.draws import Draws
 from gym_dr.policies.exported import env_of
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.kinds import (
     RANDOM,
     Setting,

@@ -19,7 +19,8 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -51,13 +52,14 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
     else:
         _check_display("write a video with `video=FILE.gif` instead")
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(policy.make_envs(draws, "human" if video is None else "rgb_array"), played.append)
+    envs = RecordEpisodes(policy.make_envs(draws, render_mode="human" if video is None else "rgb_array"), played.append)
     space = policy.space or ParamSpace("", [])
-    options = {"params": dict(draws.fixed)} if draws.fixed else None
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
         for episode in range(draws.episodes):
             lines: list[str] | None = None
+            params = {name: values[episode] for name, values in draws.values.items()}
+            options = {"params": params} if params else None
             for moment in drive(act, envs, seed=seed if episode == 0 else None, options=options):
                 if lines is None:
                     drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.integrations import minari
 from gym_dr.policies.acting import Moment, play_batch
 from gym_dr.policies.actions import checked
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.progress import Progress
 from gym_dr.training.api import PolicyWithMemory, seed_for
@@ -100,7 +100,7 @@ class _Recorder:
 
     def __init__(self, policy: FrozenPolicy, draws: Draws, states: bool, display: Progress) -> None:
         self._policy, self._draws, self._states, self._display = policy, draws, states, display
-        self._envs = policy.make_envs(dataclasses.replace(draws, episodes=min(draws.episodes, TOGETHER)))
+        self._envs = policy.make_envs(draws, together=TOGETHER)
         # without what the policy observes besides, at the end of the observation
         self.env: Any = next(env for env in stack_of(self._envs) if not isinstance(env, ObservePast | DrawContext))
 
@@ -111,12 +111,10 @@ class _Recorder:
         """Plays the episodes; ``seed`` is that of the first one."""
         title, total = f"{self._policy.name} on {self._policy.env}", self._draws.episodes
         for first in range(0, total, self._envs.num_envs):
-            count = min(self._envs.num_envs, total - first)
             self._display(title, first, total)
             trace = _Trace(self.env.single_observation_space.shape[0], self._state)
-            params = {name: np.full(count, value) for name, value in self._draws.fixed.items()}
             act = self._act(seed + first)
-            for record in play_batch(act, self._envs, count, seed + first, params=params, on_step=trace.add):
+            for record in play_batch(act, self._envs, self._draws, seed=seed, first=first, on_step=trace.add):
                 yield trace.episode(record, seed + first, f"episode {first + record.env_index}")
         self._display(title, total, total)
 

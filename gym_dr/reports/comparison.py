@@ -14,9 +14,9 @@ from typing import Any
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import BestKnown, best_on
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
 from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.other_runs import folders_of_seeds

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.evaluate import check_success
-from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sets_of, sobol
+from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sobol
+from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
@@ -22,9 +23,8 @@ from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig, RunSettings, check_not_reserved
-from gym_dr.runs.configure import build_config
+from gym_dr.runs.configure import build_config, file_beside
 from gym_dr.runs.environments import check_module
-from gym_dr.runs.given import file_beside
 from gym_dr.studies.contrasts import Contrast, pair
 from gym_dr.studies.factors import SEEDS, Design, read_design
 from gym_dr.training.api import Algorithm
@@ -33,7 +33,7 @@ from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wording import counted, listed
 
 if TYPE_CHECKING:
-    from gym_dr.evaluation.cells import CellSet
+    from gym_dr.evaluation.sets import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler

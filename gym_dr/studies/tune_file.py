@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
-from gym_dr.evaluation.sets import TRAINING, draws, sets_of
+from gym_dr.evaluation.sets import TRAINING, draws
+from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.registry import needs
@@ -25,7 +26,7 @@ from gym_dr.training.registry import ALGORITHMS
 if TYPE_CHECKING:
     import optuna
 
-    from gym_dr.evaluation.cells import CellSet
+    from gym_dr.evaluation.sets import CellSet
 
 TABLES = ("settings", "randomization", "randomize", "search", "evaluation", "optuna")
 FIXED = ("env", "seed", "reserved_seeds", "eval_episodes", "updates")  # the same for all trials
@@ -191,14 +192,16 @@ def _check_budgets(search: Collection[str], head: _Head, base: RunConfig, table:
 
 def _cells(judged: Mapping[str, Any], config: RunConfig, file: Path | None) -> CellSet:
     """The episodes that count: those of ``gymdr evaluate`` on the training draws, or on draws that the file names."""
-    from gym_dr.evaluation.cells import distribution, nominal  # heavy
+    from gym_dr.evaluation.sets import CellSet  # heavy
 
     episodes = judged.get("episodes", 100)
     expect(is_whole(episodes), "episodes", "a whole number", episodes)
     named = randomization_beside(file, judged.get("randomization"))
     if named is not None:
         return sets_of(config.settings.env, config.space, draws(named), {}, episodes)[-1]
-    return distribution(TRAINING, config.randomization, episodes) if config.randomization else nominal(episodes)
+    if not config.randomization:
+        return CellSet.nominal(episodes)
+    return CellSet.of_draws(TRAINING, config.randomization, episodes)
 
 
 def _sampler(make: functools.partial[Any], trial: int, worker: int) -> optuna.samplers.BaseSampler:

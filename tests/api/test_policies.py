@@ -229,7 +229,7 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
 
 @pytest.fixture
 def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+    for name, value in (("REPORT_EPISODES", 2), ("REPORT_POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(suite, name, value)
 
 

@@ -26,7 +26,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("args", "expected"),
     [
         (["--grid", "gravty=-12:-2:3"], "'gravty'. Did you mean 'gravity'?"),
-        (["--grid", "gravity=-12:-2:0"], "--grid: gravity: both ends are included"),
+        (["--grid", "gravity=-12:-2:0"], "--grid: gravity: expected (lowest, highest, count)"),
         (["--grid", "gravity=-12:-2:3", "--grid", "gravity=-12:-2:3"], "parameter 'gravity' is given twice"),
         (["--episodes", "0"], "0 is not in the range x>=1"),
         (["--sobol", "100"], "--sobol: expected a power of 2, at least 2, got 100; 128 is near"),

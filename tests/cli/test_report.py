@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+    for name, value in (("REPORT_EPISODES", 2), ("REPORT_POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(suite, name, value)
 
 

@@ -12,20 +12,19 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import BusyFolderError, RunFolderError
-from gym_dr.evaluation import cells
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import EVALUATION_SEED
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from tests.policies.tiny_run import train_tiny_run
 
-DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 3)
-GRID = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 2)
+DRAWS = CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 3)
+GRID = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 2)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +46,7 @@ def play(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> 
 
 @pytest.fixture(scope="module")
 def played(runs: Path) -> Evaluation:
-    return play([runs / "one", runs / "two"], runs / "out", cells.nominal(2), DRAWS, GRID)
+    return play([runs / "one", runs / "two"], runs / "out", CellSet.nominal(2), DRAWS, GRID)
 
 
 def rows(evaluation: Evaluation, **which: str) -> pd.DataFrame:
@@ -80,7 +79,7 @@ def test_each_episode_has_its_own_seed_and_the_values_of_its_cell_its_draw_or_no
 
 def test_the_values_of_a_cell_are_in_force(runs: Path, tmp_path: Path) -> None:
     """Without gravity nothing falls: such episodes are longer than those under the strongest."""
-    strong_and_none = cells.grid(LUNAR_LANDER, {"gravity": [-12, 0]}, 4)
+    strong_and_none = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, 0]}, 4)
     table = play([runs / "one"], tmp_path / "out", strong_and_none).episodes
     lengths = table.groupby("gravity")["steps"].mean()
     assert lengths[0.0] > 1.3 * lengths[-12.0]
@@ -127,7 +126,7 @@ def test_the_worst_cell_of_each_policy_is_played_again_with_seeds_that_no_episod
 
 
 def test_a_single_cell_that_nobody_chose_is_not_played_again(runs: Path, tmp_path: Path) -> None:
-    found = play([runs / "one"], tmp_path / "out", cells.nominal(2), DRAWS)
+    found = play([runs / "one"], tmp_path / "out", CellSet.nominal(2), DRAWS)
     assert [row["worst_cell"] for row in found.document["results"]] == [None, None]
     assert not (tmp_path / "out/worst_cells.csv").exists()
 
@@ -148,7 +147,7 @@ def play_with_reference(runs: Path, folder: Path, *sets: CellSet) -> Evaluation:
 
 
 def test_a_reference_plays_the_same_episodes_and_gives_regret(runs: Path, tmp_path: Path, played: Evaluation) -> None:
-    found = play_with_reference(runs, tmp_path / "out", cells.nominal(2), DRAWS, GRID)
+    found = play_with_reference(runs, tmp_path / "out", CellSet.nominal(2), DRAWS, GRID)
     pd.testing.assert_frame_equal(found.episodes, played.episodes)
     assert found.document["references"] == ["two"]
     assert [entry["set"] for entry in found.document["best_known"]] == ["nominal", "training", "grid"]
@@ -191,7 +190,7 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     runs: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 3)  # several waves a set
-    sets = (cells.nominal(4), GRID)
+    sets = (CellSet.nominal(4), GRID)
     whole = play([runs / "one"], tmp_path / "whole", *sets)
     counted: list[int] = []
 
@@ -248,15 +247,15 @@ def total_played(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: 
 
 def test_evaluating_again_plays_nothing_and_another_set_is_added(runs: Path, tmp_path: Path) -> None:
     one = [runs / "one"]
-    assert total_played(one, tmp_path / "out", cells.nominal(2)) == 2
-    assert total_played(one, tmp_path / "out", cells.nominal(2)) == 0
-    assert total_played(one, tmp_path / "out", cells.nominal(2), DRAWS) == 3
-    assert total_played(one, tmp_path / "out", cells.nominal(2)) == 0
+    assert total_played(one, tmp_path / "out", CellSet.nominal(2)) == 2
+    assert total_played(one, tmp_path / "out", CellSet.nominal(2)) == 0
+    assert total_played(one, tmp_path / "out", CellSet.nominal(2), DRAWS) == 3
+    assert total_played(one, tmp_path / "out", CellSet.nominal(2)) == 0
     assert [c.name for c in Evaluation.load(tmp_path / "out").sets] == ["nominal", "training"]
 
 
 def test_a_set_of_another_definition_replaces_the_old_one(runs: Path, tmp_path: Path) -> None:
-    other = cells.grid(LUNAR_LANDER, {"lander_density": [4, 6]}, 2)
+    other = CellSet.grid(LUNAR_LANDER, {"lander_density": [4, 6]}, 2)
     play([runs / "one"], tmp_path / "out", GRID)
     evaluation = play([runs / "one"], tmp_path / "out", other)
     assert list(evaluation.document["parameters"]) == ["lander_density"]
@@ -265,7 +264,7 @@ def test_a_set_of_another_definition_replaces_the_old_one(runs: Path, tmp_path: 
 
 def test_a_second_evaluation_into_a_folder_waits_for_the_first_to_end(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with FolderLock(tmp_path / "out").held(), pytest.raises(BusyFolderError, match="is in use by process"):
+    with locked(tmp_path / "out"), pytest.raises(BusyFolderError, match="is in use by another process"):
         play([runs / "one"], tmp_path / "out", GRID)
     assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8
 
@@ -278,75 +277,77 @@ def test_episodes_of_an_interrupted_evaluation_are_not_dropped_for_those_of_anot
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 3)
         with pytest.raises(StopError):
-            play([runs / "one"], tmp_path / "out", cells.nominal(2), GRID, progress=stop, command="gymdr evaluate one")
+            play(
+                [runs / "one"], tmp_path / "out", CellSet.nominal(2), GRID, progress=stop, command="gymdr evaluate one"
+            )
         before = content(tmp_path / "out")
         with pytest.raises(
             RunFolderError, match=r"on grid that was interrupted. Finish it with: gymdr evaluate one\nOr choose"
         ):
-            play([runs / "one"], tmp_path / "out", cells.nominal(2), DRAWS)
+            play([runs / "one"], tmp_path / "out", CellSet.nominal(2), DRAWS)
         assert content(tmp_path / "out") == before
-        assert total_played([runs / "one"], tmp_path / "out", cells.nominal(2), GRID) < 2 + 8 + FEWEST
+        assert total_played([runs / "one"], tmp_path / "out", CellSet.nominal(2), GRID) < 2 + 8 + FEWEST
 
 
 def test_fewer_episodes_of_a_cell_than_there_are_replace_none(runs: Path, tmp_path: Path) -> None:
-    play([runs / "one"], tmp_path / "out", cells.nominal(4), DRAWS, GRID)
-    other = cells.distribution("training", Randomization({"gravity": (-11, -10)}), 2)
-    few_of_each = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 1)
-    found = play([runs / "one"], tmp_path / "out", cells.nominal(2), other, few_of_each)
+    play([runs / "one"], tmp_path / "out", CellSet.nominal(4), DRAWS, GRID)
+    other = CellSet.of_draws("training", Randomization({"gravity": (-11, -10)}), 2)
+    few_of_each = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 1)
+    found = play([runs / "one"], tmp_path / "out", CellSet.nominal(2), other, few_of_each)
     assert [chosen.episodes for chosen in found.sets] == [4, 2, 1]  # other draws, and fewer of each cell, are as asked
-    found = play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(2), other, few_of_each)
+    found = play([runs / "one", runs / "two"], tmp_path / "out", CellSet.nominal(2), other, few_of_each)
     assert found.sets[0].episodes == 2  # which both have played
 
 
 def test_a_folder_may_be_made_to_hold_what_is_asked_for_alone(runs: Path, tmp_path: Path) -> None:
-    play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(4), DRAWS, success=-1e6)
-    found = play([runs / "two"], tmp_path / "out", cells.nominal(2), only=True)
+    play([runs / "one", runs / "two"], tmp_path / "out", CellSet.nominal(4), DRAWS, success=-1e6)
+    found = play([runs / "two"], tmp_path / "out", CellSet.nominal(2), only=True)
     assert (found.policies, [chosen.num_episodes for chosen in found.sets]) == (["two"], [2])
     assert found.document["success"] == 200
 
 
 def test_another_threshold_changes_outcomes_and_plays_nothing(runs: Path, tmp_path: Path) -> None:
-    play([runs / "one"], tmp_path / "out", cells.nominal(2))
-    assert total_played([runs / "one"], tmp_path / "out", cells.nominal(2), success=-1e6) == 0
+    play([runs / "one"], tmp_path / "out", CellSet.nominal(2))
+    assert total_played([runs / "one"], tmp_path / "out", CellSet.nominal(2), success=-1e6) == 0
     assert set(Evaluation.load(tmp_path / "out").episodes["outcome"]) == {"success"}
 
 
 def test_a_policy_that_is_added_meets_what_the_others_met(runs: Path, tmp_path: Path, played: Evaluation) -> None:
-    play([runs / "one"], tmp_path / "out", cells.nominal(2), DRAWS, GRID)
-    added = play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(2))
+    play([runs / "one"], tmp_path / "out", CellSet.nominal(2), DRAWS, GRID)
+    added = play([runs / "one", runs / "two"], tmp_path / "out", CellSet.nominal(2))
     pd.testing.assert_frame_equal(added.episodes, played.episodes)
 
 
 def test_a_run_that_was_trained_on_is_played_again(tmp_path: Path) -> None:
     train_tiny_run(tmp_path / "run")
     folder = tmp_path / "run/evaluation"
-    play([tmp_path / "run"], folder, cells.nominal(2), DRAWS)
+    play([tmp_path / "run"], folder, CellSet.nominal(2), DRAWS)
     shutil.rmtree(tmp_path / "run/checkpoints")
     train_tiny_run(tmp_path / "longer", "--updates", "3")
     shutil.copytree(tmp_path / "longer/checkpoints", tmp_path / "run/checkpoints")
-    assert total_played([tmp_path / "run"], folder, cells.nominal(2)) == 2
+    assert total_played([tmp_path / "run"], folder, CellSet.nominal(2)) == 2
     assert [c.name for c in Evaluation.load(folder).sets] == ["nominal"]
 
 
 def test_a_run_folder_that_was_renamed_keeps_its_evaluation(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "one", tmp_path / "one")
-    play([tmp_path / "one"], tmp_path / "one/evaluation", cells.nominal(2))
+    play([tmp_path / "one"], tmp_path / "one/evaluation", CellSet.nominal(2))
     (tmp_path / "one").rename(tmp_path / "best")
-    assert total_played([tmp_path / "best"], tmp_path / "best/evaluation", cells.nominal(2)) == 0
+    assert total_played([tmp_path / "best"], tmp_path / "best/evaluation", CellSet.nominal(2)) == 0
     assert Evaluation.load(tmp_path / "best/evaluation").policies == ["best"]
 
 
 def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path) -> None:
-    play([runs / "one"], tmp_path / "out", cells.nominal(2))
+    play([runs / "one"], tmp_path / "out", CellSet.nominal(2))
     before = content(tmp_path / "out")
     with pytest.raises(RunFolderError, match="holds an evaluation of one; evaluate it too"):
-        play([runs / "two"], tmp_path / "out", cells.nominal(2))
+        play([runs / "two"], tmp_path / "out", CellSet.nominal(2))
     assert content(tmp_path / "out") == before
 
 
 def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:
     train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
-    evaluation = play([tmp_path / "run"], tmp_path / "run/evaluation", cells.nominal(12))
+    evaluation = play([tmp_path / "run"], tmp_path / "run/evaluation", CellSet.nominal(12))
     assert evaluation.document["parameters"] == {}
     assert evaluation.document["success"] == 475.0
     assert (evaluation.episodes["steps"] == evaluation.episodes["return"]).all()

@@ -8,8 +8,6 @@ import pytest
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import cells
-from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.regret import (
     REGRET,
     best_known,
@@ -19,16 +17,17 @@ from gym_dr.evaluation.regret import (
     regret_statistics,
     why_no_regret,
 )
+from gym_dr.evaluation.sets import CellSet
 
 SPREAD = 100.0  # of returns of one cell
 
 
 def grid(count: int, episodes: int) -> CellSet:
-    return cells.grid(LUNAR_LANDER, {"gravity": np.linspace(-12, -2, count)}, episodes)
+    return CellSet.grid(LUNAR_LANDER, {"gravity": np.linspace(-12, -2, count)}, episodes)
 
 
 def draws(episodes: int) -> CellSet:
-    return cells.distribution("training", Randomization({"gravity": (-12, -2)}), episodes)
+    return CellSet.of_draws("training", Randomization({"gravity": (-12, -2)}), episodes)
 
 
 def estimates(means: Any, episodes: int, times: int, seed: int = 0) -> dict[str, tuple[float, float]]:

@@ -7,11 +7,12 @@ import pytest
 
 from gym_dr import Bernoulli, Normal, Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import cells
+from gym_dr.evaluation import ranges
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
+from gym_dr.evaluation.sets import CellSet
 
-POINTS = cells.sobol_box(
-    cells.Box(ranges={"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, fixed={}),
+POINTS = CellSet.sobol_box(
+    ranges.Box(ranges={"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, fixed={}),
     256,
     5,
 )
@@ -47,8 +48,8 @@ def ishigami(points: int, episodes: int, noise: float, seed: int) -> Any:
 
     The variance of the means over episodes is ``noise`` times that of the function.
     """
-    box = cells.Box(ranges=dict.fromkeys(("x1", "x2", "x3"), (-np.pi, np.pi)), fixed={})
-    layout = cells.sobol_box(box, points, episodes)
+    box = ranges.Box(ranges=dict.fromkeys(("x1", "x2", "x3"), (-np.pi, np.pi)), fixed={})
+    layout = CellSet.sobol_box(box, points, episodes)
     x1, x2, x3 = layout.values.T
     exact = np.sin(x1) + 7 * np.sin(x2) ** 2 + 0.1 * x3**4 * np.sin(x1)
     chance = np.random.default_rng(seed).normal(0, (noise * VARIANCE * episodes) ** 0.5, (len(exact), episodes))
@@ -70,7 +71,7 @@ def test_errors_on_a_noisy_ishigami_function_are_0_03_on_average() -> None:
 
 def test_no_share_of_noisy_returns_is_surely_negative_and_no_total_surely_below_its_first_order() -> None:
     # two parameters matter where both are high, two share a product; then falls of random depth, half of the variance
-    layout = cells.sobol_box(cells.Box(ranges={f"x{i}": (0.0, 1.0) for i in range(4)}, fixed={}), 128, 5)
+    layout = CellSet.sobol_box(ranges.Box(ranges={f"x{i}": (0.0, 1.0) for i in range(4)}, fixed={}), 128, 5)
     x = layout.values.T
     exact = 100 * (x[0] > 0.8) * (x[1] > 0.6) + 50 * x[1] * x[2]
     for seed in range(8):
@@ -93,7 +94,7 @@ def test_intervals_cover_ishigamis_indices_in_93_to_97_percent(
 ) -> None:
     errors, covered = [], []
     for seed in range(200):
-        monkeypatch.setattr(cells, "_SOBOL_SEED", seed)
+        monkeypatch.setattr(ranges, "_SOBOL_SEED", seed)
         value, low, high, true = ishigami(points, episodes, noise, seed)
         errors.append(value - true)
         covered.append((low <= true) & (true <= high))
@@ -106,14 +107,14 @@ def test_intervals_cover_ishigamis_indices_in_93_to_97_percent(
 
 
 def test_with_one_episode_a_cell_noise_is_unknown() -> None:
-    points = cells.sobol_box(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 64, 1)
+    points = CellSet.sobol_box(ranges.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 64, 1)
     result = sensitivity(points.values, points)
     assert result["noise"] is None
     assert shares(result, "total") == pytest.approx([1.0], abs=0.1)
 
 
-def by_quantile(rules: Any, points: int, **keywords: Any) -> cells.CellSet:
-    return cells.sobol("sobol", Randomization(rules, **keywords), LUNAR_LANDER, points, 1)
+def by_quantile(rules: Any, points: int, **keywords: Any) -> CellSet:
+    return CellSet.sobol("sobol", Randomization(rules, **keywords), LUNAR_LANDER, points, 1)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +166,9 @@ def test_a_cell_fails_when_surely_fewer_than_half_succeed() -> None:
     assert failing(returns, 1.0).tolist() == [True, True, False, False]
 
 
-def grid(episodes: int = 5) -> cells.CellSet:
+def grid(episodes: int = 5) -> CellSet:
     # distances from nominal in units of the ranges: gravity -10 of [-12, -2] 0.2, 0, 0.8; density 5 of [5, 9] 0, 0.5, 1
-    return cells.grid(LUNAR_LANDER, {"gravity": [-12, -10, -2], "lander_density": [5, 7, 9]}, episodes)
+    return CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -10, -2], "lander_density": [5, 7, 9]}, episodes)
 
 
 def where(*failures: int) -> Any:
@@ -200,7 +201,7 @@ def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
 
 
 def test_parameters_that_all_cells_share_do_not_count() -> None:
-    line = cells.grid(LUNAR_LANDER, {"gravity": [-12, -10, -8], "lander_density": [9]}, 5)
+    line = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -10, -8], "lander_density": [9]}, 5)
     returns = np.array([[1.0] * 5, [1.0] * 5, [0.0] * 5])
     found = least_perturbation(returns, line, NOMINAL, 1.0, fails_at_nominal=False)
     assert (found["distance"], found["moved"]) == (0.5, {"gravity": 0.5, "lander_density": 0.0})

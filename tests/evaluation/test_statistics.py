@@ -10,7 +10,8 @@ from scipy import stats
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import cells, statistics
+from gym_dr.evaluation import ranges, statistics
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import (
     iqm_with_interval,
     mean_with_interval,
@@ -20,11 +21,11 @@ from gym_dr.evaluation.statistics import (
     statistic_names,
 )
 
-DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 50)
+DRAWS = CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 50)
 
 
-def grid(count: int, episodes: int) -> cells.CellSet:
-    return cells.grid(LUNAR_LANDER, {"gravity": np.linspace(-12, -2, count)}, episodes)
+def grid(count: int, episodes: int) -> CellSet:
+    return CellSet.grid(LUNAR_LANDER, {"gravity": np.linspace(-12, -2, count)}, episodes)
 
 
 def test_statistics_of_known_returns() -> None:
@@ -83,7 +84,7 @@ def test_cells_of_a_grid_are_resampled_apart() -> None:
 
 
 def test_points_of_a_sobol_sequence_are_resampled_with_all_cells_made_of_them() -> None:
-    points = cells.sobol_box(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
+    points = CellSet.sobol_box(ranges.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
     returns = np.repeat(np.tile(np.arange(16.0), 3), 2)[None]  # point i returns i in each of its 3 cells, twice
     (row,), _ = policy_statistics(returns, points, None)
     # 16 points whose mean has standard error 4.61 / sqrt(16) = 1.15; cells alone would give 0.67, episodes 0.47

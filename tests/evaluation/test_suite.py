@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from gym_dr.evaluation import cells, suite
+from gym_dr.evaluation import suite
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.reports.comparison import Comparison, group_policies
@@ -23,7 +24,7 @@ from tests.policies.tiny_run import train_tiny_run
 @pytest.fixture(scope="module", autouse=True)
 def few_episodes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("EPISODES", 2), ("POINTS", 4), ("POINT_EPISODES", 2)):
+        for name, value in (("REPORT_EPISODES", 2), ("REPORT_POINTS", 4), ("POINT_EPISODES", 2)):
             patch.setattr(suite, name, value)
         yield
 
@@ -91,7 +92,7 @@ def test_what_is_there_is_kept_and_only_what_is_missing_played(run: Path, tmp_pa
     policies = opened(run)
     space = param_space_of(policies[0].env)
     assert space is not None
-    asked = [cells.nominal(3), cells.grid(space, {"gravity": [-9.0, -3.0]}, 1)]
+    asked = [CellSet.nominal(3), CellSet.grid(space, {"gravity": [-9.0, -3.0]}, 1)]
     before = evaluate_policies(policies, asked, tmp_path / "e", success=77.0, command="gymdr evaluate --grid ...")
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     # nothing was randomized: the distribution is that of the preset "default"

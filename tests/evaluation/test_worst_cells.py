@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import cells, worst_cells
+from gym_dr.evaluation import worst_cells
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.worst_cells import FEWEST, again, fresh_episodes, worst_cell
 
-GRID = cells.grid(LUNAR_LANDER, {"gravity": [-12, -8, -4], "wind_power": [0, 20]}, 5)
+GRID = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -8, -4], "wind_power": [0, 20]}, 5)
 
 
 def test_the_reported_mean_of_equal_cells_is_unbiased_and_the_first_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,8 +30,8 @@ def test_the_cell_is_that_of_the_first_episodes_even_if_it_was_not_so_bad() -> N
 
 def test_a_cell_is_played_again_as_often_as_before_and_not_too_rarely() -> None:
     assert fresh_episodes(GRID) == FEWEST
-    assert fresh_episodes(cells.grid(LUNAR_LANDER, {"gravity": [-12, -8]}, 50)) == 50
-    assert fresh_episodes(cells.nominal(100)) == 0
+    assert fresh_episodes(CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -8]}, 50)) == 50
+    assert fresh_episodes(CellSet.nominal(100)) == 0
 
 
 def test_playing_again_keeps_all_values_of_the_cell() -> None:

@@ -15,7 +15,8 @@ from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation import suite
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.policies.acting import drive
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import param_space_of
@@ -187,7 +188,7 @@ def test_what_a_policy_sees_is_recorded(saved: Path, name: str, expected: dict[s
 
 
 def test_commands_take_them_all(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+    for name, value in (("REPORT_EPISODES", 2), ("REPORT_POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(suite, name, value)
     (tmp_path / "gravity.toml").write_text("gravity = [-11.5, -5.0]\nlander_density = [4.0, 6.0]\n")
     trust = [part for path in options(saved, "everything")["trust"] for part in ("--trust", path)]

@@ -12,7 +12,7 @@ import pygame
 import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.evaluation.sets import cells_to_play
+from gym_dr.evaluation.suite import cells_to_play
 from gym_dr.policies import play
 from gym_dr.policies.open import open_runs
 from gym_dr.randomization.sampler import EpisodeRecord

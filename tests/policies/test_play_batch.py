@@ -9,6 +9,7 @@ import pytest
 
 from gym_dr.errors import NotFiniteError
 from gym_dr.policies.acting import play_batch
+from gym_dr.policies.draws import Draws
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import seed_for
 
@@ -28,7 +29,7 @@ def evaluate(policy: Any, envs: Any, episodes: int, seed: int = EVALUATION_SEED)
     """Batch after batch."""
     records: list[EpisodeRecord] = []
     while len(records) < episodes:
-        records += play_batch(policy, envs, min(envs.num_envs, episodes - len(records)), seed + len(records))
+        records += play_batch(policy, envs, Draws(episodes=episodes), seed=seed, first=len(records))
     return records
 
 
@@ -89,4 +90,4 @@ def test_a_return_that_is_not_finite_is_refused_with_its_seed_and_values(reward:
 
     envs = gym.vector.SyncVectorEnv([lambda: gym.make(ENV_ID), lambda: Broken(gym.make(ENV_ID))])
     with pytest.raises(NotFiniteError, match=rf"returned {reward} \(seed 8, .*gravity -"):
-        play_batch(fall, envs, 2, 7)
+        play_batch(fall, envs, Draws(episodes=2), seed=7)

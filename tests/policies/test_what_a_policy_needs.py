@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.sets import sets_for
-from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.suite import sets_for
+from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.reports.comparison import Comparison, group_policies
 from gym_dr.runs.configure import open_run
@@ -39,7 +41,7 @@ def comparison(root: Path) -> Comparison:
     assert space is not None
     sets = [
         *sets_for(policies, (), 4),
-        cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
+        CellSet.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
     evaluation = evaluate_policies(policies, sets, root / "evaluation")
     return Comparison(groups=group_policies(policies), evaluation=evaluation)
@@ -60,7 +62,7 @@ def test_a_policy_is_shown_the_values_of_a_cell_scaled_as_in_training(root: Path
     policy = opened(root)[1]
     space = param_space_of(policy.env)
     assert space is not None
-    envs = policy.make_envs(Draws(settable=("gravity",), episodes=2))
+    envs = policy.make_envs(Draws(values={"gravity": np.array([-10.5, -9.0])}, episodes=2))
     observations, _ = envs.reset(seed=0, options={"params": {"gravity": [-10.5, -9.0]}})
     envs.close()
     assert observations[:, 8].tolist() == [-0.125, 0.25]

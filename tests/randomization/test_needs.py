@@ -10,7 +10,7 @@ import pytest
 
 from gym_dr import Bernoulli, Randomization, Scale
 from gym_dr.errors import RandomizationError
-from gym_dr.evaluation.cells import grid
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.space import Param, ParamSpace, switch_notes, with_switches
 
@@ -74,12 +74,12 @@ def test_what_a_randomization_lacks_may_come_from_rules_beside_it() -> None:
 
 
 def test_a_grid_turns_switches_on_in_every_cell_and_says_so() -> None:
-    cells = grid(POND, {"wind": [1.0, 2.0]}, episodes=1)
+    cells = CellSet.grid(POND, {"wind": [1.0, 2.0]}, episodes=1)
     assert cells.fixed == {"windy": 1.0}
     assert "windy is on" in cells.notes[0]
-    assert grid(POND, {"wind": [1.0, 2.0], "windy": [0.0, 1.0]}, episodes=1).fixed == {}
+    assert CellSet.grid(POND, {"wind": [1.0, 2.0], "windy": [0.0, 1.0]}, episodes=1).fixed == {}
     with pytest.raises(RandomizationError, match="'flow' has no effect here"):
-        grid(POND, {"flow": [1.0, 2.0]}, episodes=1)
+        CellSet.grid(POND, {"flow": [1.0, 2.0]}, episodes=1)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gym_dr.evaluation.cells as cells
+from gym_dr.evaluation import ranges
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.sets import sets_for
+from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.suite import sets_for
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.reports.comparison import Comparison, group_policies
@@ -30,13 +31,13 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     assert space is not None
     randomization = policies[-1].randomization
     assert randomization is not None
-    box = cells.training_box(space, [randomization])
+    box = ranges.training_box(space, [randomization])
     sets = [
         *sets_for(policies, (), 6),
-        cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
-        cells.corners(box, 1),
-        cells.fixed("gravity=-3", {"gravity": -3.0}, 2),
-        cells.sobol("sobol", randomization, space, 4, 5),
+        CellSet.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
+        CellSet.corners(box, 1),
+        CellSet.of_values("gravity=-3", {"gravity": -3.0}, 2),
+        CellSet.sobol("sobol", randomization, space, 4, 5),
     ]
     evaluation = evaluate_policies(policies, sets, folder, command="gymdr evaluate")
     return Comparison(groups=group_policies(policies), evaluation=evaluation)

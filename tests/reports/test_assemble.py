@@ -9,7 +9,7 @@ import pytest
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.evaluation.sets import sets_for
+from gym_dr.evaluation.suite import sets_for
 from gym_dr.policies.open import open_runs
 from gym_dr.reports import curves, maps
 from gym_dr.reports.assemble import assemble

@@ -9,8 +9,9 @@ import pytest
 from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Normal, Randomization, Scale, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError
-from gym_dr.evaluation import cells
-from gym_dr.evaluation.cells import Box, CellSet
+from gym_dr.evaluation import ranges
+from gym_dr.evaluation.ranges import Box
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.randomization.draws import draw, uniforms
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
@@ -35,7 +36,7 @@ CORRELATED = Randomization(
 
 def by_quantile(rules: Any, points: int = 64) -> CellSet:
     given = rules if isinstance(rules, Randomization) else Randomization(rules)
-    return cells.sobol("sobol", given, SPACE, points, 2)
+    return CellSet.sobol("sobol", given, SPACE, points, 2)
 
 
 def column(made: CellSet, name: str) -> Any:
@@ -43,17 +44,17 @@ def column(made: CellSet, name: str) -> Any:
 
 
 def test_a_grid_is_every_combination_and_the_last_name_varies_fastest() -> None:
-    grid = cells.grid(LUNAR_LANDER, {"gravity": [-10, -5], "lander_density": [4, 5, 6]}, 2)
+    grid = CellSet.grid(LUNAR_LANDER, {"gravity": [-10, -5], "lander_density": [4, 5, 6]}, 2)
     assert grid.values.tolist() == [[-10, 4], [-10, 5], [-10, 6], [-5, 4], [-5, 5], [-5, 6]]
     assert (grid.num_cells, grid.num_episodes) == (6, 12)
     assert grid.cell(4) == {"gravity": -5.0, "lander_density": 5.0}
 
 
 def test_the_values_of_episodes_are_those_of_their_cells() -> None:
-    grid = cells.grid(LUNAR_LANDER, {"gravity": [-10, -5], "wind_power": [0, 20]}, 2)
+    grid = CellSet.grid(LUNAR_LANDER, {"gravity": [-10, -5], "wind_power": [0, 20]}, 2)
     # episodes 1 to 4 of cells 0, 1, 1, 2
-    params = grid.params(np.arange(1, 5))
-    assert {name: values.tolist() for name, values in params.items()} == {
+    values = grid.draws.values
+    assert {name: column[1:5].tolist() for name, column in values.items()} == {
         "gravity": [-10, -10, -10, -5],
         "wind_power": [0, 20, 20, 0],
         "enable_wind": [1, 1, 1, 1],
@@ -61,17 +62,17 @@ def test_the_values_of_episodes_are_those_of_their_cells() -> None:
 
 
 def test_a_switch_is_on_where_a_parameter_needs_it() -> None:
-    assert cells.grid(LUNAR_LANDER, {"wind_power": [0, 20]}, 1).fixed == {"enable_wind": 1.0}
-    assert cells.grid(LUNAR_LANDER, {"gravity": [-10, -9]}, 1).fixed == {}
-    own = cells.grid(LUNAR_LANDER, {"wind_power": [0, 20], "enable_wind": [0, 1]}, 1)
+    assert CellSet.grid(LUNAR_LANDER, {"wind_power": [0, 20]}, 1).fixed == {"enable_wind": 1.0}
+    assert CellSet.grid(LUNAR_LANDER, {"gravity": [-10, -9]}, 1).fixed == {}
+    own = CellSet.grid(LUNAR_LANDER, {"wind_power": [0, 20], "enable_wind": [0, 1]}, 1)
     assert (own.fixed, own.values[:, 1].tolist()) == ({}, [0, 1, 0, 1])
 
 
 def test_a_switch_that_training_turned_on_is_on_in_cells_made_from_its_draws() -> None:
     windy = resolve({"wind_power": (0, 20), "gravity": (-11, -9)}, LUNAR_LANDER)
-    assert cells.training_box(LUNAR_LANDER, [windy]).fixed == {"enable_wind": 1.0}
-    assert cells.sobol("sobol", windy, LUNAR_LANDER, 2, 1).fixed == {"enable_wind": 1.0}
-    drawn = cells.CellSet.from_dict(cells.distribution("training", windy, 2).to_dict())
+    assert ranges.training_box(LUNAR_LANDER, [windy]).fixed == {"enable_wind": 1.0}
+    assert CellSet.sobol("sobol", windy, LUNAR_LANDER, 2, 1).fixed == {"enable_wind": 1.0}
+    drawn = CellSet.from_dict(CellSet.of_draws("training", windy, 2).to_dict())
     assert drawn.randomization == windy
     assert drawn.parameters == ("enable_wind", "gravity", "wind_power")
 
@@ -90,11 +91,11 @@ def test_a_switch_that_training_turned_on_is_on_in_cells_made_from_its_draws() -
 )
 def test_impossible_grids_are_refused(axes: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        cells.grid(LUNAR_LANDER, axes, 1)
+        CellSet.grid(LUNAR_LANDER, axes, 1)
 
 
 def test_the_box_holds_everything_that_the_runs_were_trained_on() -> None:
-    box = cells.training_box(
+    box = ranges.training_box(
         LUNAR_LANDER,
         [
             Randomization({"gravity": Uniform(-11, -9), "enable_wind": Bernoulli(0.5)}),
@@ -111,17 +112,17 @@ def test_the_box_holds_everything_that_the_runs_were_trained_on() -> None:
 def test_a_box_without_end_is_refused() -> None:
     space = ParamSpace("Endless", [Param(name="x", nominal=0.0, low=-np.inf, high=np.inf)])
     with pytest.raises(ConfigError, match="training range of x is unbounded"):
-        cells.training_box(space, [Randomization({"x": Normal(0, 1)})])
+        ranges.training_box(space, [Randomization({"x": Normal(0, 1)})])
 
 
 def test_corners_are_every_combination_of_ends() -> None:
-    corners = cells.corners(BOX, 3)
+    corners = CellSet.corners(BOX, 3)
     assert corners.values.tolist() == [[-12, 0], [-12, 1], [-4, 0], [-4, 1]]
     assert corners.cell(3) == {"gravity": -4.0, "enable_wind": 1.0, "lander_density": 6.0}
 
 
 def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
-    points = cells.sobol_box(BOX, 256, 5)
+    points = CellSet.sobol_box(BOX, 256, 5)
     a, b, with_gravity, with_wind = points.values.reshape(4, 256, 2)
     assert points.num_cells == 4 * 256
     np.testing.assert_array_equal(with_gravity, np.column_stack([b[:, 0], a[:, 1]]))
@@ -134,7 +135,7 @@ def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
 
 
 def test_the_sequences_of_a_set_are_different_and_the_same_in_every_evaluation() -> None:
-    first, second = (cells.sobol_box(BOX, 256, 5) for _ in range(2))
+    first, second = (CellSet.sobol_box(BOX, 256, 5) for _ in range(2))
     assert len(set(first.values[:256, 0])) == 256
     np.testing.assert_array_equal(first.values, second.values)
 
@@ -172,13 +173,13 @@ def test_the_same_uniform_gives_the_same_value_as_a_draw(rules: Any, monkeypatch
     drawn = draw(randomization, SPACE, seeds, 0)
     unit = uniforms(seeds, 0, names).T
     # a sequence that gives the uniforms of those draws, for A and for B
-    monkeypatch.setattr(cells, "_unit_points", lambda n, d, _: np.tile(unit, d // len(names))[:n] - 2.0**-31)
+    monkeypatch.setattr(ranges, "unit_points", lambda n, d, *_: np.tile(unit, d // len(names))[:n] - 2.0**-31)
     for name in names:
         np.testing.assert_allclose(column(by_quantile(randomization, 8), name), drawn[name], rtol=1e-12)
 
 
 def test_a_point_at_the_edge_of_the_unit_cube_has_a_finite_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_unit_points", lambda n, d, _: np.zeros((n, d)))
+    monkeypatch.setattr(ranges, "unit_points", lambda n, d, *_: np.zeros((n, d)))
     assert np.isfinite(by_quantile({"y": Normal(3, 1)}, 2).values).all()
 
 
@@ -207,7 +208,7 @@ def test_correlated_parameters_have_one_cell_a_point_in_which_they_are_correlate
 def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> None:
     expected = f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"
     with pytest.raises(ConfigError, match=f"`sobol`: {expected}"):
-        cells.sobol_box(BOX, points, 1)
+        CellSet.sobol_box(BOX, points, 1)
     for rules in ({"x": Uniform(0, 10)}, CORRELATED):
         with pytest.raises(ConfigError, match=f"`sobol`: {expected}"):
             by_quantile(rules, points)
@@ -215,7 +216,7 @@ def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> N
 
 def test_too_many_cells_are_refused() -> None:
     with pytest.raises(ConfigError, match="1,048,576 cells"):
-        cells.corners(Box(ranges={f"p{i}": (0.0, 1.0) for i in range(20)}, fixed={}), 1)
+        CellSet.corners(Box(ranges={f"p{i}": (0.0, 1.0) for i in range(20)}, fixed={}), 1)
     with pytest.raises(ConfigError, match="`sobol=524288` has 1,572,864 cells"):
         by_quantile({"x": Uniform(0, 10), "switch": 1}, 2**19)
 
@@ -225,17 +226,17 @@ def test_too_many_cells_are_refused() -> None:
     [({}, False), ({"x": 3}, False), ({"switch": Bernoulli(0.0)}, False), ({"x": 3, "y": Uniform(0, 1)}, True)],
 )
 def test_a_randomization_varies_if_a_parameter_can_have_two_values(rules: Any, expected: bool) -> None:
-    assert cells.varies(SPACE, Randomization(rules)) == expected
+    assert ranges.varies(SPACE, Randomization(rules)) == expected
 
 
 @pytest.mark.parametrize(
     "made",
     [
-        cells.nominal(3),
-        cells.distribution("training", Randomization({"gravity": (-11, -9)}), 4),
-        cells.grid(LUNAR_LANDER, {"gravity": [-10, -5], "wind_power": [0, 20]}, 2),
-        cells.corners(BOX, 2),
-        cells.sobol_box(BOX, 8, 2),
+        CellSet.nominal(3),
+        CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 4),
+        CellSet.grid(LUNAR_LANDER, {"gravity": [-10, -5], "wind_power": [0, 20]}, 2),
+        CellSet.corners(BOX, 2),
+        CellSet.sobol_box(BOX, 8, 2),
         by_quantile({"x": Scale(Uniform(0.5, 2)), "y": Add(Normal(0, 1, low=-2)), "count": 3}, 8),
         by_quantile(CORRELATED, 8),
     ],
@@ -271,10 +272,10 @@ def test_a_set_in_a_strangers_file_takes_no_memory(form: dict[str, Any]) -> None
 
 
 def test_fixed_values_are_one_cell_and_replace_draws_of_a_distribution() -> None:
-    alone = cells.fixed("low", {"gravity": -3.0}, 2)
+    alone = CellSet.of_values("low", {"gravity": -3.0}, 2)
     assert (alone.num_cells, alone.cell(0), alone.randomization) == (1, {"gravity": -3.0}, None)
-    drawn = cells.distribution("drawn", Randomization({"gravity": (-11, -9), "wind_power": (0, 20)}), 2, alone.fixed)
+    drawn = CellSet.of_draws("drawn", Randomization({"gravity": (-11, -9), "wind_power": (0, 20)}), 2, alone.fixed)
     assert set(drawn.parameters) == {"gravity", "wind_power"}
-    assert {name: values.tolist() for name, values in drawn.params(np.arange(2)).items()} == {"gravity": [-3.0, -3.0]}
+    assert {name: values.tolist() for name, values in drawn.draws.values.items()} == {"gravity": [-3.0, -3.0]}
     for one in (alone, drawn):
-        assert cells.CellSet.from_dict(one.to_dict()).to_dict() == one.to_dict()
+        assert CellSet.from_dict(one.to_dict()).to_dict() == one.to_dict()

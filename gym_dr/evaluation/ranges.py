@@ -1,0 +1,164 @@
+"""The ranges that policies were trained on: their box, and Sobol points that fill them.
+
+Sobol sets have cells as sensitivity indices need them. In uniforms, they are those of Saltelli et al. (2010, "Variance
+based sensitivity analysis of model output", table 2): matrices A and B of ``points`` rows each, and for each parameter
+that varies, A with that parameter's column from B. Rows come from ``SEQUENCES`` independently scrambled sequences
+(Owen 1997, "Scrambled net variance for integrals of smooth functions"), or each from its own if there are fewer rows: a
+single sequence does not show how exact it is. Correlated parameters have no such indices, since one cannot change
+without the others: cells are only the rows of A, from one sequence.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.errors import ConfigError
+from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
+SEQUENCES = 32  # of a Sobol set; their differences tell how exact an index is
+
+_SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
+_HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30, including 0; half a step more keeps them above 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """Ranges of parameters, both ends included."""
+
+    ranges: Mapping[str, tuple[float, float]]  # of parameters that vary; low < high
+    fixed: Mapping[str, float]  # of parameters that do not vary but differ from nominal
+    whole: tuple[str, ...] = ()  # names of parameters that are whole numbers
+
+
+def training_box(space: ParamSpace, randomizations: Iterable[Randomization | None]) -> Box:
+    """The smallest box that contains all training ranges.
+
+    Raises:
+        ConfigError: Nothing varies, or something has no finite range.
+    """
+    ends: dict[str, list[float]] = {}
+    for randomization in randomizations:
+        for name, rule in (randomization or {}).items():
+            inside = np.clip(rule.support(space[name].nominal), space[name].low, space[name].high)
+            ends.setdefault(name, []).extend(inside)
+    ranges = {name: (min(ends[name]), max(ends[name])) for name in space.in_order(ends)}
+    if unbounded := [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]:
+        raise ConfigError(f"The training range of {', '.join(unbounded)} is unbounded; choose values with `grid`.")
+    varying = {name: pair for name, pair in ranges.items() if pair[0] < pair[1]}
+    if not varying:
+        raise nothing_varies()
+    whole = tuple(name for name in varying if space[name].kind != "float")
+    return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
+
+
+def varies(space: ParamSpace, randomization: Randomization) -> bool:
+    """Whether a parameter can have more than one value."""
+    return any(np.ptp(rule.support(space[name].nominal)) > 0 for name, rule in randomization.items())
+
+
+def nothing_varies() -> ConfigError:
+    """The error for sets that need a training randomization, without one."""
+    return ConfigError(
+        "Sobol points and corners cover the randomization that policies were trained on: expected runs trained with "
+        "randomized parameters, or `randomization` for other policies, got none. Choose values with `grid`."
+    )
+
+
+def correlated(randomization: Randomization) -> tuple[str, ...]:
+    """The parameters that are not drawn independently."""
+    if (found := randomization.correlation) is None:
+        return ()
+    return tuple(name for name, row in zip(found.names, found.matrix, strict=True) if sum(map(bool, row)) > 1)
+
+
+def check_count(what: str, cells: int) -> int:
+    """Checks and returns a number of cells.
+
+    Raises:
+        ConfigError: There are too many.
+    """
+    if cells > MAX_CELLS:
+        raise ConfigError(f"{what} has {cells:,} cells; expected at most {MAX_CELLS:,}.")
+    return cells
+
+
+# ---- Sobol points; a definition is that of a ``CellSet`` with ``points`` ---------------------------------------------
+
+
+def check_points(definition: Mapping[str, Any]) -> None:
+    """Checks the number of points.
+
+    Raises:
+        ConfigError: It is not a power of 2, or there are too many cells.
+    """
+    points = definition["points"]
+    if points < 2 or points & (points - 1):
+        near = 2 ** max(1, round(math.log2(max(points, 1))))
+        raise ConfigError(f"`sobol`: expected a power of 2, at least 2, got {points}; {near} is near.")
+    check_count(f"`sobol={points}`", num_cells(definition))
+
+
+def num_cells(definition: Mapping[str, Any]) -> int:
+    """The number of cells."""
+    points: int = definition["points"]
+    return points if _is_correlated(definition) else points * (len(_varied(definition)) + 2)
+
+
+def cell_values(definition: Mapping[str, Any]) -> Array:
+    """Values of the parameters that vary, shape ``(cells, parameters)``."""
+    points, sequences, varied = definition["points"], definition.get("sequences", 1), _varied(definition)
+    d = len(definition["space"] if "space" in definition else definition["box"])
+    if _is_correlated(definition):
+        return values_of(definition, unit_points(points, d, sequences, _SOBOL_SEED))
+    unit = unit_points(points, 2 * d, sequences, _SOBOL_SEED)
+    a, b = unit[:, :d], unit[:, d:]
+    mixed = (np.where(np.arange(d) == column, b, a) for column in varied)
+    return values_of(definition, np.concatenate([a, b, *mixed]))
+
+
+def values_of(definition: Mapping[str, Any], unit: Array) -> Array:
+    """Values at some quantiles, ``(N, all parameters)`` in [0, 1) -> ``(N, those that vary)``."""
+    if "space" in definition:
+        unbounded = {"low": -math.inf, "high": math.inf}
+        space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
+        drawn = values_at(_randomization(definition), space, dict(zip(space, unit.T + _HALF_STEP, strict=True)))
+        return np.column_stack([drawn[name] for name in space if name not in definition["fixed"]])
+    low, high = np.array(list(definition["box"].values())).T
+    is_whole = np.array([name in definition["whole"] for name in definition["box"]])
+    scaled: Array = np.where(is_whole, np.floor(low + unit * (high - low + 1)), low + unit * (high - low))
+    return np.clip(scaled, low, high)  # rounding may exceed an end
+
+
+@functools.lru_cache(maxsize=4)
+def unit_points(points: int, d: int, sequences: int, seed: int) -> Array:
+    """Scrambled Sobol sequences in [0, 1), one after the other, shape ``(points, d)``."""
+    from scipy.stats import qmc  # heavy
+
+    check_count("A Sobol sequence", max(points, sequences))  # again: a file may hold anything
+    rng = np.random.default_rng(seed)
+    return np.concatenate([qmc.Sobol(d, scramble=True, rng=rng).random(points // sequences) for _ in range(sequences)])
+
+
+def _varied(definition: Mapping[str, Any]) -> list[int]:
+    """The columns of uniforms whose parameters vary."""
+    if "space" not in definition:
+        return list(range(len(definition["box"])))
+    return [column for column, name in enumerate(definition["space"]) if name not in definition["fixed"]]
+
+
+def _is_correlated(definition: Mapping[str, Any]) -> bool:
+    return "space" in definition and bool(correlated(_randomization(definition)))
+
+
+def _randomization(definition: Mapping[str, Any]) -> Randomization:
+    return Randomization.from_dict(definition["randomization"])
