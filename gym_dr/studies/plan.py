@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
-from gym_dr.evaluation.evaluate import check_success
+from gym_dr.evaluation.question import check_success
 from gym_dr.evaluation.sets import TRAINING, corners, draws, grid, sobol
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields, expect, is_whole
