@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import signal
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
-    from gym_dr.reports.growth import read_growth, read_updates
     from gym_dr.runs.durable import write_atomically
+    from gym_dr.runs.growth import read_growth
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
@@ -62,10 +63,9 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
             read_metrics(folder)
         write_atomically(path, picture.getvalue())
 
-    def plot_growth(folder: Any, config: Any, path: Path) -> None:
-        read_updates(folder)
+    def plot_growth(folder: Any, config: Any) -> None:
         if read_growth(folder, config):
-            write_atomically(path, picture.getvalue())
+            write_atomically(folder.growth, picture.getvalue())
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
@@ -89,12 +89,27 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     leave_empty(empty_pictures)
 
 
-def call_here(function: Any, calls: Any, *_: Any) -> dict[str, Any]:
-    """In place of ``launch.call_in_processes``: no processes, each of which would import everything again."""
-    return {name: function(*arguments) for name, arguments in calls.items()}
+def run_here(commands: Any, *_: Any) -> dict[str, Any]:
+    """In place of ``launch.run_commands``: no processes, each of which would import everything again."""
+    from gym_dr.cli.main import main
+    from gym_dr.runs.processes import Ended
+
+    ended = {}
+    for name, command in commands.items():
+        messages: list[str] = []
+        code: Any = 0
+        try:
+            main(command, tell=messages.append)
+        except SystemExit as stop:
+            code = stop.code
+        except Exception:
+            code = 1
+            messages.append(traceback.format_exc())
+        ended[name] = Ended(code=code or 0, message="".join(messages))
+    return ended
 
 
 @pytest.fixture
 def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trains several seeds without processes; test_launch.py has them."""
-    monkeypatch.setattr("gym_dr.runs.launch.call_in_processes", call_here)
+    monkeypatch.setattr("gym_dr.runs.launch.run_commands", run_here)

@@ -7,7 +7,7 @@ import importlib
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -64,8 +64,12 @@ def cli() -> None:
     """Domain randomization for Gymnasium: train, evaluate and watch policies under varying physics."""
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    """Runs the command line; user errors end with a message and exit code 2, not with a traceback."""
+def _show_error(message: str) -> None:
+    click.echo(f"Error: {as_typed(message)}", err=True)
+
+
+def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _show_error) -> None:
+    """Runs the command line; ``tell`` gets the message of a user's error, which ends it with exit code 2."""
     typed = list(sys.argv[1:] if args is None else args)
     try:
         with short_warnings():
@@ -83,10 +87,10 @@ def main(args: Sequence[str] | None = None) -> None:
         )
         sys.exit(128 + (cause.args[-1] if cause.args else signal.SIGINT))  # 130; 143 for SIGTERM
     except GymDrError as error:
-        click.echo(f"Error: {as_typed(str(error))}", err=True)
+        tell(str(error))
         sys.exit(2)
     except MemoryError:
-        click.echo("Error: Not enough memory.", err=True)
+        tell("Not enough memory.")
         sys.exit(2)
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.stderr.close()
@@ -94,5 +98,5 @@ def main(args: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        click.echo(f"Error: Output cannot be written: {error.strerror}.", err=True)
+        tell(f"Output cannot be written: {error.strerror}.")
         sys.exit(2)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import click
 
 from gym_dr.cli.options import command_line, trust_option
-from gym_dr.studies.tune import PAGE, tune
+from gym_dr.studies.tune import PAGE, Share, try_trials, tune
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="folder of the tuning")
 @click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
+@click.option("--share", hidden=True)  # of a worker that tune() started; FILE may then be the content of a file
 @trust_option
-def command(file: str, **options: Any) -> None:
+def command(file: str, share: str | None, **options: Any) -> None:
     """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
 
     FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
     command continues a tuning that was stopped or killed, and joins one that is running. It ends with a file for
     --config of gymdr train.
     """
+    if share is not None:
+        tuning = json.loads(file) if file.startswith("{") else file
+        try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
+        return
     found = tune(file, command=command_line(), **options)
     click.echo(f"Trial {found.best} is the best: mean return {found.value:.1f}")
     click.echo(f"Wrote {found.config} and {found.folder / PAGE}")

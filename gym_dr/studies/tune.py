@@ -7,21 +7,21 @@ import dataclasses
 import html
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
+from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.launch import call_in_processes
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
+from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.studies.tune_file import Tuning, read_tuning
@@ -106,19 +106,21 @@ def tune(
     folder = Path(output)
     _prepare(folder, plan)
     message = "Stopped. Run the same command, or make the same call, to go on."
-    with FolderLock(folder).held(), explain_interrupt(message):
+    with locked(folder), explain_interrupt(message):
         with _opened(folder, plan) as study:
             _enqueue(study, plan)
             left = plan.trials - len(_finished(study))
         size = min(workers or usable_threads(), left)
+        shares = [
+            Share(worker=i, count=left // size + (i < left % size), command=command, progress=progress)
+            for i in range(size)
+        ]
         # the module of the environment is imported already
-        shared = tuning, folder, [plan.env.rpartition(":")[0]], command, progress
-        calls = {str(i): (*shared, i, left // size + (i < left % size)) for i in range(size)}
-        answers = {"0": _work(*calls["0"])} if size == 1 else call_in_processes(_work, calls, size) if calls else {}
-        if None in answers.values():
-            raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
-        if problems := sorted(filter(None, answers.values())):
-            raise TrainingError("\n".join(problems))
+        trusted = [plan.env.rpartition(":")[0]]
+        if size == 1:
+            try_trials(tuning, folder, shares[0], trusted)
+        elif shares:
+            _try_in_processes(tuning, folder, shares, trusted)
         with _opened(folder, plan) as study:
             return _finish(study, plan, folder)
 
@@ -188,27 +190,50 @@ def _finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
 # ---- trials ----------------------------------------------------------------------------------------------------------
 
 
-def _work(
-    given: Any, folder: Path, trust: Collection[str], command: str, progress: bool, worker: int, count: int
-) -> str:
-    """Makes a number of trials; returns the message of an error that ends the tuning, or an empty text."""
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """The trials that one worker makes."""
+
+    worker: int  # its number
+    count: int
+    command: str  # recorded in the folders of runs
+    progress: bool  # whether to print a line for each trial
+
+
+def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Share, trust: Collection[str]) -> None:
+    """Makes a worker's trials; raises what ``tune`` raises."""
     from gym_dr.runs.train import one_thread  # heavy
 
     stop = StopRequest()
-    display = Progress("trial", "lines" if progress else "nothing")
-    try:
-        plan = read_tuning(given, trust)
-        with stop_signals(stop), one_thread(), _opened(folder, plan) as study:
-            for _ in range(count):
-                stop.check()
-                # each trial has random numbers of its own: those of a stream would not be the same after a stop
-                study.sampler = plan.sampler(len(_finished(study)), worker)
-                trial = study.ask(dict(plan.search))
-                text = _try(study, trial, plan, folder, command, stop)
-                display.note(f"trial {trial.number}: {text} ({len(_finished(study))} of {plan.trials} done)")
-    except GymDrError as error:
-        return str(error)
-    return ""
+    display = Progress("trial", "lines" if share.progress else "nothing")
+    plan = read_tuning(tuning, trust)
+    with stop_signals(stop), one_thread(), _opened(folder, plan) as study:
+        for _ in range(share.count):
+            stop.check()
+            # each trial has random numbers of its own: those of a stream would not be the same after a stop
+            study.sampler = plan.sampler(len(_finished(study)), share.worker)
+            trial = study.ask(dict(plan.search))
+            text = _try(study, trial, plan, folder, share.command, stop)
+            display.note(f"trial {trial.number}: {text} ({len(_finished(study))} of {plan.trials} done)")
+
+
+def _try_in_processes(
+    tuning: str | Path | Mapping[str, Any], folder: Path, shares: Sequence[Share], trust: Collection[str]
+) -> None:
+    """Has each worker make its trials in a process of its own; raises what ``tune`` raises."""
+    file = json.dumps(tuning, default=lambda value: value.to_dict()) if isinstance(tuning, Mapping) else str(tuning)
+    commands: dict[str, Command] = {
+        str(share.worker): [
+            *("tune", file, "--output", str(folder), "--share", json.dumps(vars(share))),
+            *trusting(trust),
+        ]
+        for share in shares
+    }
+    ended = run_commands(commands, len(shares)).values()
+    if any(one.code < 0 for one in ended):
+        raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
+    if problems := sorted({one.message for one in ended if one.code}):
+        raise TrainingError("\n".join(problems))
 
 
 def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> str:

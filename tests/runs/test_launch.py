@@ -24,9 +24,11 @@ from gym_dr import Runs
 from gym_dr.cli.main import main
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.runs import cluster, processes
 from gym_dr.runs import launch as launcher
+from gym_dr.runs.processes import Ended
 from tests.cli.command import gymdr, refused
-from tests.conftest import call_here
+from tests.conftest import run_here
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
 
@@ -59,7 +61,7 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("seeds") / "runs"
     tiny: dict[str, Any] = {"updates": 4, "rollout_steps": 16, "num_envs": 2, "eval_episodes": 2, "hidden_sizes": (8,)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launcher, "call_in_processes", call_here)
+        patch.setattr(launcher, "run_commands", run_here)
         runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2), workers=1, progress=False, **tiny)
     assert isinstance(runs, Runs)
     assert runs.summary.loc["evaluation on nominal", "seeds"] == 2
@@ -134,7 +136,7 @@ def wait_for_updates(run: Path, count: int, process: subprocess.Popen[str] | Non
 
 def workers_of(process: int) -> list[int]:
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [int(child) for child in children if b"gym_dr.cli.launched" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 @pytest.mark.parametrize(("error", "kept"), [(LostRunError, True), (TrainingError, False)])
@@ -151,19 +153,31 @@ def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     assert (tmp_path / "runs" / "seed-2").exists() == kept
 
 
-def killed_by(number: int) -> str:
-    """What a process of its own does: it ends, if the number is that of a signal."""
-    if number:
-        os.kill(os.getpid(), number)
-    return "alive"
+def test_a_process_that_is_killed_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import os, sys; sys.argv[1] == 'die' and os.kill(os.getpid(), 9); print('refused'); sys.exit(2)"
+    monkeypatch.setattr(processes, "PROGRAM", program)
+    seen: list[int] = []
+    found = processes.run_commands({"killed": ["die"], "other": ["live"]}, 1, lambda ended: seen.append(len(ended)))
+    assert found == {"killed": Ended(code=-9), "other": Ended(code=2, message="refused")}
+    assert sorted({*seen}) == [1, 2] or sorted({*seen}) == [0, 1, 2]
 
 
-def test_a_process_that_is_killed_takes_no_other_along() -> None:
-    calls = {"killed": (signal.SIGKILL,), "other": (0,)}
-    ended: list[int] = []
-    found = launcher.call_in_processes(killed_by, calls, 1, ended.append)
-    assert found == {"killed": None, "other": "alive"}
-    assert ended == [1, 2]
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    waiting = "from gym_dr.cli.launched import command_line, main; import time; "
+    waiting += "command_line.main = lambda *_, **__: time.sleep(100); main()"
+    program = "from gym_dr.runs import processes; "
+    program += f"processes.PROGRAM = {waiting!r}; processes.run_commands({{'a': [], 'b': []}}, 2)"
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    while len(children := workers_of(parent.pid)) < 2:
+        assert parent.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.slow  # its sibling is the one above
@@ -244,7 +258,7 @@ def test_no_ray_cluster_is_joined_but_the_one_that_the_user_names(
     if variable:
         monkeypatch.setenv("RAY_ADDRESS", variable)
     with pytest.raises(ConfigError, match="no Ray cluster"):
-        launcher._call_on_ray(launcher.train_folder, {}, given, print)
+        cluster.train_on_ray({}, given, (), print)
     assert joined == [expected]
 
 
@@ -253,7 +267,7 @@ def running_ray_tasks() -> int:
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            count += b"ray::train_folder" in (process / "cmdline").read_bytes()
+            count += b"ray::train_files" in (process / "cmdline").read_bytes()
         except OSError:  # it has ended meanwhile
             continue
     return count

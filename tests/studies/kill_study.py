@@ -19,7 +19,7 @@ import torch
 import gym_dr.api.training
 import gym_dr.reports.assemble
 from gym_dr.runs import launch
-from tests.conftest import call_here
+from tests.conftest import run_here
 from tests.runs.kill_points import die_at_write, run
 from tests.studies.study_sample import TINY, outcome, quick_page
 
@@ -54,7 +54,7 @@ def check(points: int, seed: int, base: Path) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    launch.call_in_processes = call_here  # type: ignore[assignment]  # in the fork that is killed
+    launch.run_commands = run_here  # type: ignore[assignment]  # in the fork that is killed
     gym_dr.api.training.plot_training = lambda _, path: path.touch()
     gym_dr.reports.assemble.assemble = quick_page
     check(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

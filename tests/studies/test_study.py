@@ -28,21 +28,22 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.runs import launch
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
+from gym_dr.runs.processes import Ended
 from gym_dr.studies.study import StudyResult
 from tests.cli.command import gymdr, refused
-from tests.conftest import call_here
+from tests.conftest import run_here
 from tests.studies.stopping import Killed, stopping
 from tests.studies.study_sample import TINY, outcome, quick_page, tiny, trained_at
 
-PROCESSES = "gym_dr.runs.launch.call_in_processes"
+PROCESSES = "gym_dr.runs.launch.run_commands"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[pytest.MonkeyPatch]:
     """No processes, pictures of runs, and plots in the page; the examples' studies have them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "call_in_processes", call_here)
+        patch.setattr(launch, "run_commands", run_here)
         patch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
         patch.setattr("gym_dr.reports.assemble.assemble", quick_page)
         yield patch
@@ -142,7 +143,7 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
     ("target", "count"),
     [
         pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
-        ("gym_dr.runs.launch.train_folder", 2),  # while runs are trained
+        ("gym_dr.cli.resume.load_run", 2),  # while runs are trained
         ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
         pytest.param("gym_dr.studies.study.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
     ],
@@ -213,13 +214,13 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path, tmp_path: Path) -> None:
-    def fail(path: str, *arguments: Any) -> str:
-        return "Update 1: the loss is NaN." if path.endswith("wide/seed-2") else train(path, *arguments)
+    def fail(commands: Any, *_: Any) -> dict[str, Ended]:
+        assert [Path(path).parts[-2:] for path in commands] == [("wide", "seed-2")]
+        return {path: Ended(code=2, message="Update 1: the loss is NaN.") for path in commands}
 
-    train = launch.train_folder
     shutil.rmtree(copied / "runs" / "wide" / "seed-2")  # so that it is trained, as the only one
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "train_folder", fail)
+        patch.setattr(launch, "run_commands", fail)
         found = study(TINY, copied)
         (tmp_path / "study.json").write_text(json.dumps(TINY))
         result = gymdr("study", tmp_path / "study.json", "--output", copied)
@@ -234,7 +235,9 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path
 
 def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "train_folder", lambda *_: "the loss is NaN")
+        patch.setattr(
+            launch, "run_commands", lambda runs, *_: dict.fromkeys(runs, Ended(code=2, message="the loss is NaN"))
+        )
         with pytest.raises(TrainingError, match=r"no run could be trained:\n  nominal/seed-1: the loss is NaN"):
             study(TINY, tmp_path / "out")
 
@@ -303,19 +306,11 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
 
 
 @pytest.mark.usefixtures("nothing_is_trained")
-def test_a_second_process_is_refused(copied: Path) -> None:
-    script = "import sys, gym_dr.runs.lock as l; k = l.FolderLock(l.Path(sys.argv[1])); k.acquire(); print(1); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, copied], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with pytest.raises(BusyFolderError, match=f"is in use by process {other.pid}"):
-            study(TINY, copied)
-        other.communicate("\n")
-    lock = FolderLock(copied)
-    lock.acquire()  # it is free again
-    lock.release()
+def test_a_folder_in_use_is_refused(copied: Path) -> None:
+    with locked(copied), pytest.raises(BusyFolderError, match="is in use by another process"):
+        study(TINY, copied)
+    with locked(copied):  # it is free again
+        pass
 
 
 # ---- real processes --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,10 +17,12 @@ import pytest
 import gym_dr
 from gym_dr.errors import ConfigError, Interrupted, LostRunError, NotFiniteError, RunFolderError, TrainingError
 from gym_dr.runs.configure import build_config
+from gym_dr.runs.processes import Ended
 from gym_dr.studies.tune import TuneResult
 from gym_dr.studies.tune_file import read_tuning
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr
+from tests.conftest import run_here
 from tests.studies.stopping import Killed, stopping
 from tests.studies.tune_sample import TINY, outcome, tiny
 from tests.toml_text import toml_text
@@ -240,14 +243,16 @@ def test_the_command_tells_of_each_trial_and_names_the_files(tmp_path: Path) -> 
 def test_workers_are_processes_with_shares_of_the_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares: list[tuple[int, int]] = []
 
-    def call(function: Any, calls: Any, workers: int) -> Any:
-        shares.extend(arguments[-2:] for arguments in calls.values())
-        return {name: function(*arguments) for name, arguments in calls.items()}
+    def run(commands: Any, workers: int) -> Any:
+        for command in commands.values():
+            share = json.loads(command[command.index("--share") + 1])
+            shares.append((share["worker"], share["count"]))
+        return run_here(commands)
 
-    monkeypatch.setattr(module, "call_in_processes", call)
+    monkeypatch.setattr(module, "run_commands", run)
     found = tune(tiny(trials=5, seeds=[7]), tmp_path / "out", workers=2)
     assert shares == [(0, 3), (1, 2)]
     assert found.trials.params_lr.nunique() == 5  # they draw numbers of their own
-    monkeypatch.setattr(module, "call_in_processes", lambda _, calls, size: dict.fromkeys(calls))
+    monkeypatch.setattr(module, "run_commands", lambda commands, size: dict.fromkeys(commands, Ended(code=-9)))
     with pytest.raises(LostRunError, match=r"a worker was killed\. Run the same command"):
         tune(tiny(trials=9, seeds=[7]), tmp_path / "out", workers=2)

@@ -1,0 +1,30 @@
+"""``gymdr`` in a process that a launcher started, see ``gym_dr.runs.processes``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+
+from gym_dr.cli import main as command_line
+
+
+def main() -> None:
+    """Runs the command line; the message of an error is the only output, and other prints go to standard error."""
+    message = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_launcher, daemon=True).start()
+    try:
+        command_line.main(sys.argv[1:], tell=message.write)
+    except Exception:  # a bug in a plugin or in gym_dr
+        message.write(traceback.format_exc())
+        sys.exit(1)
+    finally:
+        message.close()
+
+
+def _end_with_launcher() -> None:
+    """Ends this process when its input is closed: its launcher was killed or wants nothing more."""
+    os.read(0, 1)
+    os._exit(1)

@@ -1,0 +1,170 @@
+"""Trains runs as tasks on a Ray cluster, whose machines need not share a file system.
+
+A task gets the files of a run, trains it in a folder of its own, and hands back what has changed at each checkpoint. So
+a machine or a launcher that is lost costs an interval between checkpoints: what was handed back resumes as a run that
+was killed then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gym_dr.errors import ConfigError
+from gym_dr.runs.checkpoint import MAX_CHECKPOINTS, checkpoint_paths, updates_saved
+from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.processes import POLL, Ended, Process, resume_command
+
+RETRIES = 3  # of a run whose worker was lost
+
+Files = dict[str, bytes]  # content by path below the folder of a run
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandedBack:
+    """What a task hands back: at a checkpoint, and at the end."""
+
+    files: Files  # those that have changed
+    ended: Ended | None = None  # at the end
+
+
+def train_on_ray(
+    folders: Mapping[str, RunFolder],
+    address: str | None,
+    trust: Collection[str],
+    watch: Callable[[Collection[str]], None],
+) -> dict[str, Ended]:
+    """Trains runs on a Ray cluster; returns how they ended, with a negative code where too many workers were lost.
+
+    Args:
+        folders: Of the runs, by path.
+        address: Of the cluster; None starts one on this machine.
+        trust: Modules and files that configurations may import, on the machines of the cluster.
+        watch: Called again and again with the paths of the runs that have ended.
+
+    Raises:
+        ConfigError: There is no Ray cluster at the address.
+        BusyFolderError: Another process writes into a folder.
+        KeyboardInterrupt: A signal arrived; its number is the argument.
+    """
+    with contextlib.ExitStack() as stack:
+        for folder in folders.values():
+            stack.enter_context(folder.locked())
+        ray = stack.enter_context(_connected(address))
+        task = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(train_files)
+        running: dict[Any, str] = {}  # what a task hands back -> the path of its run
+        ended, lost = dict[str, Ended](), Counter[str]()
+        waiting = list(folders)
+        try:
+            while waiting or running:
+                for path in waiting:
+                    running[task.remote(path, read_changes(folders[path], {}), tuple(trust))] = path
+                waiting = []
+                for stream in ray.wait(list(running), num_returns=1, timeout=1.0)[0]:
+                    path = running.pop(stream)
+                    try:
+                        back = ray.get(next(stream))
+                    except ray.exceptions.RayTaskError as error:  # of our own function, such as a full disk
+                        ended[path] = Ended(code=1, message=str(error))
+                    except ray.exceptions.RayError:
+                        lost[path] += 1
+                        if lost[path] > RETRIES:
+                            ended[path] = Ended(code=-1)
+                        else:
+                            waiting.append(path)
+                    else:
+                        write_files(folders[path], back.files)
+                        if back.ended is None:
+                            running[stream] = path
+                        else:
+                            ended[path] = back.ended
+                watch(ended)
+        except SystemExit as stopped:  # how Ray answers SIGTERM
+            raise KeyboardInterrupt(stopped.code) from None
+        finally:
+            for stream in running:
+                ray.cancel(stream, force=True)
+    return ended
+
+
+@contextlib.contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
+    if address is None:
+        # binds a cluster on only this machine to the loopback address; the variable's name is historical
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    import ray
+
+    started = not ray.is_initialized()
+    # without an address Ray joins the cluster that a file in /tmp names, whoever wrote it, and unpickles its answers
+    named = address or os.environ.get("RAY_ADDRESS") or "local"
+    try:
+        ray.init(address=named, ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"`ray_address`: there is no Ray cluster at {named!r}: {error}") from None
+    try:
+        yield ray
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def train_files(path: str, files: Files, trust: Collection[str]) -> Iterator[HandedBack]:
+    """The task: trains the run that consists of some files; ``path`` is its folder on the launching machine."""
+    with tempfile.TemporaryDirectory(prefix="gym_dr-") as place:
+        folder = RunFolder(Path(place, Path(path).name))  # the name is recorded in evaluations
+        write_files(folder, files)
+        known: dict[str, tuple[int, int]] = {}
+        read_changes(folder, known)
+        saved, process = updates_saved(folder), Process(resume_command(str(folder.path), trust))
+        try:
+            while (ended := process.ended()) is None:
+                time.sleep(POLL)
+                if (updates := updates_saved(folder)) > saved:
+                    saved = updates
+                    yield HandedBack(files=read_changes(folder, known))
+        finally:
+            process.end()
+        message = ended.message.replace(str(folder.path), path)
+        yield HandedBack(files=read_changes(folder, known), ended=dataclasses.replace(ended, message=message))
+
+
+def read_changes(folder: RunFolder, known: dict[str, tuple[int, int]]) -> Files:
+    """Reads the files of a run, which may be growing, as they would be after a kill.
+
+    Args:
+        folder: Of the run.
+        known: Times and sizes of files that are left out unless they have changed; is updated.
+    """
+    files = {}
+    paths = [path for path in folder.path.rglob("*") if path.is_file() and path.name[0] != "."]
+    for path in sorted(paths, key=lambda path: path.parent != folder.checkpoints):  # so that no rows before it lack
+        with contextlib.suppress(FileNotFoundError):  # an old checkpoint
+            name, stat = path.relative_to(folder.path).as_posix(), path.stat()
+            if known.get(name) != (stat.st_mtime_ns, stat.st_size):
+                content = path.read_bytes()
+                files[name] = content[: content.rfind(b"\n") + 1] if path.suffix == ".csv" else content
+                known[name] = stat.st_mtime_ns, stat.st_size
+    return files
+
+
+def write_files(folder: RunFolder, files: Files) -> None:
+    """Writes files into the folder of a run; checkpoints last, so that it can be resumed whenever this is killed."""
+    for name in sorted(files, key=lambda name: name.startswith(folder.checkpoints.name)):
+        path = folder.path / name
+        with os_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, files[name])
+    for old in checkpoint_paths(folder)[:-MAX_CHECKPOINTS]:
+        old.unlink(missing_ok=True)
