@@ -11,7 +11,7 @@ from numba import njit
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.compiled import policy
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY, RUNTIME
+from gym_dr.compiled.flags import ENTRY, RUNTIME
 
 # reward that the step of a sub-environment has not set, because an error in compiled code has ended it
 UNFINISHED = float(np.finfo(np.float64).min)
@@ -20,8 +20,8 @@ UNFINISHED = float(np.finfo(np.float64).min)
 class StepBuffers(NamedTuple):
     """Inputs and outputs of the compiled step of N sub-environments, in the environment's own arrays."""
 
-    choices: Indices  # (N,) discrete actions, counted from 0
-    numbers: npt.NDArray[Any]  # (N, actions) continuous actions
+    discrete: Indices  # (N,) actions, counted from 0
+    continuous: npt.NDArray[Any]  # (N, actions)
     fresh: npt.NDArray[np.int64]  # (N,) nonzero where the next step begins an episode instead
     observations: Floats  # (N, size)
     rewards: Array  # (N,)
@@ -49,9 +49,9 @@ def rollout(step, world, buffers, small_policy, noise, steps, elapsed, max_steps
             starts[env] = elapsed[env] == 0 and buffers.fresh[env] == 0
         policy.choose(small_policy, starts, noise[t], steps, t, env_actions)
         for env in range(num_envs):
-            buffers.choices[env] = steps.choices[t, env]
+            buffers.discrete[env] = steps.discrete[t, env]
             for j in range(env_actions.shape[1]):
-                buffers.numbers[env, j] = env_actions[env, j]
+                buffers.continuous[env, j] = env_actions[env, j]
             elapsed[env] = 0 if buffers.fresh[env] != 0 else elapsed[env] + 1
             buffers.rewards[env] = UNFINISHED
         step(world, envs, 0, num_envs)

@@ -81,7 +81,7 @@ class Box2DBackend(CompiledBackend):
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         """Stores the actions of the next step."""
-        (self.buffers.numbers if self.action_space.shape else self.buffers.choices)[:] = actions
+        (self.buffers.continuous if self.action_space.shape else self.buffers.discrete)[:] = actions
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes all bodies equally."""

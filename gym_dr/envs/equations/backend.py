@@ -98,9 +98,9 @@ class EquationsBackend(CompiledBackend):
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         buffers = self.simulation.buffers
         if self._first_choice is None:
-            buffers.numbers[:] = actions
+            buffers.continuous[:] = actions
         else:
-            buffers.choices[:] = actions - self._first_choice if self._first_choice else actions
+            buffers.discrete[:] = actions - self._first_choice if self._first_choice else actions
         self.simulation.step(skip)
         return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), {})
 

@@ -22,8 +22,8 @@ from numba import njit
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY, INLINE
 from gym_dr.compiled.formula import compile_formula, described
-from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.compiled.pcg64 import standard_normal, uniform
 from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.envs.equations.equations import Equations, fields_of, spread_of
@@ -162,10 +162,10 @@ def _action_reader(equations: Equations, places: Sequence[str]) -> Any:
     """Copies an action from the buffers to these places; bounds are constants of the code."""
     space = equations.action_space
     if isinstance(space, Discrete):
-        return _written(f"def made(buffers, env, block, lane): {places[0]} = buffers.choices[env] + {space.start}.0")
+        return _written(f"def made(buffers, env, block, lane): {places[0]} = buffers.discrete[env] + {space.start}.0")
     lines = []
     for k, (place, low, high) in enumerate(zip(places, space.low.tolist(), space.high.tolist(), strict=True)):
-        number = f"buffers.numbers[env, {k}]"
+        number = f"buffers.continuous[env, {k}]"
         lines.append(f"{place} = {f'min(max({number}, {low!r}), {high!r})' if equations.clip_actions else number}")
     return _written(f"def made(buffers, env, block, lane): {'; '.join(lines)}", inf=math.inf)
 

@@ -43,8 +43,8 @@ class Simulation:
         self.equations, self.num_envs = equations, num_envs
         seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () for choices
         self.buffers = StepBuffers(
-            choices=np.zeros(num_envs, np.int64),
-            numbers=np.zeros((num_envs, *(numbers or (0,)))),
+            discrete=np.zeros(num_envs, np.int64),
+            continuous=np.zeros((num_envs, *(numbers or (0,)))),
             fresh=np.zeros(num_envs, np.int64),
             observations=np.zeros((num_envs, *seen.shape), seen.dtype),
             rewards=np.zeros(num_envs),

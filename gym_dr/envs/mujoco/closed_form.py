@@ -27,7 +27,7 @@ from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_finite
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
 
@@ -78,7 +78,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         buffers = self.simulation.buffers
-        buffers.numbers[:] = actions
+        buffers.continuous[:] = actions
         self.simulation.step(skip)
         self._finish()
         return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), *self._latest)
@@ -108,7 +108,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         while True:
             row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last), skip)
             t, skip = row - 1, None
-            check_numbers(buffers.numbers, buffers.numbers.shape)
+            check_finite(buffers.continuous, buffers.continuous.shape)
             held = self._finish()
             if len(held):
                 steps.observations[row, held] = self.observations[held]
@@ -154,9 +154,9 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         buffers = self.simulation.buffers
         self._hand_over(envs)
         engine = self.engine
-        engine.ctrl[envs] = buffers.numbers[envs]
+        engine.ctrl[envs] = buffers.continuous[envs]
         engine.step(envs, inverted_pendulum.FRAME_SKIP)
-        rewards, terminations, _ = self.task.outcome(engine, buffers.numbers, None)
+        rewards, terminations, _ = self.task.outcome(engine, buffers.continuous, None)
         fine = ~engine.diverged[envs]
         buffers.rewards[envs] = rewards[envs] * fine
         buffers.terminations[envs] = terminations[envs] & fine

@@ -52,7 +52,7 @@ class BipedalWalkerBackend(Box2DBackend):
 
     def _group(self) -> Walkers:
         boxes = np.zeros((ground.MAX_BOXES, 4))
-        return Walkers(self.arrays, self.buffers.numbers, np.zeros(ground.LENGTH), boxes, Scratch.allocate(BLOCK))
+        return Walkers(self.arrays, self.buffers.continuous, np.zeros(ground.LENGTH), boxes, Scratch.allocate(BLOCK))
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         with np.errstate(over="ignore"):  # beyond float32 is beyond the bounds too

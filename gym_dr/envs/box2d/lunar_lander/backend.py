@@ -71,7 +71,7 @@ class LunarLanderBackend(Box2DBackend):
         return Environments.allocate(num_envs), np.zeros((num_envs, 2))
 
     def _group(self) -> Landers:
-        actions = Actions(self.buffers.choices, self.buffers.numbers, self.continuous)
+        actions = Actions(self.buffers.discrete, self.buffers.continuous, self.continuous)
         return Landers(self.arrays, actions, _gusts(), Scratch.allocate(BLOCK))
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
