@@ -25,7 +25,7 @@ from torch import nn
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
-from gym_dr.runs.given import read_config_file
+from gym_dr.runs.configure import build_config
 from gym_dr.training.a2c import learn, make_agent
 from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig
@@ -33,9 +33,9 @@ from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
 
 CONFIG_FILE = Path(__file__).parent.parent / "examples" / "tutorial_a2c.toml"
-JOB = read_config_file(str(CONFIG_FILE), find_algorithm("a2c"))
-TUTORIAL = A2CConfig(**JOB["options"])
-NUM_ENVS, STEPS, UPDATES = JOB["settings"]["num_envs"], TUTORIAL.rollout_steps, TUTORIAL.updates
+JOB = build_config(find_algorithm("a2c"), {}, config=CONFIG_FILE)
+TUTORIAL: A2CConfig = JOB.options
+NUM_ENVS, STEPS, UPDATES = JOB.settings.num_envs, TUTORIAL.rollout_steps, TUTORIAL.updates
 Episode = tuple[int, float]  # environment steps so far, return
 
 

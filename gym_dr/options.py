@@ -74,6 +74,14 @@ def check_values(config: Any) -> None:
                 check_known(field.name, item, known)
 
 
+def as_json(config: Any) -> dict[str, Any]:
+    """The fields of a configuration in JSON form."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
+        for name, value in vars(config).items()
+    }
+
+
 def is_whole(value: object) -> bool:
     """Whether a value given in Python is a whole number."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)

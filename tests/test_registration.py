@@ -30,9 +30,9 @@ def test_every_preset_plays_every_id(env_id: str, preset: str) -> None:
             assert np.isfinite(float(reward))
 
 
-@pytest.mark.parametrize("env_id", [entry.id for entry in ENVIRONMENTS.values() if entry.stock])
+@pytest.mark.parametrize("env_id", [entry.id for entry in ENVIRONMENTS.values() if entry.reference])
 def test_spaces_limit_and_threshold_are_gymnasiums(env_id: str) -> None:
-    stock = ENVIRONMENTS.get(env_id).stock
+    stock = ENVIRONMENTS.get(env_id).reference
     with quiet_compiler():
         ours, theirs = gym.make(env_id), gym.make(stock)
     assert stock == env_id.removeprefix("gym_dr/").replace("DR-", "-")

@@ -57,7 +57,7 @@ def page(family: EnvFamily, folder: Path) -> str:
             [
                 (
                     f"`{env.id}`",
-                    f"`{env.stock}`" if env.stock else "",
+                    f"`{env.reference}`" if env.reference else "",
                     f"{env.max_episode_steps} steps",
                     "" if env.reward_threshold is None else f"{env.reward_threshold:g}",
                     "yes" if env.vector_entry_point else "no",
@@ -139,8 +139,8 @@ def _limit(value: float) -> str:
 
 def gymnasium_page(env: EnvId) -> str:
     """The page of an id's stock environment in Gymnasium's documentation."""
-    folder = str(gym.spec(env.stock).entry_point).split(".")[2].partition(":")[0]
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", env.stock.partition("-")[0]).lower()
+    folder = str(gym.spec(env.reference).entry_point).split(".")[2].partition(":")[0]
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", env.reference.partition("-")[0]).lower()
     special = {"half_cheetah": "half_cheetah", "walker2d": "walker2d", "bipedal_walker_hardcore": "bipedal_walker"}
     return f"https://gymnasium.farama.org/environments/{folder}/{special.get(words, words)}/"
 

@@ -122,7 +122,7 @@ def _envpool(env_id: str, num_envs: int) -> tuple[Any, gym.Space[Any]]:
     except ImportError:
         raise ConfigError("not installed (extra gym-dr[bench]).") from None
     own = env_id.rpartition(":")[2]
-    name = (ENVIRONMENTS.get(own).stock if own in ENVIRONMENTS else "") or env_id
+    name = (ENVIRONMENTS.get(own).reference if own in ENVIRONMENTS else "") or env_id
     if name not in envpool.list_all_envs():
         raise ConfigError(f"has no {name}.")
     threads = min(num_envs, usable_threads())

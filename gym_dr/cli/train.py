@@ -9,7 +9,7 @@ from gym_dr.api.train import train
 from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize, sampler_options
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
-from gym_dr.runs.given import option_names
+from gym_dr.runs.configure import option_names
 from gym_dr.runs.launch import LAUNCHERS
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm

@@ -1,4 +1,4 @@
-"""The interface between the physics of a family and the environments on it: ``NativeVectorEnv``, ``CompiledEnv``."""
+"""The interface between the physics of a family and the episodes of its environments (``core.py``)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
-from gym_dr.envs.info import Info
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState, check_within
-from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.errors import EnvStateError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
@@ -25,8 +22,10 @@ if TYPE_CHECKING:  # numba is heavy
 
 
 # Many steps with a policy in one compiled call, until an episode ends:
-# (policy, noise, steps, elapsed, max_steps, (first row, last row + 1)) -> last row played + 1
-PlayRollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int]], int]
+# (policy, noise, steps, elapsed, max_steps, (first row, last row + 1), skip in the first row) -> last row played + 1
+PlayRollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int], Indices | None], int]
+
+Info = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
 
 
 class Outcome(NamedTuple):
@@ -41,13 +40,13 @@ class Outcome(NamedTuple):
 class Backend(Protocol):
     """N sub-environments of one kind, stepped together.
 
-    A backend handles physics, observations and rewards. The environment on it handles seeds, draws, episode limits,
-    autoreset, info and context, and checks all arguments except actions.
+    A backend computes physics, observations and rewards. ``Episodes`` handles seeds, draws, limits of steps, autoreset
+    and context, and all arguments have been checked.
 
-    A subclass may omit ``num_threads`` (1), ``rollout`` (none), ``begin`` and ``rollout_report`` (needed only by a
-    rollout), ``check_actions`` (checks against ``action_space``), ``check_options`` (no options), ``reset_info``
-    (nothing to report), ``get_state``, ``check_state`` and ``set_state`` (states are refused), ``replay`` (logs are
-    refused) and ``close`` (nothing to release).
+    A subclass may omit ``num_threads`` (1), ``observe`` (a copy of ``observations``), ``rollout`` (none) and
+    ``rollout_report``, ``check_options`` (no options), ``reset_info`` (nothing to report), ``get_state``,
+    ``check_state`` and ``set_state`` (states are refused), ``replay`` (logs are refused) and ``close`` (nothing to
+    release).
     """
 
     space: ParamSpace  # parameters that may vary
@@ -57,31 +56,18 @@ class Backend(Protocol):
     num_threads: int = 1  # threads that step the sub-environments
     push_size: int  # size of a push of one sub-environment
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
-
-    @property
-    def rollout(self) -> PlayRollout | None:
-        """The compiled rollout; None if there is none, or none for this number of threads."""
-        return None
+    table: ParamTable | Any = None  # parameters of the current episodes; set after ``allocate``
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array | None:
         """Makes the sub-environments; called after all arguments have been checked, since it may take long.
 
         Returns:
-            Memory for ``ParamTable.current`` if the physics reads it in place, shape ``(parameters, num_envs)``.
+            An array for ``ParamTable.current`` if the physics reads it in place, shape ``(parameters, num_envs)``.
 
         Raises:
             ConfigError: There is not enough memory.
         """
         ...
-
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        """Actions of all sub-environments as an array.
-
-        Raises:
-            InvalidActionError: They have the wrong shape or type, are not finite or not among the choices.
-        """
-        checked: npt.NDArray[Any] = check_actions(actions, batch_space(self.action_space, len(self.observations)))
-        return checked
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         """Restarts the random streams of some sub-environments."""
@@ -102,33 +88,38 @@ class Backend(Protocol):
         """
         return None
 
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
+    def reset(self, envs: Indices, options: Any = None) -> None:
         """Begins episodes in some sub-environments, each once, with the table's current values.
+
+        The next call is ``observe``, or ``step`` or ``rollout`` that skips ``envs``; the work may be left to that call.
 
         Args:
             envs: The sub-environments.
-            table: Holds the values.
             options: From ``check_options``; None for episodes begun by autoreset.
         """
         ...
 
-    def begin(self, envs: Indices) -> None:
-        """Makes the first step of the next rollout begin episodes in some sub-environments, with the table's values."""
-        return
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
+        """Steps every sub-environment except those in ``skip``.
+
+        Args:
+            actions: Shape ``(N,)`` if discrete, otherwise ``(N, size)``.
+            skip: Sub-environments that have just been reset; their rewards and terminations are 0. None for none.
+        """
+        ...
+
+    def observe(self) -> npt.NDArray[Any]:
+        """The latest observations, a new array ``(N, size)``."""
+        return self.observations.copy()
+
+    @property
+    def rollout(self) -> PlayRollout | None:
+        """The compiled rollout; None if there is none, or none for this number of threads."""
+        return None
 
     def rollout_report(self) -> tuple[Info, Mask | None]:
         """``info`` and ``diverged`` of a rollout's last row, as in ``Outcome``."""
         return {}, None
-
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        """Steps every sub-environment except those in ``begun``, which it resets.
-
-        Args:
-            actions: From ``check_actions``.
-            begun: Sub-environments whose episodes begin; their rewards and terminations are 0. None for none.
-            table: Holds the current values of those.
-        """
-        ...
 
     def reset_info(self) -> Info:
         """What sub-environments report at a reset: name -> ``(N, ...)``, new arrays."""
@@ -157,15 +148,15 @@ class Backend(Protocol):
         for name in {"streams", "clouds"} & state.keys():  # see ``compiled.pcg64``: an output's half, left over
             check_within(f"physics/{name}", state[name][:, -1], 0, 2**32 - 1)
 
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         """Restores the rows of some sub-environments; the table has their values already."""
         ...
 
-    def replay(self, table: ParamTable) -> LogReplay:
+    def replay(self) -> LogReplay:
         """Replays logged motion in all sub-environments, which are of no other use from then on.
 
         Raises:
-            EnvStateError: What observations leave open of this physics is too much.
+            EnvStateError: Observations leave too much of this physics open.
         """
         raise EnvStateError(f"{type(self).__name__} does not say what of its state an observation determines.")
 
@@ -179,7 +170,7 @@ class Backend(Protocol):
 
 
 class CompiledBackend(Backend):
-    """A backend whose random numbers are in memory that compiled code reads.
+    """A backend whose compiled code draws the random numbers.
 
     Attributes:
         streams: The random stream of each sub-environment, shape ``(N, STREAM)``, see ``compiled.pcg64``.

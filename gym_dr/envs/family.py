@@ -6,10 +6,10 @@ import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, parse_env_id
+from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
 
 from gym_dr.envs.interface import Interface
 from gym_dr.errors import GymDrError, RandomizationError, located, shortened
@@ -29,7 +29,7 @@ class EnvId:
     reward_threshold: float | None = None  # return at which the task counts as solved
     vector_entry_point: str | None = None  # "module:Class" of the native vector environment, if there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
-    stock: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
+    reference: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
     discrete: bool | None = None  # whether actions are choices rather than numbers; None to ask an environment
     pushed: bool = True  # whether it takes pushes, if its family says what may vary
     # arrow keys ("left", "up") -> action; () -> the action without a key, if not 0
@@ -65,6 +65,12 @@ def family_of(env_id: str) -> EnvFamily | None:
     return next((family for family in FAMILIES.values() if name in [env.id for env in family.ids]), None)
 
 
+def reference_class(env_id: str) -> type[Any]:
+    """Gymnasium's class of an environment such as "Hopper-v5"."""
+    creator: Any = load_env_creator(str(gym.spec(env_id).entry_point))
+    return cast(type[Any], creator)
+
+
 def interface_of(env_id: str) -> Interface | None:
     """What the numbers of an id's observations and actions are; None if its family does not say."""
     family = family_of(env_id)
@@ -77,7 +83,9 @@ def interface_of(env_id: str) -> Interface | None:
 def randomized_id(env_id: str) -> str | None:
     """The id that is registered with the physics of another one, any version of it; None if there is none."""
     name = env_id.rpartition(":")[2].rpartition("-v")[0]
-    return next((env.id for env in ENVIRONMENTS.values() if env.stock and name == env.stock.rpartition("-v")[0]), None)
+    return next(
+        (env.id for env in ENVIRONMENTS.values() if env.reference and name == env.reference.rpartition("-v")[0]), None
+    )
 
 
 def described_space(env_id: str) -> tuple[ParamSpace, EnvId] | None:

@@ -9,19 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.errors import EnvStateError
-
-if TYPE_CHECKING:
-    from gymnasium.vector import VectorEnv
-
-    from gym_dr.envs.backend import Backend
-    from gym_dr.randomization.table import ParamTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +75,11 @@ class LogReplay(ABC):
     unidentifiable: Mapping[str, str] = {}
     random_steps: bool = False
 
-    def __init__(self, backend: Backend, table: ParamTable) -> None:
-        """Takes over the sub-environments of a backend."""
-        self._backend: Any = backend  # families use what theirs has
-        self._table = table
-        self.num_envs = table.num_envs
-        self._all: Indices = np.arange(table.num_envs)
+    def __init__(self, backend: Any) -> None:
+        """Takes over the sub-environments of a backend, of which families use more than a ``Backend`` has."""
+        self._backend = backend
+        self.num_envs: int = backend.table.num_envs
+        self._all: Indices = np.arange(self.num_envs)
         self._seeded = False
 
     # ---- what a family defines ---------------------------------------------------------------------------------------
@@ -153,12 +147,14 @@ class LogReplay(ABC):
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is impossible.
         """
-        exact = self._table.space.check_vector(params, self.num_envs)
+        table = self._backend.table
+        exact = table.space.check_vector(params, self.num_envs)
         if not self._seeded:
             self._backend.seed(range(self.num_envs), range(self.num_envs))
             self._seeded = True
-        self._table.begin(self._all, exact)
-        self._backend.reset(self._all, self._table)
+        table.begin(self._all, exact)
+        self._backend.reset(self._all)
+        self._backend.observe()
 
     @property
     def first(self) -> Array:
@@ -186,7 +182,7 @@ class LogReplay(ABC):
     def go_on(self, actions: npt.NDArray[Any], hold: int = 1) -> Array:
         """``step`` from where the sub-environments are."""
         for _ in range(hold):
-            self._backend.step(actions, None, self._table)
+            self._backend.step(actions)
         return self._states()
 
     def streams(self, seed: int) -> npt.NDArray[np.uint64]:

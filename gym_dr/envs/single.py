@@ -1,4 +1,4 @@
-"""The single environment on compiled physics, also for sync and async: one class for all families."""
+"""The door to episodes for one environment, row 0, also in sync and async: one class for all families."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
-from gym_dr.envs.backend import CompiledBackend
-from gym_dr.envs.info import Info
-from gym_dr.envs.native import warn_diverged
-from gym_dr.envs.states import EnvState, check_state, fingerprint, restore, state_of
+from gym_dr.envs.backend import CompiledBackend, Info
+from gym_dr.envs.core import Episodes, fingerprint, warn_diverged
+from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_numbers, check_render_mode
 from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.episode import BuiltEnv
@@ -34,14 +33,19 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 50}
     _screen: Any = None
 
+    def __init__(self, **kwargs: Any) -> None:
+        """Builds an environment; see ``BuiltEnv``."""
+        super().__init__(**kwargs)
+        self._episodes = Episodes(self._backend, self.episode.table, self.context, environment=self._environment)
+
     def _build(self, *, render_mode: str | None = None, **kwargs: Any) -> ParamSpace:
         self._backend = self.backend_class(**kwargs)
-        self._fingerprint = fingerprint(self._backend, kwargs)
         frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
         self.metadata = {**self._backend.metadata, "render_modes": ["human", *frames] if frames else []}
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.observation_space, self.action_space = self._backend.observation_space, self._backend.action_space
         self._choice = np.zeros(1, np.int64)
+        self._environment = fingerprint(self._backend, kwargs)
         return self._backend.space
 
     def _allocate(self) -> Array | None:
@@ -73,12 +77,13 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         others = self._backend.check_options(options or {})
         self._begin_episode(seed, options)
         self._give_stream()
-        self._backend.reset(_ONLY, self.episode.table, others)
+        self._backend.reset(_ONLY, others)
+        observation = self._backend.observe()[0]
         self._take_stream()
-        self._moved()
+        self._show_state()
         if self.render_mode == "human":
             self.render()
-        return self._observe(self._backend.reset_info())
+        return self._visible(observation, _first_row(self._backend.reset_info()))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Advances the physics by one step; truncates the episode if the simulation diverges.
@@ -92,16 +97,16 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         """
         backend = self._backend
         actions = self._checked(action)
-        self._go_on("step")
+        self._take_state("step")
         if backend.random_steps:
             self._give_stream()
-        outcome = backend.step(actions, None, self.episode.table)
+        outcome = backend.step(actions)
         if backend.random_steps:
             self._take_stream()
-        self._moved()
+        self._show_state()
         if self.render_mode == "human":
             self.render()
-        observation, info = self._observe(outcome.info)
+        observation, info = self._visible(backend.observe()[0], _first_row(outcome.info))
         diverged = outcome.diverged is not None and bool(outcome.diverged[0])
         if diverged:
             info["diverged"] = True
@@ -123,9 +128,9 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             EnvStateError: There was no reset yet.
             InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
-        self._go_on("push")
+        self._take_state("push")
         self._backend.push(check_numbers(velocity, (self.push_size,), "velocities")[None], _ONLY)
-        self._moved()
+        self._show_state()
 
     def get_state(self) -> EnvState:
         """All that the next steps of this environment depend on, as arrays by name with one row.
@@ -136,9 +141,10 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         Raises:
             EnvStateError: There was no reset yet.
         """
-        self._go_on("get_state")
+        self._take_state("get_state")
         self._give_stream()
-        return state_of(self._backend, self.episode.table, [self.np_random_seed], self._fingerprint)
+        self._episodes.seeds = [self.np_random_seed]
+        return self._episodes.get_state()
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> Any:
         """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
@@ -154,20 +160,20 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             UnknownNameError: The state has a parameter that the environment does not have; nothing has changed.
             RandomizationError: A parameter has an impossible value; nothing has changed.
         """
-        (seed,) = check_state(state, self.get_state(), self._backend, self.episode.table)
-        restore(dict(state), _ONLY, self._backend, self.episode.table)
+        self._take_state("set_state")
+        self._episodes.set_state(state, _ONLY)
         self.episode.note_current()
-        self._np_random_seed = seed
+        (self._np_random_seed,) = self._episodes.seeds
         self._take_stream()
-        self._moved()
-        return self._observe({})[0]
+        self._show_state()
+        return self._visible(self._backend.observe()[0], {})[0]
 
     def render(self) -> Any:
         """A frame; None in mode "human", which shows a window, and without a mode."""
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
-        self._go_on("render")
+        self._take_state("render")
         picture = self._backend.render(0)
         if self.render_mode != "human":
             return picture
@@ -187,7 +193,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         """The action as those of the backend's only environment."""
         try:
             if not isinstance(self.action_space, gym.spaces.Discrete):
-                return self._backend.check_actions(np.asarray(action)[None])
+                return self._episodes.check_actions(np.asarray(action)[None])
             if self.action_space.contains(action):
                 self._choice[0] = action
                 return self._choice
@@ -195,17 +201,12 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             pass
         raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
 
-    def _observe(self, info: Info) -> tuple[Any, dict[str, Any]]:
-        """The latest observation and ``info``, with what the backend reports in arrays."""
-        only = {name: values[0] for name, values in info.items()} if info else info
-        return self._visible(self._backend.observations[0].copy(), only)
-
-    def _go_on(self, call: str) -> None:
-        """Refuses a call that needs an episode if there is none; a subclass may hand over what its user has set."""
+    def _take_state(self, call: str) -> None:
+        """Refuses a call that needs an episode if there is none; a subclass may take over a state that its user set."""
         self._check_begun(call)
 
-    def _moved(self) -> None:
-        """Called when the physics has changed the state, which a subclass may show."""
+    def _show_state(self) -> None:
+        """Called when the physics has changed the state, which a subclass may show to its user."""
 
     def _give_stream(self) -> None:
         """Copies the state of the environment's generator, which a user may have set, to the backend."""
@@ -226,3 +227,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         pygame.event.pump()
         self._clock.tick(self.metadata["render_fps"])
         pygame.display.flip()
+
+
+def _first_row(info: Info) -> dict[str, Any]:
+    return {name: values[0] for name, values in info.items()} if info else {}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, MultiDiscrete, Space
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
@@ -185,6 +187,20 @@ def check_numbers(actions: Any, shape: tuple[int, ...], noun: str = "actions") -
     if np.count_nonzero(np.isfinite(values)) < array.size:  # all() takes five times as long for few numbers
         raise InvalidActionError(f"Expected finite {noun}, got nan or infinity.")
     return array
+
+
+def action_check(space: Space[Any], num_envs: int) -> Callable[[Any], npt.NDArray[Any]]:
+    """A function that checks the actions of ``num_envs`` sub-environments and returns them as an array.
+
+    Args:
+        space: ``action_space`` of one.
+        num_envs: How many there are.
+    """
+    if isinstance(space, Discrete):
+        return partial(check_choices, shape=(num_envs,), start=int(space.start), count=int(space.n))
+    if isinstance(space, Box) and space.dtype.kind == "f":
+        return partial(check_numbers, shape=(num_envs, *space.shape))
+    return partial(check_actions, space=batch_space(space, num_envs))
 
 
 def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) -> Indices:

@@ -36,7 +36,7 @@ from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import os_errors
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.runs.train import one_thread
@@ -113,7 +113,7 @@ def evaluate_policies(
     check_folder(folder)
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
-    with FolderLock(folder).held():
+    with locked(folder):
         before = read_document(folder)
         if before is not None and only:
             before = _without_others(folder, before, policies, sets)

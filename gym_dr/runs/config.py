@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.options import AT_LEAST_0, AT_LEAST_1, check_values, expect, option
+from gym_dr.options import AT_LEAST_0, AT_LEAST_1, as_json, check_values, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
@@ -90,11 +90,11 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
-        form: dict[str, Any] = {"algorithm": self.algorithm, **_plain(self.settings)}
+        form: dict[str, Any] = {"algorithm": self.algorithm, **as_json(self.settings)}
         form["randomization"] = {} if self.randomization is None else self.randomization.to_dict()
-        form[self.algorithm] = _plain(self.options)
+        form[self.algorithm] = as_json(self.options)
         if self.sampler_options is not None:
-            form[self.settings.sampler] = _plain(self.sampler_options)
+            form[self.settings.sampler] = as_json(self.sampler_options)
         return form
 
     def to_json(self) -> str:
@@ -169,34 +169,19 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
 
     Options that the saved configuration lacks, since an older version wrote it, have their defaults.
     """
-    sections = {config.algorithm: config.options}
-    if config.sampler_options is not None and saved.get("sampler") == config.settings.sampler:
-        sections[config.settings.sampler] = config.sampler_options
-    filled = {name: {**_defaults(options), **saved.get(name, {})} for name, options in sections.items()}
-    merged = {"randomization": {}, **_defaults(config.settings), **saved, **filled}
-    unseen = {name: getattr(config.settings, name) for name in NOT_COMPARED}
-    return _differences({**merged, **unseen}, {**config.to_dict(), **unseen})
+    now = config.to_dict()
+    defaults = {**as_json(RunSettings()), config.algorithm: as_json(type(config.options)())}
+    if config.sampler_options is not None:
+        defaults[config.settings.sampler] = as_json(type(config.sampler_options)())
+    old, new = {**_dotted(defaults), **_dotted(saved)}, _dotted(now)
+    changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    return [f"{name} was {old.get(name)!r} and is {new.get(name)!r}" for name in changed if name not in NOT_COMPARED]
 
 
-def _plain(options: Any) -> dict[str, Any]:
-    """A configuration's fields in JSON form."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
-        for name, value in vars(options).items()
-    }
-
-
-def _defaults(options: Any) -> dict[str, Any]:
-    values = {field.name: field.default for field in dataclasses.fields(options)}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found = []
-    for name in sorted(saved.keys() | current.keys()):
-        old, new = saved.get(name), current.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            found += _differences(old, new, f"{prefix}{name}.")
-        elif old != new:
-            found.append(f"{prefix}{name} was {old!r} and is {new!r}")
-    return found
+def _dotted(form: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without nested tables: ``{"a2c": {"gamma": 1}}`` -> ``{"a2c.gamma": 1}``."""
+    flat: dict[str, Any] = {}
+    for name, value in form.items():
+        inner = _dotted(value) if isinstance(value, Mapping) else None
+        flat |= {name: value} if inner is None else {f"{name}.{key}": one for key, one in inner.items()}
+    return flat

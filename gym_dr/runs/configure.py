@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -14,15 +15,17 @@ from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
-from gym_dr.errors import ConfigError, RunFolderError, located, shortened
-from gym_dr.options import check_fields, expect
+from gym_dr.errors import ConfigError, GymDrError, PluginError, RunFolderError, located, shortened, unknown_name
+from gym_dr.options import check_fields, check_values, expect
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
+from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.registry import load_object
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import SETTINGS, OpenedRun, RunConfig, RunSettings
+from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
@@ -34,17 +37,18 @@ from gym_dr.runs.environments import (
     training_info,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.given import Given, check_given, make_options, option_names, read_config_file, read_named
 from gym_dr.runs.other_runs import check_other_run
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import check_minibatches
 from gym_dr.training.registry import find_algorithm
+from gym_dr.version import WRITTEN_BY
+from gym_dr.wrappers.adapt import OWN_KEYWORDS
 from gym_dr.wrappers.disturbed_space import split
 
 
 def build_config(
     algorithm: Algorithm,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     *,
     config: str | Path | None = None,
     trust: Collection[str] = (),
@@ -52,11 +56,11 @@ def build_config(
     randomize: Mapping[str, Any] | None = None,
     by_seed: bool = True,
 ) -> RunConfig:
-    """Makes the configuration of a new run: ``given`` overrides a file, which overrides the defaults.
+    """Makes the configuration of a new run: ``values`` override a file, which overrides the defaults.
 
     Args:
         algorithm: The algorithm of the run.
-        given: Fields of ``RunSettings`` and of the algorithm's and the sampler's configuration.
+        values: Settings of the run and options of the algorithm and the sampler.
         config: See ``gym_dr.train``, as for the others.
         trust: Modules that the file may import.
         randomization: None for the file's, or else the preset "default". An environment without parameters needs one
@@ -72,16 +76,23 @@ def build_config(
         RandomizationError: A range is impossible.
         PluginError: An option of the algorithm or the sampler has the name of another one.
     """
-    file = Given({}, {}, {}) if config is None else read_named(Path(config), algorithm)
-    keywords = check_given(algorithm, given, file.settings.get("sampler", UNIFORM))
-    if "env" not in given:
-        check_module(file.settings.get("env", ""), trust)
-    made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
+    in_file, rules = ({}, None) if config is None else read_config_file(config, algorithm)
+    before = in_file.get("sampler", UNIFORM)
+    sampler = SAMPLERS.get(str(values.get("sampler", before)))
+    if sampler.name != before:  # the file's options are of another sampler
+        kept = (*SETTINGS, *option_names(algorithm))
+        in_file = {name: value for name, value in in_file.items() if name in kept}
+    values = _checked(algorithm, sampler, values)
+    if "env" not in values:
+        check_module(in_file.get("env", ""), trust)
+    if config is not None and isinstance(rules, str):
+        rules = file_beside(Path(config), rules)
+    made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
     check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
-    found = _with_runs(made, keywords.options, by_seed=by_seed)
-    _check_actions(found, keywords.options)  # not a file's: that of a run has all options, with its family's values
-    return found
+    made = _with_runs(made, values, by_seed=by_seed)
+    _check_actions(made, values)  # not a file's: that of a run has all options, with its family's values
+    return made
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
@@ -96,64 +107,162 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
         UnknownNameError: Its algorithm or environment is not installed.
     """
     folder = RunFolder.open(path)
-    named = folder.read_config()["algorithm"]
+    name = folder.read_config()["algorithm"]
     with located(folder.config):
-        algorithm = find_algorithm(named)
-    saved = read_config_file(str(folder.config), algorithm)
+        algorithm = find_algorithm(name)
+    values, rules = read_config_file(folder.config, algorithm)
     with located(folder.config):
-        check_module(saved["settings"].get("env", ""), trust)
-        drawn = saved.pop("randomization", {})
-        if isinstance(drawn, str):
+        check_module(values.get("env", ""), trust)
+        if isinstance(rules, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
-        if isinstance(drawn, Mapping):
-            drawn = Randomization.from_dict(drawn)
-        config = _make(algorithm, Given(**saved, randomization=drawn), Given({}, {}, {}), saved=True)
+        if isinstance(rules, Mapping):
+            rules = Randomization.from_dict(rules)
+        config = _make(algorithm, values, Randomization() if rules is None else rules, saved=True)
     return OpenedRun(folder=folder, config=config, algorithm=algorithm)
+
+
+def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], Any]:
+    """Reads a configuration file: its settings and options by name, checked, and its randomization as it is there.
+
+    Raises:
+        ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
+        UnknownNameError: It has an unknown key.
+    """
+    table = read_table(path)
+    table.pop(WRITTEN_BY, None)
+    rules = table.pop("randomization", None)
+    with located(path):
+        if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
+            raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
+        sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
+        owned = {algorithm.name: option_names(algorithm), sampler.name: sampler_option_names(sampler, algorithm)}
+        values: dict[str, Any] = {}
+        for name, known in owned.items():
+            inner = table.pop(name, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"expected a table [{name}], got {shortened(inner)}.")
+            if misplaced := sorted(table.keys() & {*known}):
+                raise ConfigError(f"{', '.join(misplaced)}: expected in the table [{name}], not outside it.")
+            for key in inner:
+                if key not in known:
+                    raise unknown_name("setting", key, known)
+            values |= inner
+        if other := next((name for name in table if name in SAMPLERS), None):
+            raise ConfigError(f"[{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
+        return _checked(algorithm, sampler, {**table, **values}), rules
+
+
+def file_beside(path: Path, named: str) -> str:
+    """Resolves the randomization that a file names: a preset, or a file beside it.
+
+    Raises:
+        ConfigError: It names a file that is elsewhere.
+    """
+    if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
+        return named
+    folder = path.parent
+    if not (folder / named).resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. Copy it there."
+        )
+    return str(folder / named)
+
+
+def option_names(algorithm: Algorithm) -> list[str]:
+    """The fields of an algorithm's configuration.
+
+    Raises:
+        PluginError: One has the name of a setting that every run has.
+    """
+    names = [field.name for field in dataclasses.fields(algorithm.config_class())]
+    if taken := sorted({*names} & {*SETTINGS, *KEYWORDS}):
+        raise PluginError(
+            f"Algorithm {algorithm.name!r}: every run already has an option {', '.join(taken)}; rename the algorithm's."
+        )
+    return names
+
+
+def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
+    """The options of a sampler.
+
+    Raises:
+        PluginError: One has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
+    """
+    names = [field.name for field in sampler.option_fields()]
+    if taken := sorted({*names} & {*OWN_KEYWORDS}):
+        raise PluginError(
+            f"Sampler {sampler.name!r}: AdaptParams already has a keyword {', '.join(taken)}; rename the sampler's."
+        )
+    if taken := sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)}):
+        raise PluginError(
+            f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
+            "sampler's."
+        )
+    return names
+
+
+def _checked(algorithm: Algorithm, sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings and options with their names and types checked; their classes check ranges.
+
+    Raises:
+        UnknownNameError: There is no such setting or option.
+        ConfigError: A value has the wrong type, or an option is of another sampler.
+    """
+    names = {RunSettings: SETTINGS, algorithm.config_class(): option_names(algorithm)}
+    if of_sampler := sampler_option_names(sampler, algorithm):
+        names[load_object(sampler.options)] = of_sampler
+    known = [name for own in names.values() for name in own]
+    for name in values:
+        if name not in known:
+            if owners := [one.name for one in SAMPLERS.values() if name in [f.name for f in one.option_fields()]]:
+                raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
+            raise unknown_name("setting", name, [*known, *KEYWORDS, algorithm.name, sampler.name])
+    checked: dict[str, Any] = {}
+    for cls, own in names.items():
+        checked |= check_fields(cls, {name: values[name] for name in own if name in values})
+    return checked
 
 
 def _make(
     algorithm: Algorithm,
-    file: Given,
-    given: Given,
+    values: Mapping[str, Any],
+    rules: Any,
     randomize: Mapping[str, Any] | None = None,
     *,
     saved: bool = False,
 ) -> RunConfig:
     """Makes a configuration. If several of these give a value, the last one wins:
 
-    the dataclasses, the algorithm (its number of environments), the environment's family, a file, the user. A file that
-    a run ``saved`` has all settings but later ones, which the family does not set: the run was made without them.
+    the dataclasses, the algorithm (its number of environments), the environment's family, ``values``. Those that a run
+    ``saved`` have all settings but later ones, which the family does not set: the run was made without them.
     """
-    named = {**file.settings, **given.settings}
-    env_id = named.get("env", DEFAULT_ENV)
-    if isinstance(env_id, str):  # else refused below
-        check_env_id(env_id)  # imports its module, which registers the family
-    family = family_defaults(algorithm, env_id) if isinstance(env_id, str) and not saved else {}
-    for_run = {name: value for name, value in family.items() if name in SETTINGS}
-    for_algorithm = {name: value for name, value in family.items() if name not in SETTINGS}
-    settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **named})
+    env_id = values.get("env", DEFAULT_ENV)
+    check_env_id(env_id)  # imports its module, which registers the family
+    family = {} if saved else family_defaults(algorithm, env_id)
+    if values.get("normalize_observations") is False:  # without it no sensor can be ignored
+        family.pop("ignored_sensors", None)
+    values = {"num_envs": algorithm.num_envs, **family, **values}
+    own = option_names(algorithm)
+    settings = RunSettings(**{name: value for name, value in values.items() if name in SETTINGS})
+    options = make_options(algorithm, {name: value for name, value in values.items() if name in own})
     sampler = SAMPLERS.get(settings.sampler)
     _check_sampler(sampler, settings)
-    of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
-    sampler_options = sampler.make_options({**of_file, **given.sampler_options})
-    chosen = {**file.options, **given.options}
-    if chosen.get("normalize_observations") is False:  # without it no sensor can be ignored
-        for_algorithm.pop("ignored_sensors", None)
-    options = make_options(algorithm, {**for_algorithm, **chosen})
+    of_sampler = {name: value for name, value in values.items() if name not in (*SETTINGS, *own)}
+    sampler_options = sampler.make_options(of_sampler)
 
     space = param_space_of(settings.env)
     check_sensors(settings.env, "ignored_sensors", getattr(options, "ignored_sensors", ()))
     check_vectorization(settings.env, settings.vectorization)
-    drawn = file.randomization if given.randomization is None else given.randomization
     if randomize:
-        drawn = randomize if space is None else with_rules(drawn, randomize, space)
+        rules = randomize if space is None else with_rules(rules, randomize, space)
     if space is None:
-        _check_nothing_varies(settings, drawn)
+        _check_nothing_varies(settings, rules)
         return RunConfig(algorithm=algorithm.name, settings=settings, randomization=None, options=options)
-    resolved = resolve("default" if drawn is None else drawn, space)
+    resolved = resolve("default" if rules is None else rules, space)
     with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
-        sampler.for_space(space, split(resolved)[0], sampler_options, training_info(settings.env, settings.num_envs))
+        info = training_info(settings.env, settings.num_envs)
+        sampler.for_space(space, split(resolved)[0], sampler_options, info)
     return RunConfig(
         algorithm=algorithm.name,
         settings=settings,
@@ -165,7 +274,23 @@ def _make(
     )
 
 
-def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
+def make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
+    """The algorithm's configuration.
+
+    Raises:
+        ConfigError: A value is out of range, also where a plugin's configuration says so in its own way.
+    """
+    try:
+        made = algorithm.config_class()(**options)
+        check_values(made)  # a plugin's configuration may leave it to us
+        return made
+    except GymDrError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{algorithm.name}: {error}") from None
+
+
+def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:
     """Settings and options for which this environment overrides the algorithm's defaults.
 
     Raises:
@@ -174,11 +299,8 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
     """
     family = family_of(env_id)
     defaults = family.defaults.get(algorithm.name, {}) if family is not None else {}
-    own = option_names(algorithm)
     with located(f"Defaults of {env_id} for {algorithm.name}"):  # a plugin's, or a user's
-        for_algorithm = {name: value for name, value in defaults.items() if name in own}
-        others = {name: value for name, value in defaults.items() if name not in own}
-        checked = check_fields(algorithm.config_class(), for_algorithm) | check_fields(RunSettings, others, also=own)
+        checked = _checked(algorithm, SAMPLERS.get(UNIFORM), defaults)
     return {name: checked[name] for name in defaults}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.durable import os_errors, remove_unfinished, sync_folder, write_atomically
-from gym_dr.runs.lock import LOCK, OWNER, FolderLock
+from gym_dr.runs.lock import LOCK, locked
 from gym_dr.runs.plain import refuse_links
 from gym_dr.version import WRITTEN_BY, check_written_by
 
@@ -26,7 +26,6 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         """Names the folder; nothing is read or written yet."""
         self.path = Path(path)
-        self._lock = FolderLock(self.path)
 
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
     command = property(lambda self: self.path / "command.txt")  # the command that trained it
@@ -73,7 +72,7 @@ class RunFolder:
         Raises:
             RunFolderError: Another process holds the lock, or the folder cannot be written.
         """
-        with self._lock.held():
+        with locked(self.path):
             with os_errors(self.path):
                 remove_unfinished(self.path, self.checkpoints)
             yield
@@ -167,7 +166,7 @@ class RunFolder:
     def _is_empty(self) -> bool:
         """Whether the folder holds nothing, or only what a process that was killed writes before a configuration."""
         return all(
-            child.name in (LOCK, OWNER, self.command.name)
+            child.name in (LOCK, self.command.name)
             or (child.name[0], child.suffix) == (".", ".tmp")
             or (child == self.checkpoints and child.is_dir() and not any(child.iterdir()))
             for child in self.path.iterdir()
@@ -176,7 +175,7 @@ class RunFolder:
     def _check_files(self) -> None:
         """Refuses links: an untrusted folder must not have files elsewhere written."""
         inside = [*self.evaluation.glob("*"), *self.loggers.glob("*")]
-        refuse_links([*self._written, self.checkpoints, self.config, *inside, self.path / LOCK, self.path / OWNER])
+        refuse_links([*self._written, self.checkpoints, self.config, *inside, self.path / LOCK])
 
     @property
     def _written(self) -> list[Path]:

@@ -23,9 +23,8 @@ from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig, RunSettings, check_not_reserved
-from gym_dr.runs.configure import build_config
+from gym_dr.runs.configure import build_config, file_beside
 from gym_dr.runs.environments import check_module
-from gym_dr.runs.given import file_beside
 from gym_dr.studies.contrasts import Contrast, pair
 from gym_dr.studies.factors import SEEDS, Design, read_design
 from gym_dr.training.api import Algorithm

@@ -16,7 +16,7 @@ from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
 from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.launch import Launch, train_folders
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
 from gym_dr.runs.progress import Display, Progress
@@ -170,7 +170,7 @@ def study(
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with (
-        FolderLock(folder).held(),
+        locked(folder),
         explain_interrupt("Stopped. Run the same command, or make the same call, to go on."),
     ):
         _check_folder(folder, plan)  # again: another process may have changed it

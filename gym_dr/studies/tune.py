@@ -18,7 +18,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
@@ -106,7 +106,7 @@ def tune(
     folder = Path(output)
     _prepare(folder, plan)
     message = "Stopped. Run the same command, or make the same call, to go on."
-    with FolderLock(folder).held(), explain_interrupt(message):
+    with locked(folder), explain_interrupt(message):
         with _opened(folder, plan) as study:
             _enqueue(study, plan)
             left = plan.trials - len(_finished(study))

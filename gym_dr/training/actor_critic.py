@@ -21,7 +21,7 @@ from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN, INITS, EpochsConfig, agent_options, memory_size
+from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -52,14 +52,16 @@ class ActorCritic:
         visible: The k parameters that the critic observes, or that the memory predicts; rollouts need them as context.
         critic_context: Those that the critic observes besides the observation.
         critic_memory: The critic's own memory, if it has one.
-        entropy_coef: Current weight of the entropy bonus, set by ``anneal``.
+        actor_lr: Current learning rate of the actor, set by ``anneal``, as the next two.
+        critic_lr: Current learning rate of the critic.
+        entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
     """
 
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],
-        config: Any,
+        config: AgentConfig,
         seed: int,
         device: str,
         *,
@@ -69,39 +71,37 @@ class ActorCritic:
     ) -> None:
         """Builds networks for the environment's spaces on ``device``. The seed determines weights and actions.
 
-        ``config`` has options by the names of ``AgentOptions``, and ``make_optimizer`` makes the optimizer of each
-        network (see ``without_compiler``).
+        ``make_optimizer`` makes the optimizer of each network; see ``without_compiler``.
 
         Raises:
             ConfigError: The networks do not support the spaces.
             RandomizationError: ``critic_context`` is set, but nothing is randomized.
         """
-        options = agent_options(config)
-        informed = options.critic_context or options.predict_draw > 0
+        informed = config.critic_context or config.predict_draw > 0
         self.visible = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if informed else ()
-        self.critic_context = self.visible if options.critic_context else ()
-        self.prediction_coef = options.predict_draw
-        self._sequence_length = options.sequence_length
-        remembers = 0 if options.critic_context else memory_size(options)
+        self.critic_context = self.visible if config.critic_context else ()
+        self.prediction_coef = config.predict_draw
+        self._sequence_length = config.sequence_length
+        remembers = 0 if config.critic_context else config.units
         inputs = observation_size(envs) + len(self.critic_context) + remembers
         with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
-            self.actor = actor_of(envs, options)
-            self.critic = mlp(inputs, options.hidden_sizes, 1, options.activation)
+            self.actor = actor_of(envs, config)
+            self.critic = mlp(inputs, config.hidden_sizes, 1, config.activation)
             seen = observation_size(envs) + self.actor.code_size
-            self.critic_memory = GRUMemory(seen, remembers, options.init) if remembers else None
-            predicts = options.predict_draw > 0
-            self.predictor = nn.Linear(memory_size(options), len(self.visible)) if predicts else None
-            if options.init == "orthogonal":
+            self.critic_memory = GRUMemory(seen, remembers, config.init) if remembers else None
+            predicts = config.predict_draw > 0
+            self.predictor = nn.Linear(config.units, len(self.visible)) if predicts else None
+            if config.init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions start equally likely
                 orthogonal(self.critic, last_gain=1.0)
         first = self.actor.network[0]
         self.observation_moments = first if isinstance(first, NormalizeObservations) else None
         if self.observation_moments is not None:  # one layer in both networks
             self.critic.insert(0, self.observation_moments)
-            self.observation_moments.ignore(sensor_columns(envs, options.ignored_sensors))
-        self.reward_moments = NormalizeRewards(options.gamma) if options.normalize_rewards else None
-        self._reward_scale = options.reward_scale
+            self.observation_moments.ignore(sensor_columns(envs, config.ignored_sensors))
+        self.reward_moments = NormalizeRewards(config.gamma) if config.normalize_rewards else None
+        self._reward_scale = config.reward_scale
         self.actor.to(device)
         self.critic.to(device)
         value_function = nn.ModuleList([self.critic])
@@ -111,16 +111,18 @@ class ActorCritic:
         policy = nn.ModuleList([self.actor])
         if self.predictor is not None:
             policy.append(self.predictor.to(device))
+        self.actor_lr, self.critic_lr = actor_lr, critic_lr
         self.actor_optimizer = make_optimizer(policy.parameters(), lr=actor_lr)
         self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
-        self.entropy_coef = options.entropy_coef
+        self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
-            (policy, self.actor_optimizer, actor_lr),
-            (value_function, self.critic_optimizer, critic_lr),
+            (policy, self.actor_optimizer),
+            (value_function, self.critic_optimizer),
         )
-        self._first_entropy_coef, self._max_grad_norm = options.entropy_coef, options.max_grad_norm
+        self._first = actor_lr, critic_lr, config.entropy_coef
+        self._max_grad_norm = config.max_grad_norm
 
     @property
     def reward_scale(self) -> float:
@@ -189,10 +191,10 @@ class ActorCritic:
             progress: Fraction of the updates already made, 0 to 1.
         """
         remaining = 1.0 - progress if schedule == "linear" else 1.0
-        self.entropy_coef = self._first_entropy_coef * remaining
-        for _, optimizer, first_lr in self._networks:
+        self.actor_lr, self.critic_lr, self.entropy_coef = (first * remaining for first in self._first)
+        for optimizer, lr in ((self.actor_optimizer, self.actor_lr), (self.critic_optimizer, self.critic_lr)):
             for group in optimizer.param_groups:
-                group["lr"] = first_lr * remaining
+                group["lr"] = lr
 
     def gradient_step(self, loss: Tensor) -> None:
         """Backpropagates a loss once and steps each optimizer; networks that the loss does not use are unchanged.
@@ -205,13 +207,13 @@ class ActorCritic:
             raise NotFiniteError(
                 f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm."
             )
-        for _, optimizer, _ in self._networks:
+        for _, optimizer in self._networks:
             optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        weights = [weight for network, _, _ in self._networks for weight in network.parameters()]
+        weights = [weight for network, _ in self._networks for weight in network.parameters()]
         if not _finite([weight.grad for weight in weights if weight.grad is not None]):
             raise NotFiniteError("A gradient is not finite. Lower the learning rate.")
-        for network, optimizer, _ in self._networks:
+        for network, optimizer in self._networks:
             if self._max_grad_norm > 0:
                 nn.utils.clip_grad_norm_(network.parameters(), self._max_grad_norm)
             optimizer.step()
@@ -318,22 +320,21 @@ def adam_agent(envs: VectorEnv[Any, Any, Any], config: EpochsConfig, seed: int, 
     return ActorCritic(envs, config, seed, device, make_optimizer=optimizer, actor_lr=config.lr, critic_lr=config.lr)
 
 
-def actor_of(envs: VectorEnv[Any, Any, Any], config: Any) -> Actor:
+def actor_of(envs: VectorEnv[Any, Any, Any], config: AgentConfig) -> Actor:
     """The actor of a configuration; see ``make_actor``."""
-    options = agent_options(config)
     return make_actor(
         envs,
-        options.hidden_sizes,
-        options.activation,
-        TwoHeadedGaussianActor if options.state_dependent_std else GaussianActor,
-        options.normalize_observations,
-        memory_size=memory_size(options),
-        init=options.init,
+        config.hidden_sizes,
+        config.activation,
+        TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor,
+        config.normalize_observations,
+        memory_size=config.units,
+        init=config.init,
     )
 
 
 def load_policy(
-    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: Any, *, deterministic: bool = False
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: AgentConfig, *, deterministic: bool = False
 ) -> Policy:
     """The policy of an actor with the weights from ``ActorCritic.state``; see ``trained_policy``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from gym_dr.errors import ConfigError
 from gym_dr.options import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, changed, check_values, expect, option
@@ -23,12 +23,10 @@ INIT_HELP = (
     "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; of a "
     "folder with several seeds, the run with the same seed"
 )
-_OF_AN_ACTOR = ("hidden_sizes", "activation", "memory", "normalize_observations")  # what only some algorithms have
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentOptions:
-    """Options of an ``ActorCritic``, with values that stand for those that an algorithm does not offer."""
+class AgentConfig:
+    """What an ``ActorCritic`` takes from a configuration; these values stand for options that it does not offer."""
 
     hidden_sizes: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
@@ -47,6 +45,11 @@ class AgentOptions:
     entropy_coef: float = 0.0
     max_grad_norm: float = 0.5
 
+    @property
+    def units(self) -> int:
+        """Numbers that the policy remembers; 0 without memory."""
+        return 0 if self.memory == "none" else self.memory_size
+
 
 # options that networks must share to have the same weights
 SHARED_BY_NETWORKS = (
@@ -55,14 +58,8 @@ SHARED_BY_NETWORKS = (
 )
 
 
-def agent_options(config: Any) -> AgentOptions:
-    """Those of an algorithm's configuration, by name."""
-    given = {field.name: getattr(config, field.name) for field in fields(AgentOptions) if hasattr(config, field.name)}
-    return AgentOptions(**given)
-
-
 @dataclass(frozen=True, kw_only=True)
-class RolloutConfig:
+class RolloutConfig(AgentConfig):
     """Options of algorithms that learn from rollouts, with the defaults of PPO."""
 
     updates: int = option(
@@ -194,7 +191,7 @@ class DistillConfig(EpochsConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReinforceConfig:
+class ReinforceConfig(AgentConfig):
     """REINFORCE: Monte Carlo policy gradient on complete episodes (Williams 1992)."""
 
     updates: int = option(
@@ -216,7 +213,7 @@ class ReinforceConfig:
     hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
     memory: str = option("none", "only none; ppo and a2c train policies that remember", MEMORIES)
 
-    state_dependent_std: ClassVar[bool] = True
+    state_dependent_std = True  # as in Gymnasium's tutorial
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -227,11 +224,6 @@ class ReinforceConfig:
                 "of steps, and backpropagation through all of them is slow and unstable; ppo and a2c learn from short "
                 "sequences. Use one of these."
             )
-
-
-def memory_size(config: Any) -> int:
-    """Numbers that a configuration's policy remembers; 0 without memory."""
-    return 0 if config.memory == "none" else int(config.memory_size)
 
 
 def check_minibatches(config: Any, num_envs: int) -> None:
@@ -268,10 +260,11 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
         ConfigError: They have other networks, or scale observations or rewards differently.
     """
     _check_actor(others, name, source)
+    offered = [field.name for field in fields(options)]
     for shared in SHARED_BY_NETWORKS:
-        mine, theirs = (getattr(agent_options(each), shared) for each in (options, others))
+        mine, theirs = (getattr(each, shared) for each in (options, others))
         if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # whose order is free
-            if not hasattr(options, shared):
+            if shared not in offered:
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
             raise ConfigError(
                 f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
@@ -280,7 +273,7 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
 
 
 def _check_actor(others: Any, name: str, source: str) -> None:
-    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
+    if not isinstance(others, RolloutConfig):
         raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
 
 
@@ -291,11 +284,11 @@ def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
         ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other standard deviations.
     """
     _check_actor(others, name, source)
-    if memory_size(others):
+    if others.units:
         raise ConfigError(
             f"{name}: {source} has a memory; expected a policy without one, which observes the draw instead."
         )
-    theirs = getattr(others, "state_dependent_std", False)
+    theirs = others.state_dependent_std
     if theirs != options.state_dependent_std:
         raise ConfigError(
             f"{name}: {source} has state_dependent_std {theirs}, and its student needs the same: "

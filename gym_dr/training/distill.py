@@ -44,7 +44,7 @@ def train(session: Session, config: DistillConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(config.rollout_steps)
     teacher = Teacher(session.trained(config.teacher), config, envs, session.device)
-    agent = make_agent(envs, config, session.seed, session.device)
+    agent = adam_agent(envs, config, session.seed, session.device)
     restore(agent, session, config)
     visible = (*agent.visible, *teacher.observes)
     collector = RolloutCollector(envs, config.rollout_steps, session.device, visible)
@@ -113,11 +113,6 @@ class Teacher:
         with torch.no_grad():
             labels = self.actor.labels(inputs)
         return replace(rollout, labels=labels, context=None if context is None or not own else context[..., :own])
-
-
-def make_agent(envs: VectorEnv[Any, Any, Any], config: DistillConfig, seed: int, device: str) -> ActorCritic:
-    """Builds the student; see ``adam_agent``."""
-    return adam_agent(envs, config, seed, device)
 
 
 def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -> dict[str, float]:

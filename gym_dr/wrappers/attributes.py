@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from gym_dr.envs.families import KNOWN_ATTRIBUTES
+from gym_dr.envs.classic_control.params import KNOWN_ATTRIBUTES
 from gym_dr.errors import RandomizationError, shortened, unknown_name
 from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
 from gym_dr.randomization.space import ParamSpace

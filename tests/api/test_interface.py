@@ -28,7 +28,7 @@ from gym_dr.errors import (
 )
 from gym_dr.options import option
 from gym_dr.randomization.space import LOG_COLUMNS
-from gym_dr.runs.given import option_names
+from gym_dr.runs.configure import option_names
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
 from tests.cli import command

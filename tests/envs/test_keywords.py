@@ -9,8 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.envs.stock import stock_class
+from gym_dr.envs.family import ENVIRONMENTS, reference_class
 from gym_dr.errors import RandomizationError
 from gym_dr.testing.environments import MODES, Mode
 
@@ -25,12 +24,12 @@ OTHER: dict[str, Any] = {
     "sutton_barto_reward": True,
 }
 FIXED = {"self", "render_mode", "continuous", "hardcore"}  # the last two by the id
-IDS = [entry.id for entry in ENVIRONMENTS.values() if entry.stock and "mujoco" not in entry.entry_point]
+IDS = [entry.id for entry in ENVIRONMENTS.values() if entry.reference and "mujoco" not in entry.entry_point]
 LANDER = "gym_dr/LunarLanderDR-v3"
 
 
 def keywords_of(env_id: str) -> list[str]:
-    parameters = inspect.signature(stock_class(ENVIRONMENTS.get(env_id).stock).__init__).parameters
+    parameters = inspect.signature(reference_class(ENVIRONMENTS.get(env_id).reference).__init__).parameters
     return [name for name in parameters if name not in FIXED]
 
 
@@ -54,7 +53,7 @@ def test_with_each_keyword_a_nominal_episode_equals_gymnasiums(env_id: str) -> N
         {n: OTHER[n] for n in keywords_of(env_id)},
     ):
         ours = play(gym.make(env_id, randomization="none", **given))
-        theirs = play(gym.make(ENVIRONMENTS.get(env_id).stock, **given))
+        theirs = play(gym.make(ENVIRONMENTS.get(env_id).reference, **given))
         for own, stock in zip(ours, theirs, strict=True):
             for left, right in zip(own, stock, strict=True):
                 assert np.array_equal(left, right), given

@@ -20,7 +20,7 @@ from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from tests.policies.tiny_run import train_tiny_run
 
 DRAWS = CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 3)
@@ -264,7 +264,7 @@ def test_a_set_of_another_definition_replaces_the_old_one(runs: Path, tmp_path: 
 
 def test_a_second_evaluation_into_a_folder_waits_for_the_first_to_end(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with FolderLock(tmp_path / "out").held(), pytest.raises(BusyFolderError, match="is in use by process"):
+    with locked(tmp_path / "out"), pytest.raises(BusyFolderError, match="is in use by another process"):
         play([runs / "one"], tmp_path / "out", GRID)
     assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8
 

@@ -28,7 +28,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.runs import launch
-from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.lock import locked
 from gym_dr.runs.processes import Ended
 from gym_dr.studies.study import StudyResult
 from tests.cli.command import gymdr, refused
@@ -306,19 +306,11 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
 
 
 @pytest.mark.usefixtures("nothing_is_trained")
-def test_a_second_process_is_refused(copied: Path) -> None:
-    script = "import sys, gym_dr.runs.lock as l; k = l.FolderLock(l.Path(sys.argv[1])); k.acquire(); print(1); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, copied], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with pytest.raises(BusyFolderError, match=f"is in use by process {other.pid}"):
-            study(TINY, copied)
-        other.communicate("\n")
-    lock = FolderLock(copied)
-    lock.acquire()  # it is free again
-    lock.release()
+def test_a_folder_in_use_is_refused(copied: Path) -> None:
+    with locked(copied), pytest.raises(BusyFolderError, match="is in use by another process"):
+        study(TINY, copied)
+    with locked(copied):  # it is free again
+        pass
 
 
 # ---- real processes --------------------------------------------------------------------------------------------------

@@ -15,14 +15,14 @@ from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, Training
 from gym_dr.training import a2c, ppo, reinforce
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.api import TrainedNetworks
-from gym_dr.training.config import A2CConfig, AgentOptions, PPOConfig, ReinforceConfig
+from gym_dr.training.config import A2CConfig, AgentConfig, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
 from tests.training.rollouts import batch_of
 
-DEFAULTS = AgentOptions(hidden_sizes=(8,), entropy_coef=0.1, max_grad_norm=0.0)
+DEFAULTS: dict[str, Any] = {"hidden_sizes": (8,), "entropy_coef": 0.1, "max_grad_norm": 0.0}
 OPTIMIZERS: dict[str, Any] = {
     "make_optimizer": without_compiler(torch.optim.AdamW),
     "actor_lr": 0.4,
@@ -36,7 +36,9 @@ def agent(envs: Any = None, seed: int = 1, **changes: Any) -> ActorCritic:
     memory = {"memory": "gru"} if changes.get("memory_size") else {}
     options = {name: value for name, value in changes.items() if name not in OPTIMIZERS}
     optimizers = {name: changes.get(name, value) for name, value in OPTIMIZERS.items()}
-    return ActorCritic(envs, replace(DEFAULTS, **memory, **options), seed, "cpu", **optimizers)
+    config = AgentConfig()
+    vars(config).update({**DEFAULTS, **memory, **options})
+    return ActorCritic(envs, config, seed, "cpu", **optimizers)
 
 
 def loss_of(made: ActorCritic) -> torch.Tensor:

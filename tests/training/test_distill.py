@@ -14,7 +14,7 @@ import torch
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 
 from gym_dr.training import distill
-from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.actor_critic import ActorCritic, adam_agent
 from gym_dr.training.api import TrainedNetworks
 from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, PPOConfig
@@ -117,7 +117,7 @@ LEARNING: dict[str, tuple[str, dict[str, Any]]] = {
 
 def student(env_id: str = POLE, **changes: Any) -> tuple[ActorCritic, Any, DistillConfig]:
     config, envs = replace(CONFIG, **changes), make_envs(env_id)
-    agent = distill.make_agent(envs, config, 1, "cpu")
+    agent = adam_agent(envs, config, 1, "cpu")
     networks = [agent.actor, agent.critic, agent.critic_memory, agent.predictor]
     shaken(torch.nn.ModuleList(network for network in networks if network is not None))
     return agent, envs, config
@@ -211,7 +211,7 @@ def test_a_teacher_is_told_the_draw_of_each_steps_own_episode_in_its_own_ranges(
     # the student observes its draw too, so that its observations say what it was, in the student's ranges
     envs = DrawContext(make_envs(randomization=DRAWN), "observation", span=CONTEXT_SPAN)
     column = list(RANGES).index(name)
-    agent, config = distill.make_agent(envs, replace(CONFIG, **options), 1, "cpu"), replace(CONFIG, **options)
+    agent, config = adam_agent(envs, replace(CONFIG, **options), 1, "cpu"), replace(CONFIG, **options)
     teacher = Teacher(trained(picking(4 + column, 4 + 3), RANGES), config, envs, "cpu")
     rollout, found = seen_by(teacher, agent, envs)
     draws = rollout.observations[..., 4:]  # of gravity and the mass
@@ -229,7 +229,7 @@ def test_a_teacher_is_told_the_draw_of_each_steps_own_episode_in_its_own_ranges(
 @pytest.mark.parametrize("column", [0, 3])
 def test_a_teacher_sees_the_observation_as_the_student_does(column: int) -> None:
     envs = make_envs(randomization=DRAWN)
-    agent = distill.make_agent(envs, CONFIG, 1, "cpu")
+    agent = adam_agent(envs, CONFIG, 1, "cpu")
     teacher = Teacher(trained(picking(column, 4)), CONFIG, envs, "cpu")
     assert teacher.observes == ()
     rollout, found = seen_by(teacher, agent, envs)
@@ -238,7 +238,7 @@ def test_a_teacher_sees_the_observation_as_the_student_does(column: int) -> None
 
 def test_a_teacher_may_observe_a_disturbance_that_the_student_is_spared() -> None:
     envs = make_envs(randomization=DRAWN)
-    agent = distill.make_agent(envs, CONFIG, 1, "cpu")
+    agent = adam_agent(envs, CONFIG, 1, "cpu")
     # of 0 to 4 steps, so that no delay is the least
     teacher = Teacher(trained(picking(5, 4 + 2), {"gravity": (5, 15), "action_delay": (0, 4)}), CONFIG, envs, "cpu")
     _, found = seen_by(teacher, agent, envs)

@@ -26,7 +26,6 @@ from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.stepping import Stepper
 from gym_dr.envs.states import EnvState, check_within
 from gym_dr.errors import ConfigError, EnvStateError
-from gym_dr.randomization.table import ParamTable
 
 
 class Environments(Protocol):
@@ -70,12 +69,11 @@ class Box2DBackend(CompiledBackend):
     memory: Any  # an Environments, made by ``allocate``
     stepper: Stepper | Any = None
 
-    def _take(self, num_envs: int, memory: Environments, stepper: Stepper) -> Array:
+    def _take(self, memory: Environments, stepper: Stepper) -> Array:
         """Stores what a subclass has allocated; returns memory for the parameters."""
         self.memory, self.stepper = memory, stepper
         self.num_threads = stepper.threads
         self.observations, self.streams = memory.observations, memory.streams
-        self._all: Indices = np.arange(num_envs)
         params: Array = memory.params.T
         return params
 
@@ -88,19 +86,18 @@ class Box2DBackend(CompiledBackend):
         """See ``Backend.rollout``; threads share the work of one step, not of many."""
         return self.stepper.rollout if self.num_threads == 1 else None
 
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
-        """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without an action."""
-        self.stepper.begin(envs)
-        self.stepper.step(envs)
-
-    def begin(self, envs: Indices) -> None:
+    def reset(self, envs: Indices, options: Any = None) -> None:
+        """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without an action, to be made later."""
         self.stepper.begin(envs)
 
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+    def observe(self) -> npt.NDArray[Any]:
+        self.stepper.finish()
+        return self.observations.copy()
+
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
+        """See ``Backend.step``; those in ``skip`` make their first step together with the others."""
         self._set_actions(actions)
-        if begun is not None:
-            self.stepper.begin(begun)
-        self.stepper.step(self._all)
+        self.stepper.step()
         return Outcome(self.memory.rewards.copy(), self.memory.terminations.copy(), {})
 
     def push(self, velocities: Array, envs: Indices) -> None:
@@ -132,7 +129,7 @@ class Box2DBackend(CompiledBackend):
             if values.dtype.kind == "f" and np.isnan(values).any():
                 raise EnvStateError(f"State 'physics/{name}': expected numbers, got nan.")
 
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         for name, array in self._arrays().items():
             array[envs] = state[name][envs]
 

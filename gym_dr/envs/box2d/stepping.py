@@ -14,7 +14,6 @@ from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.rollout import Exchange
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.compiled.threads import Threads, usable_threads
-from gym_dr.envs.backend import PlayRollout
 from gym_dr.envs.box2d.solver.layout import LANES
 
 ENVIRONMENTS_A_THREAD = 128  # with fewer, another thread costs more than it saves
@@ -28,11 +27,7 @@ def threads_for(num_envs: int, num_threads: int | None) -> int:
 
 
 class Stepper:
-    """Steps any subset of some sub-environments.
-
-    Attributes:
-        rollout: Plays many steps of all of them on the calling thread, see ``compiled.rollout``.
-    """
+    """Steps sub-environments, and begins their episodes, which is a kind of step."""
 
     def __init__(self, step: Any, groups: Sequence[Any], exchange: Exchange) -> None:
         """Compiles the step, or loads it from the cache.
@@ -47,7 +42,9 @@ class Stepper:
         self._threads = Threads(len(groups))
         step(groups[0], np.zeros(0, np.int64), 0, 0)  # compiles
         self._step = entry_point(step)
-        self.rollout: PlayRollout = partial(play_rollout, Address(step), groups[0], exchange)
+        self._rollout = partial(play_rollout, Address(step), groups[0], exchange)
+        self._all: Indices = np.arange(len(exchange.fresh))
+        self._begun: Indices | None = None  # marked, but not yet stepped
 
     @property
     def threads(self) -> int:
@@ -55,12 +52,26 @@ class Stepper:
         return self._threads.count
 
     def begin(self, envs: Indices) -> None:
-        """Marks sub-environments so that their next step begins an episode with the parameters in memory."""
-        self._fresh[envs] = 1
+        """Marks sub-environments so that their next step begins an episode with the current parameters."""
+        self._fresh[envs], self._begun = 1, envs
 
-    def step(self, envs: Indices) -> None:
-        """Steps ``envs`` (each once) with their actions; results are in memory."""
-        envs = np.ascontiguousarray(envs, np.int64)  # as compiled code requires
+    def finish(self) -> None:
+        """Makes the steps that begin episodes, unless they have been made together with others."""
+        if self._begun is not None:
+            self._run(self._begun)
+
+    def step(self) -> None:
+        """Steps all sub-environments with their actions."""
+        self._run(self._all)
+
+    def rollout(self, *arguments: Any) -> int:
+        """Plays many steps of all sub-environments on the calling thread, see ``PlayRollout``."""
+        self._begun = None
+        return int(self._rollout(*arguments[:-1]))  # those to skip are marked
+
+    def _run(self, envs: Indices) -> None:
+        """Steps ``envs``, each once."""
+        self._begun = None
         if self._threads.count == 1:
             self._step(self._groups[0], envs, 0, len(envs))
             return

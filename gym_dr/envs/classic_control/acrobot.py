@@ -189,7 +189,7 @@ _HIGH = np.array([1.0, 1.0, 1.0, 1.0, SPACE["max_vel_1"].nominal, SPACE["max_vel
 FAMILY = equations_family(
     "gym_dr/AcrobotDR-v1",
     name=SPACE.name,
-    stock="Acrobot-v1",
+    reference="Acrobot-v1",
     params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),
     action_space=Discrete(3),

@@ -59,22 +59,6 @@ PRESETS = {
 }
 
 
-class Physics(NamedTuple):
-    """Constants of a step."""
-
-    gravity: float
-    masspole: float
-    total_mass: float  # kg
-    length: float
-    polemass_length: float  # kg m
-    force_mag: float
-    tau: float
-    theta_threshold: float
-    x_threshold: float
-    reward: float  # while the pole stands
-    last_reward: float  # of the step that ends the episode
-
-
 class State(NamedTuple):
     """Cart and pole."""
 
@@ -84,44 +68,28 @@ class State(NamedTuple):
     theta_dot: float  # rad/s
 
 
-def derive(p: Any) -> Physics:
-    """Masses add up; a longer pole has a larger moment."""
-    return Physics(
-        p.gravity,
-        p.masspole,
-        p.masspole + p.masscart,
-        p.length,
-        p.masspole * p.length,
-        p.force_mag,
-        p.tau,
-        p.theta_threshold_radians,
-        p.x_threshold,
-        1.0 - p.sutton_barto_reward,
-        1.0 - 2.0 * p.sutton_barto_reward,
-    )
-
-
-def begin(c: Physics, u: Any) -> State:
+def begin(c: Any, u: Any) -> State:
     """Near the middle, nearly upright."""
     return State(u.x, u.x_dot, u.theta, u.theta_dot)
 
 
-def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
+def step(c: Any, s: State, action: float) -> tuple[State, float, bool]:
     """One Euler step; action 1 pushes to the right, 0 to the left."""
+    total_mass, polemass_length = c.masspole + c.masscart, c.masspole * c.length
     force = c.force_mag if action == 1.0 else -c.force_mag
     cosine, sine = cos(s.theta), sin(s.theta)
-    push = (force + c.polemass_length * (s.theta_dot * s.theta_dot) * sine) / c.total_mass
+    push = (force + polemass_length * (s.theta_dot * s.theta_dot) * sine) / total_mass
     theta_acc = (c.gravity * sine - cosine * push) / (
-        c.length * (4.0 / 3.0 - c.masspole * (cosine * cosine) / c.total_mass)
+        c.length * (4.0 / 3.0 - c.masspole * (cosine * cosine) / total_mass)
     )
-    x_acc = push - c.polemass_length * theta_acc * cosine / c.total_mass
+    x_acc = push - polemass_length * theta_acc * cosine / total_mass
     x, theta = s.x + c.tau * s.x_dot, s.theta + c.tau * s.theta_dot
-    fallen = abs(x) > c.x_threshold or abs(theta) > c.theta_threshold
+    fallen = abs(x) > c.x_threshold or abs(theta) > c.theta_threshold_radians
     state = State(x, s.x_dot + c.tau * x_acc, theta, s.theta_dot + c.tau * theta_acc)
-    return state, c.last_reward if fallen else c.reward, fallen
+    return state, 1.0 - c.sutton_barto_reward * (2.0 if fallen else 1.0), fallen
 
 
-def observe(c: Physics, s: State) -> tuple[float, float, float, float]:
+def observe(c: Any, s: State) -> tuple[float, float, float, float]:
     """The state itself."""
     return s.x, s.x_dot, s.theta, s.theta_dot
 
@@ -132,7 +100,7 @@ _HIGH = np.array([_FARTHEST, np.inf, _STEEPEST, np.inf], np.float32)
 FAMILY = equations_family(
     "gym_dr/CartPoleDR-v1",
     name=SPACE.name,
-    stock="CartPole-v1",
+    reference="CartPole-v1",
     params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),
     action_space=Discrete(2),
@@ -153,7 +121,6 @@ FAMILY = equations_family(
     start=dict.fromkeys(State._fields, (-0.05, 0.05)),
     pushed=("x_dot",),
     reset_options=low_and_high,
-    derive=derive,
     begin=begin,
     step=step,
     observe=observe,

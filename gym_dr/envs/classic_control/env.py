@@ -1,19 +1,81 @@
-"""The classic control environments, made on demand: ``CartPoleDR``, ``CartPoleVectorEnv`` and so on."""
+"""The classic control environments, made on demand: ``CartPoleDR``, ``CartPoleVectorEnv`` and so on.
+
+Gymnasium's classes (MIT license) render them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, ClassVar
+
+import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.classic_control.backend import ATTRIBUTES, STATE_SIZES, ClassicControlBackend
 from gym_dr.envs.classic_control.family import IDS
-from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.classic_control.params import derive_cart_pole
+from gym_dr.envs.equations.backend import EquationsBackend
+from gym_dr.envs.equations.equations import fields_of
+from gym_dr.envs.family import reference_class
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.envs.stock import Parts, class_of, stock_class
+from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.errors import EnvStateError, shortened
 from gym_dr.randomization.space import ParamSpace
+
+# name -> fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
+ATTRIBUTES = {"Pendulum": ("last_u",)}
+# name -> numbers of ``env.state`` in Gymnasium, where the state has more fields
+STATE_SIZES = {"Pendulum": 2, "MountainCarContinuous": 2}
+
+
+class ClassicControlBackend(EquationsBackend):
+    """Many environments of one kind, which a subclass names."""
+
+    name: ClassVar[str]
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Reads the keywords of Gymnasium's class; one that is a parameter sets its nominal value.
+
+        Raises:
+            TypeError: There is no such keyword.
+            RandomizationError: A value is impossible.
+        """
+        super().__init__(IDS[self.name].id, **kwargs)
+        self._reference_class, self._kwargs = reference_class(IDS[self.name].reference), kwargs
+        self.metadata = self._reference_class.metadata
+
+    @cached_property
+    def reference(self) -> Any:
+        """Gymnasium's environment."""
+        return self._reference_class(render_mode="rgb_array", **self._kwargs)
+
+    @cached_property
+    def _known_as(self) -> list[tuple[str, str]]:
+        """Attributes of Gymnasium's class, and the parameters or constants of the physics that they show."""
+        names = [*self.space, *fields_of(self.equations.physics)]
+        return [(known, name) for name in names for known in (name, name.upper()) if hasattr(self.reference, known)]
+
+    def attributes(self, env: int) -> dict[str, Any]:
+        """Attributes of Gymnasium's class, with their values in the episode of a sub-environment."""
+        params = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
+        known = {**params, **self.simulation.physics(env)._asdict()}
+        return {attribute: known[name] for attribute, name in self._known_as}
+
+    def state_attributes(self, state: Array) -> dict[str, Any]:
+        """Attributes of Gymnasium's class, besides ``state``, that change from step to step."""
+        fields = fields_of(self.equations.state)
+        values = {name: state.item(fields.index(name)) for name in ATTRIBUTES.get(self.name, ())}
+        return {name: None if value != value else value for name, value in values.items()}  # nan stands for None
+
+    def render(self, env: int) -> Any:
+        """One frame, rendered by Gymnasium's class."""
+        state = self.simulation.states(np.array(env))
+        vars(self.reference).update(self.attributes(env), **self.state_attributes(state), state=state)
+        return self.reference.render()
+
+    def close(self) -> None:
+        if "reference" in vars(self):
+            self.reference.close()
 
 
 class ClassicControlEnv(CompiledEnv):
@@ -28,23 +90,27 @@ class ClassicControlEnv(CompiledEnv):
 
     def _build(self, **kwargs: Any) -> ParamSpace:
         space = super()._build(**kwargs)
-        stock = self._backend.stock
-        vars(self).update({name: value for name, value in vars(stock).items() if not hasattr(self, name)})
+        vars(self).update({n: value for n, value in vars(self._backend.reference).items() if not hasattr(self, n)})
         return space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """See ``CompiledEnv.reset``."""
         result = super().reset(seed=seed, options=options)
-        vars(self).update(self._backend.attributes(0))
+        self._show_params()
         return result
 
     def set_state(self, state: Mapping[str, Any]) -> Any:
         """See ``CompiledEnv.set_state``."""
         observation = super().set_state(state)
-        vars(self).update(self._backend.attributes(0))
+        self._show_params()
         return observation
 
-    def _go_on(self, call: str) -> None:
+    def _show_params(self) -> None:
+        vars(self).update(self._backend.attributes(0))
+        if self._backend.name == "CartPole":
+            derive_cart_pole(self)
+
+    def _take_state(self, call: str) -> None:
         self._check_begun(call)
         if self.state is None:  # a user may have set it
             raise EnvStateError(f"Expected a state before {call}(), got None: call reset().")
@@ -54,33 +120,28 @@ class ClassicControlEnv(CompiledEnv):
             raise EnvStateError(f"Expected a state of {size} numbers before {call}(), got {shortened(self.state)}.")
         physics[:size] = self.state
 
-    def _moved(self) -> None:
+    def _show_state(self) -> None:
         state = self._backend.simulation.state(0)
         self.state = state[: STATE_SIZES.get(self._backend.name)].copy()
         if self._backend.name in ATTRIBUTES:
-            vars(self).update(self._backend.moving(state))
+            vars(self).update(self._backend.state_attributes(state))
 
 
-def _constants_of(env: str) -> dict[str, Any]:
-    """The metadata and the public constants of Gymnasium's class."""
-    stock = stock_class(IDS[env].stock)
-    names = [name for name in dir(stock) if not (name.startswith("_") or hasattr(CompiledEnv, name))]
-    found = {name: getattr(stock, name) for name in ["metadata", *names]}
-    return {name: value for name, value in found.items() if not callable(value)}
+@cache
+def _backend_class(name: str) -> type[ClassicControlBackend]:
+    return type(f"{name}Backend", (ClassicControlBackend,), {"name": name})
 
 
 @cache
 def __getattr__(name: str) -> Any:
     """The class of an environment."""
-    return class_of(name, __name__, IDS, _KINDS)
-
-
-@cache
-def _backend_class(env: str) -> type[ClassicControlBackend]:
-    return type(f"{env}Backend", (ClassicControlBackend,), {"name": env})
-
-
-_KINDS: dict[str, Parts] = {
-    "DR": lambda env: ((ClassicControlEnv,), {"backend_class": _backend_class(env), **_constants_of(env)}),
-    "VectorEnv": lambda env: ((NativeVectorEnv,), {"backend_class": _backend_class(env)}),
-}
+    env = name.removesuffix("DR").removesuffix("VectorEnv")
+    if env == name or env not in IDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    named = {"__doc__": f"{env} with randomized physics.", "__module__": __name__, "backend_class": _backend_class(env)}
+    if name.endswith("VectorEnv"):
+        return type(name, (NativeVectorEnv,), named)
+    theirs = reference_class(IDS[env].reference)
+    shared = {n: getattr(theirs, n) for n in dir(theirs) if not (n.startswith("_") or hasattr(CompiledEnv, n))}
+    constants = {n: value for n, value in shared.items() if not callable(value)}
+    return type(name, (ClassicControlEnv,), {**named, **constants, "metadata": theirs.metadata})

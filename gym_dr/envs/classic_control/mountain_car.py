@@ -89,7 +89,7 @@ START = {"position": (-0.6, -0.4)}
 FAMILY = equations_family(
     "gym_dr/MountainCarDR-v0",
     name=SPACE.name,
-    stock="MountainCar-v0",
+    reference="MountainCar-v0",
     params=SPACE,
     observation_space=OBSERVATION_SPACE,
     action_space=Discrete(3),

@@ -106,7 +106,7 @@ def state_from(o: tuple[float, ...]) -> State:
 FAMILY = equations_family(
     "gym_dr/MountainCarContinuousDR-v0",
     name=SPACE.name,
-    stock="MountainCarContinuous-v0",
+    reference="MountainCarContinuous-v0",
     params=SPACE,
     observation_space=OBSERVATION_SPACE,
     action_space=Box(-1.0, 1.0, (1,)),

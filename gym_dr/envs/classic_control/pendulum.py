@@ -113,7 +113,7 @@ _HIGH = np.array([1.0, 1.0, SPACE["max_speed"].nominal], np.float32)
 FAMILY = equations_family(
     "gym_dr/PendulumDR-v1",
     name=SPACE.name,
-    stock="Pendulum-v1",
+    reference="Pendulum-v1",
     params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),
     action_space=Box(-2.0, 2.0, (1,)),

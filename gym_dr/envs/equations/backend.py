@@ -20,10 +20,8 @@ from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
-from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Uniform
-from gym_dr.randomization.table import ParamTable
 
 
 class EquationsBackend(CompiledBackend):
@@ -78,12 +76,6 @@ class EquationsBackend(CompiledBackend):
         played: PlayRollout = self.simulation.rollout
         return played
 
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        num_envs, space = self.simulation.num_envs, self.action_space
-        if isinstance(space, Discrete):
-            return check_choices(actions, (num_envs,), int(space.start), int(space.n))
-        return check_numbers(actions, (num_envs, *(space.shape or ())))
-
     def check_options(self, options: Mapping[str, Any]) -> Bounds | None:
         """Lets options bound the uniform numbers that begin the episode, if the equations have such options."""
         if self.family.reset_options is None:
@@ -100,33 +92,27 @@ class EquationsBackend(CompiledBackend):
         given = iter(found)
         return tuple(next(given) if isinstance(each, Uniform) else spread_of(each) for each in start)
 
-    def reset(self, envs: Indices, table: ParamTable, options: Bounds | None = None) -> None:
+    def reset(self, envs: Indices, options: Bounds | None = None) -> None:
         self.simulation.begin(envs, options)
-        self.simulation.exchange.fresh[envs] = 0
 
-    def begin(self, envs: Indices) -> None:
-        self.simulation.begin(envs)
-
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        simulation, exchange = self.simulation, self.simulation.exchange
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
+        exchange = self.simulation.exchange
         if self._first_choice is None:
             exchange.numbers[:] = actions
         else:
             exchange.choices[:] = actions - self._first_choice if self._first_choice else actions
-        if begun is not None:
-            self.begin(begun)
-        simulation.step()
+        self.simulation.step(skip)
         return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), {})
 
     def get_state(self) -> EnvState:
         state: EnvState = self.simulation.get_state()
         return state
 
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
 
-    def replay(self, table: ParamTable) -> LogReplay:
-        return EquationsLogReplay(self, table)
+    def replay(self) -> LogReplay:
+        return EquationsLogReplay(self)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)

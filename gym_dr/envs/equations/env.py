@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gym_dr.envs.equations.backend import EquationsBackend
-from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
+from gym_dr.envs.vector import NativeVectorEnv
 
 
 class EquationsDR(CompiledEnv):

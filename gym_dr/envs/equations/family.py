@@ -89,7 +89,7 @@ def equations_family(
     state_from: Callable[[tuple[float, ...]], tuple[float, ...]] | None = None,
     time_step: float | str | None = None,
     name: str = "",
-    stock: str = "",
+    reference: str = "",
 ) -> EquationsFamily:
     """Makes an environment of equations, for the hook ``gym_dr_register_environments`` of a plugin.
 
@@ -129,7 +129,7 @@ def equations_family(
             to fit parameters to logs. None if observations are the state itself; not compiled.
         time_step: Duration of a step in s, or the parameter that is it; None if that means nothing.
         name: Name of its parameters, under which presets are registered; empty for the id.
-        stock: Id of an environment that has the same physics with nominal values.
+        reference: Id of an environment that has the same physics with nominal values.
 
     Raises:
         EquationsError: The id is malformed or taken; a name, a space or a function cannot be used; or ``derive`` or
@@ -175,7 +175,7 @@ def equations_family(
         max_episode_steps=limit,
         reward_threshold=threshold,
         kwargs={"equations": id},
-        stock=stock,
+        reference=reference,
         keys=keys or {},
     )
     return EquationsFamily(

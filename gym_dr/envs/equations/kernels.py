@@ -97,7 +97,6 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
             write_seen(block, lane, observe(constants, read_state(block, lane)), False)
             for j in range(seen_count):
                 exchange.observations[env, j] = block[lane + seen_at + j * LANES]
-            exchange.fresh[env] = 1
 
     def step(world, envs, first, last):
         memory, _, streams, exchange = world

@@ -20,9 +20,9 @@ _TURN = 2.0 * np.pi
 class EquationsLogReplay(LogReplay):
     """States are the fields of the equations' state."""
 
-    def __init__(self, backend: Any, table: Any) -> None:
+    def __init__(self, backend: Any) -> None:
         """Finds out which fields are angles: those of which the observation does not see a full turn."""
-        super().__init__(backend, table)
+        super().__init__(backend)
         family = backend.family
         self._equations, self._state_from = family.equations, family.state_from
         self._fields = fields_of(self._equations.state)
@@ -34,7 +34,7 @@ class EquationsLogReplay(LogReplay):
                 f"{', '.join(self._fields)}) an observation determines. Pass it to register_equations: observation -> "
                 "state, with nan for what is open."
             )
-        nominal = list(table.space.nominal.values()) + list(backend._options)
+        nominal = list(backend.table.space.nominal.values()) + list(backend._options)
         self._constants = called(self._equations.derive, "derive", self._equations.params(*nominal))
         probe = np.linspace(0.3, 0.7, len(self._fields))
         seen = self._observed(probe)

@@ -14,7 +14,6 @@ from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.rollout import UNFINISHED, Exchange
 from gym_dr.compiled.rollout import rollout as play_rollout
-from gym_dr.envs.backend import PlayRollout
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
 from gym_dr.envs.equations.functions import not_compiled
 from gym_dr.envs.equations.kernels import LANES, EquationsMemory, kernels_of
@@ -32,7 +31,6 @@ class Simulation:
     Attributes:
         exchange: Inputs and outputs of a step.
         params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
-        rollout: Plays many steps in one call.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
@@ -70,10 +68,9 @@ class Simulation:
             raise not_compiled(equations, error) from error
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
         self._play = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
-        self.rollout: PlayRollout = self._rollout
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
-        """Begins episodes with ``params``; the next step leaves these sub-environments in their initial state.
+        """Begins episodes with ``params``.
 
         Args:
             envs: The sub-environments.
@@ -84,21 +81,32 @@ class Simulation:
         except Exception as error:
             raise self._named(error) from error
 
-    def step(self) -> None:
-        """Steps all sub-environments except those whose episode has just begun, through ``exchange``."""
+    def step(self, skip: Indices | None = None) -> None:
+        """Steps all sub-environments except those in ``skip``, through ``exchange``."""
+        if skip is not None:
+            self.exchange.fresh[skip] = 1
         try:
             self._step(self._world, self._all, 0, self.num_envs)
         except Exception as error:
             raise self._named(error) from error
 
-    def _rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
+    def rollout(
+        self,
+        policy: SmallPolicy,
+        noise: Floats,
+        steps: Steps,
+        elapsed: Indices,
+        max_steps: int,
+        rows: tuple[int, int],
+        skip: Indices | None,
     ) -> int:
-        """Plays many steps in one call, see ``compiled.rollout``.
+        """Plays many steps in one call, see ``PlayRollout``.
 
         Raises:
             EquationsError: A function has raised an error.
         """
+        if skip is not None:
+            self.exchange.fresh[skip] = 1
         last = int(self._play(policy, noise, steps, elapsed, max_steps, rows))
         if (steps.rewards[last - 1] == UNFINISHED).any():
             self.step()  # again, since only a call from Python passes the error on

@@ -12,8 +12,7 @@ from gymnasium.utils import seeding
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.envs.backend import Backend, Outcome
-from gym_dr.envs.info import Info
+from gym_dr.envs.backend import Backend, Info, Outcome
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.reference import pushed_dofs
@@ -22,8 +21,6 @@ from gym_dr.envs.mujoco.space import space_of_env
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState, part_of, put_under
-from gym_dr.envs.vector_arguments import check_numbers
-from gym_dr.randomization.table import ParamTable
 
 
 class MujocoBackend(Backend):
@@ -59,10 +56,6 @@ class MujocoBackend(Backend):
         self.engine = engine(self.nominal, num_envs, self.num_threads, self.task.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
         self._rngs: list[Any] = [None] * num_envs
-        self._actions_shape = (num_envs, *self.action_space.shape)
-
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        return check_numbers(actions, self._actions_shape)
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         for i, seed in zip(envs, seeds, strict=True):
@@ -72,28 +65,26 @@ class MujocoBackend(Backend):
         """See ``Backend.generators``; resets draw from these. Elements are None before the first reset."""
         return tuple(self._rngs)
 
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
-        self._begin(envs, table)
+    def reset(self, envs: Indices, options: Any = None) -> None:
+        """See ``Backend.reset``; edits the models and sets the initial states."""
+        self.plan()
+        self.engine.write(self.model_fields(self.table.current[:, envs].T), envs)
+        self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))
         self.observations[envs] = self.task.observe(self.engine, envs)
         self.task.check(self.engine.qpos, self.observations)
 
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         engine = self.engine
         before = self.task.before(engine)
-        engine.ctrl[:] = actions
-        stepped = None
-        if begun is not None:
-            others = np.ones(len(self._rngs), np.bool_)
-            others[begun] = False
-            stepped = np.flatnonzero(others)
+        stepped = None if skip is None else np.setdiff1d(np.arange(len(self._rngs)), skip)
+        rows = slice(None) if stepped is None else stepped
+        engine.ctrl[rows] = actions[rows]
         engine.step(stepped, self.env.frame_skip)
-        if begun is not None:
-            self._begin(begun, table)
         with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
             rewards, terminations, info = self.task.outcome(engine, actions, before)
         observations = self.task.observe(engine, slice(None))
-        if begun is not None:
-            rewards[begun], terminations[begun] = 0.0, False
+        if skip is not None:
+            rewards[skip], terminations[skip] = 0.0, False
         diverged = None
         if engine.diverged.any():  # these report the previous observation and reward 0
             diverged = engine.diverged.copy()
@@ -114,18 +105,18 @@ class MujocoBackend(Backend):
         outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.task.fields})
         return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
 
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         from gym_dr.compiled.pcg64 import generator
 
-        self.plan(table)
-        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
+        self.plan()
+        self.engine.write(self.model_fields(self.table.current[:, envs].T), envs)
         self.engine.set_state(state["state"], part_of("outputs", state), envs)
         for i in envs.tolist():
             self._rngs[i] = generator(state["streams"][i])
 
-    def replay(self, table: ParamTable) -> LogReplay:
+    def replay(self) -> LogReplay:
         """See ``Backend.replay``; positions and velocities of the joints."""
-        return MujocoLogReplay(self, table)
+        return MujocoLogReplay(self)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes the root, or the first joint if there is no free root."""
@@ -145,14 +136,8 @@ class MujocoBackend(Backend):
         self.engine = None
         self.env.close()
 
-    def plan(self, table: ParamTable) -> None:
+    def plan(self) -> None:
         """Updates ``model_fields`` if the table's parameters have changed."""
-        names = tuple(table.names)
+        names = tuple(self.table.names)
         if names != self.model_fields.names:
             self.model_fields = ModelFields(self._model_space, self.nominal, names)
-
-    def _begin(self, envs: Indices, table: ParamTable) -> None:
-        """Edits the models for new episodes and sets their initial states."""
-        self.plan(table)
-        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
-        self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))

@@ -16,9 +16,8 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
+from gym_dr.envs.backend import CompiledBackend, Info, Outcome, PlayRollout
 from gym_dr.envs.equations.simulation import Simulation
-from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
@@ -28,7 +27,7 @@ from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
-from gym_dr.randomization.table import ParamTable
+from gym_dr.envs.vector_arguments import check_numbers
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
 
@@ -50,7 +49,6 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation: Simulation | Any = None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
-        self._actions_shape = (num_envs, *self.action_space.shape)
         self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs)
         self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
         places = inverted_pendulum.PLACES.items()
@@ -60,17 +58,12 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self._stale = np.ones(num_envs, np.bool_)  # environments whose new model MuJoCo does not have yet
         self._latest: tuple[Info, Mask | None] = {}, None
 
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
-        self._table = table
-        self.begin(envs)
-        self.simulation.exchange.fresh[envs] = 0
-
-    def begin(self, envs: Indices) -> None:
+    def reset(self, envs: Indices, options: Any = None) -> None:
         known = self.model_fields
-        self.plan(self._table)
+        self.plan()
         if self.model_fields is not known:
             self._follow(self.model_fields)
-        fields = self.model_fields.rows(self._table.current[:, envs].T)
+        fields = self.model_fields.rows(self.table.current[:, envs].T)
         self.simulation.params[self._rows[:, None], envs] = fields[:, self._columns].T
         self._stale[envs] = True
         self.simulation.begin(envs, self._bounds)
@@ -83,12 +76,10 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         ]
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         exchange = self.simulation.exchange
         exchange.numbers[:] = actions
-        if begun is not None:
-            self.begin(begun)
-        self.simulation.step()
+        self.simulation.step(skip)
         self._finish()
         return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), *self._latest)
 
@@ -102,15 +93,22 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         return self._latest
 
     def _play(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
+        self,
+        policy: SmallPolicy,
+        noise: Floats,
+        steps: Steps,
+        elapsed: Indices,
+        max_steps: int,
+        rows: tuple[int, int],
+        skip: Indices | None,
     ) -> int:
         """Continues where the compiled rollout stops only because MuJoCo must make a step."""
         exchange = self.simulation.exchange
         row, last = rows
         while True:
-            row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last))
-            t = row - 1
-            self.check_actions(exchange.numbers)
+            row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last), skip)
+            t, skip = row - 1, None
+            check_numbers(exchange.numbers, exchange.numbers.shape)
             held = self._finish()
             if len(held):
                 steps.observations[row, held] = self.observations[held]
@@ -127,14 +125,13 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
     def get_state(self) -> EnvState:
         return {**self.simulation.get_state(), "params": self.simulation.params.T.copy()}
 
-    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
-        self._table = table
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
         self.simulation.params[:, envs] = state["params"][envs].T
         self._stale[envs] = True  # MuJoCo has another model
 
-    def replay(self, table: ParamTable) -> LogReplay:
-        return ClosedFormLogReplay(self, table)
+    def replay(self) -> LogReplay:
+        return ClosedFormLogReplay(self)
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
@@ -175,7 +172,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
             self.engine = BatchEngine(self.nominal, len(self._stale), 1, fields)
         stale = envs[self._stale[envs]]
         if len(stale):
-            self.engine.write(self.model_fields(self._table.current[:, stale].T), stale)
+            self.engine.write(self.model_fields(self.table.current[:, stale].T), stale)
             self._stale[stale] = False
         states = self.simulation.states(envs)
         nq, nv = self.nominal.nq, self.nominal.nv

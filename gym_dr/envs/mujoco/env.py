@@ -11,7 +11,7 @@ from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.reference import make_reference
 from gym_dr.envs.mujoco.tasks import TASKS
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
-from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector import NativeVectorEnv
 
 RENDERED = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"]}
 _CLOSED_FORM = frozenset({"InvertedPendulum-v5"})  # environments with known equations of motion, ...

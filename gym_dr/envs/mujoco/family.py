@@ -38,7 +38,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
         discrete=False,
         max_episode_steps=steps,
         reward_threshold=threshold,
-        stock=f"{name}-v5",
+        reference=f"{name}-v5",
     )
     return EnvFamily(
         name=name,

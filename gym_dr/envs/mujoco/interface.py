@@ -19,7 +19,7 @@ _CLIPPED = "clipped to [-10, 10]"
 @functools.cache  # each sub-environment may ask, and making one takes a tenth of a second
 def interface(env_id: str) -> Interface:
     """What the observations and actions of an id are."""
-    reference = ENVIRONMENTS.get(env_id).stock
+    reference = ENVIRONMENTS.get(env_id).reference
     env = make_reference(reference)
     observed = _OBSERVED[reference.removesuffix("-v5")](env)
     return Interface(observation=tuple(observed), actions=tuple(_actuators(env.model)))

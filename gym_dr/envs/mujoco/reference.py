@@ -10,9 +10,8 @@ from typing import Any
 import mujoco  # type: ignore[import-untyped]
 from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 
-from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.family import ENVIRONMENTS, reference_class
 from gym_dr.envs.mujoco.space import ModelSpace, model_space
-from gym_dr.envs.stock import stock_class
 
 # warnings after which MuJoCo resets a simulation; it continues after others (a full contact buffer, ...)
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
@@ -35,13 +34,13 @@ def quiet_compiler() -> Iterator[None]:
 def make_reference(env_id: str, **kwargs: Any) -> Any:
     """One of Gymnasium's environments, such as "Hopper-v5", without wrappers."""
     with quiet_compiler():
-        return stock_class(env_id)(**kwargs)
+        return reference_class(env_id)(**kwargs)
 
 
 def space_of(env_id: str) -> ModelSpace:
     """What may vary in an environment with Gymnasium's model, which is read from its file."""
-    reference = ENVIRONMENTS.get(env_id).stock
-    keywords = inspect.signature(stock_class(reference)).parameters
+    reference = ENVIRONMENTS.get(env_id).reference
+    keywords = inspect.signature(reference_class(reference)).parameters
     with quiet_compiler():
         model = mujoco.MjModel.from_xml_path(expand_model_path(keywords["xml_file"].default))
     return model_space(reference.rpartition("-v")[0], model)

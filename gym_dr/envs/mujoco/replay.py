@@ -19,9 +19,9 @@ _AXES = "xyz"
 class MujocoLogReplay(LogReplay):
     """States are ``qpos`` and ``qvel``; what cannot matter, such as how far a robot has come, is no coordinate."""
 
-    def __init__(self, backend: Any, table: Any) -> None:
+    def __init__(self, backend: Any) -> None:
         """Names the coordinates."""
-        super().__init__(backend, table)
+        super().__init__(backend)
         self._task, self._model = backend.task, backend.nominal
         self.time_step = float(self._model.opt.timestep) * int(backend.env.frame_skip)
         nv = int(self._model.nv)

@@ -19,7 +19,7 @@ from gym_dr.envs.mujoco.robot_task import RobotTask
 from gym_dr.envs.mujoco.robots import ROBOTS, Robot
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
-from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.errors import RandomizationWarning, RobotError, located, unknown_name
 from gym_dr.randomization.presets import resolve
 

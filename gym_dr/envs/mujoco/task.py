@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.info import Info
+from gym_dr.envs.backend import Info
 from gym_dr.envs.mujoco.engine import Engine
 
 Rows = slice | npt.NDArray[np.int64]

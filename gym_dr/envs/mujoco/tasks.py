@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.info import Info
+from gym_dr.envs.backend import Info
 from gym_dr.envs.mujoco.engine import Engine
 from gym_dr.envs.mujoco.task import Feedback, Rows, Task
 from gym_dr.errors import EnvStateError

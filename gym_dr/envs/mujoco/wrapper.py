@@ -11,9 +11,9 @@ import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 
+from gym_dr.envs.core import warn_diverged
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import space_of_env
-from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.envs.classic_control import acrobot, cart_pole, pendulum
+from gym_dr.envs.classic_control import acrobot, pendulum
 from gym_dr.errors import EnvStateError, RandomizationError
 
 IDS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
@@ -21,9 +21,10 @@ def params_of(module: Any, *values: float) -> Any:
 
 
 def test_derived_quantities_follow_from_parameters() -> None:
-    # total mass 2 + 0.5, moment 0.5 * 0.8; 3 g / 2 l = 3 * 8 / 4 and 3 / m l^2 = 3 / (3 * 4)
-    pole = cart_pole.derive(params_of(cart_pole, 9.8, 2.0, 0.5, 0.8, 10.0, 0.02, 0.2, 2.4, 0.0))
-    assert (pole.total_mass, pole.polemass_length) == (2.5, 0.4)
+    pole: Any = gym.make("gym_dr/CartPoleDR-v1").unwrapped
+    pole.reset(options={"params": {"masscart": 2.0, "masspole": 0.5, "length": 0.8}})
+    assert (pole.total_mass, pole.polemass_length) == (2.0 + 0.5, 0.5 * 0.8)
+    # 3 g / 2 l = 3 * 8 / 4 and 3 / m l^2 = 3 / (3 * 4)
     rod = pendulum.derive(params_of(pendulum, 8.0, 3.0, 2.0, 2.0, 8.0, 0.05))
     assert (rod.fall, rod.inverse_inertia) == (6.0, 0.25)
     # m1 lc1^2 = 2 * 0.25, m2 lc2^2 = 3 * 1, (m1 lc1 + m2 l1) g = (1 + 6) * 10, m2 lc2 g = 30, m2 l1 lc2 = 6

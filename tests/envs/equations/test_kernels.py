@@ -195,7 +195,6 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         equations = importlib.import_module("cached").FAMILY.equations
         simulation = Simulation(equations, 1)
         simulation.begin(np.zeros(1, np.int64), ((0.25, 0.25),))
-        simulation.exchange.fresh[:] = 0
         simulation.step()
         kernel: Any = kernels_of(equations).step
         return float(simulation.exchange.observations[0, 0]), bool(sum(kernel._cache_hits.values()))

@@ -11,7 +11,7 @@ import numpy as np
 from gym_dr import Param, ParamSpace, Randomization, Uniform
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.family import EnvFamily, EnvId
-from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.errors import EnvStateError
 from gym_dr.plugins.hookspecs import hookimpl
@@ -85,16 +85,15 @@ class PointMasses(Backend):
     def generators(self) -> Any:
         return tuple(self.rngs)
 
-    def reset(self, envs: Any, table: Any, options: Any = None) -> None:
+    def reset(self, envs: Any, options: Any = None) -> None:
         self.state[envs] = [self.rngs[i].uniform(-1.0, 1.0, 2) for i in envs]
         self.observations = self.state.astype(np.float32)
 
-    def step(self, actions: Any, begun: Any, table: Any) -> Outcome:
-        self.state, rewards, terminations = advance(self.state, actions, table.params())
-        self.observations = self.state.astype(np.float32)
-        if begun is not None:
-            self.reset(begun, table)
-            rewards[begun], terminations[begun] = 0.0, False
+    def step(self, actions: Any, skip: Any = None) -> Outcome:
+        state, rewards, terminations = advance(self.state, actions, self.table.params())
+        if skip is not None:
+            state[skip], rewards[skip], terminations[skip] = self.state[skip], 0.0, False
+        self.state, self.observations = state, state.astype(np.float32)
         return Outcome(rewards, terminations, {})
 
     def push(self, velocities: Any, envs: Any) -> None:

@@ -14,18 +14,19 @@ from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.training.actor_critic import ActorCritic, load_policy
 from gym_dr.training.api import Algorithm, Session
 from gym_dr.training.batch import Batch, advantages_of, make_batch
-from gym_dr.training.config import AgentOptions
+from gym_dr.training.config import AgentConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
 
 LOSSES = ("actor_loss", "critic_loss")
-NETWORKS = AgentOptions(hidden_sizes=(16,))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyGradientConfig:
+class PolicyGradientConfig(AgentConfig):
     """Options."""
+
+    hidden_sizes = (16,)
 
     updates: int = option(100, "number of updates")
     rollout_steps: int = option(16, "steps of each sub-environment between two updates")
@@ -60,7 +61,7 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PolicyGradientConfig, see
     """Builds the networks."""
     optimizer = without_compiler(torch.optim.Adam)
     rates = {"actor_lr": config.lr, "critic_lr": config.lr}
-    return ActorCritic(envs, NETWORKS, seed, device, make_optimizer=optimizer, **rates)
+    return ActorCritic(envs, config, seed, device, make_optimizer=optimizer, **rates)
 
 
 def learn(agent: ActorCritic, batch: Batch) -> dict[str, float]:
@@ -81,6 +82,6 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             summary="Policy gradient with a critic.",
             config=PolicyGradientConfig,
             train=train,
-            load_policy=lambda state, envs, config, **given: load_policy(state, envs, NETWORKS, **given),
+            load_policy=load_policy,
         )
     )

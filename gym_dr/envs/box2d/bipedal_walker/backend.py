@@ -23,9 +23,8 @@ from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALK
 from gym_dr.envs.box2d.solver.layout import S_FRESH
 from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
-from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector import NativeVectorEnv
 
 cache_on_disk(step, "the native BipedalWalker")
 
@@ -67,10 +66,7 @@ class BipedalWalkerBackend(Box2DBackend):
         results = memory.observations, memory.rewards, memory.terminations
         numbers = cast(Any, self._actions)  # the one that takes numbers in float32
         exchange = Exchange(np.zeros(num_envs, np.int64), numbers, memory.world.status[:, S_FRESH], *results)
-        return self._take(num_envs, memory, Stepper(step, groups, exchange))
-
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        return check_numbers(actions, (len(self._actions), ACTIONS))
+        return self._take(memory, Stepper(step, groups, exchange))
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         with np.errstate(over="ignore"):  # beyond float32 is beyond the bounds too

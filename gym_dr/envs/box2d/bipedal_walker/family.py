@@ -42,7 +42,7 @@ def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, ha
         max_episode_steps=steps,
         reward_threshold=300,
         kwargs={"hardcore": True} if hardcore else {},
-        stock=f"{space.name}-v3",
+        reference=f"{space.name}-v3",
         keys=_KEYS,
     )
     ppo = _PPO | {"updates": _HARDCORE_UPDATES if hardcore else _UPDATES}

@@ -27,12 +27,11 @@ from gym_dr.envs.box2d.lunar_lander.replay import LanderLogReplay
 from gym_dr.envs.box2d.solver.layout import S_FRESH
 from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
-from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.states import check_within
-from gym_dr.envs.vector_arguments import check_choices, check_keywords, check_numbers
-from gym_dr.randomization.table import ParamTable
+from gym_dr.envs.vector import NativeVectorEnv
+from gym_dr.envs.vector_arguments import check_keywords
 
 cache_on_disk(step, "the native LunarLander")
 
@@ -81,11 +80,7 @@ class LunarLanderBackend(Box2DBackend):
         groups = [Landers(memory, actions, _gusts(), Scratch.allocate(BLOCK)) for _ in range(threads)]
         results = memory.observations, memory.rewards, memory.terminations
         exchange = Exchange(self._choices, self._throttles, memory.world.status[:, S_FRESH], *results)
-        return self._take(num_envs, memory, Stepper(step, groups, exchange))
-
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        num_envs = len(self._choices)
-        return check_numbers(actions, (num_envs, 2)) if self.continuous else check_choices(actions, (num_envs,), 0, 4)
+        return self._take(memory, Stepper(step, groups, exchange))
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         if self.continuous:
@@ -97,9 +92,9 @@ class LunarLanderBackend(Box2DBackend):
         super().check_state(state)
         check_within("physics/world, wind", state["world.status"][:, [S_WIND, S_TURBULENCE]], WIND_INDEX_LOW, 2**31)
 
-    def replay(self, table: ParamTable) -> LogReplay:
+    def replay(self) -> LogReplay:
         """See ``Backend.replay``; flights up to the first touch."""
-        return LanderLogReplay(self, table, _gusts())
+        return LanderLogReplay(self, _gusts())
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""

@@ -28,7 +28,7 @@ def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
         max_episode_steps=1000,
         reward_threshold=200,
         kwargs=kwargs,
-        stock=f"{name}-v3",
+        reference=f"{name}-v3",
         discrete=not kwargs.get("continuous", False),
         keys=keys,
     )

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.backend import Backend
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE, WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.box2d.lunar_lander.native.layout import JOINT_0, JOINT_1, LANDER, LEG_0, LEG_1, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, JOINT
 from gym_dr.envs.replay import Coordinate, ForceProfile, LogReplay, Reading
-from gym_dr.randomization.table import ParamTable
 
 _SETTLING = 40  # steps in which the legs come to rest at their stops
 _FIRST = 30  # steps of an episode in which they still swing
@@ -57,9 +55,9 @@ class LanderLogReplay(LogReplay):
     inexact = (2e-4, 2e-4, 1e-2, 1e-2, 2e-4, 1e-2)
     unidentifiable = {"leg_spring_torque": _ON_GROUND, "ground_friction": _ON_GROUND, "initial_random": _START}
 
-    def __init__(self, backend: Backend, table: ParamTable, gusts: Array) -> None:
+    def __init__(self, backend: Any, gusts: Array) -> None:
         """Takes the strength of the wind at every index from ``WIND_INDEX_LOW`` on."""
-        super().__init__(backend, table)
+        super().__init__(backend)
 
         def strength(steps: npt.NDArray[np.int64]) -> Array:
             found: Array = gusts[np.minimum(steps - WIND_INDEX_LOW, len(gusts) - 1)]
@@ -85,7 +83,7 @@ class LanderLogReplay(LogReplay):
         continuous = self._backend.continuous
         idle = np.zeros((self.num_envs, 2)) if continuous else np.zeros(self.num_envs, np.int64)
         for _ in range(_SETTLING):
-            self._backend.step(idle, None, self._table)
+            self._backend.step(idle)
         settled: Array = self._states()[0]
         return settled
 

@@ -52,7 +52,7 @@ def duel(
                 boxes[i].push(thrown[i])
         for i in np.flatnonzero(alive):
             actions[i] = policies[i](rngs[i], observations[i])
-        rewards, terminations, _, _ = native._backend.step(actions, None, native._table)  # without autoreset
+        rewards, terminations, _, _ = native._backend.step(actions)  # without autoreset
         for i in np.flatnonzero(alive):
             observations[i], reward, terminated, _, _ = boxes[i].step(actions[i])
             steps += 1

@@ -7,8 +7,7 @@ import pytest
 
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.options import option
-from gym_dr.runs.configure import build_config
-from gym_dr.runs.given import read_config_file
+from gym_dr.runs.configure import build_config, read_config_file
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 

@@ -1,4 +1,4 @@
-"""The native vector environment: one class for all families, on the physics of a ``Backend``.
+"""The door to episodes with arrays in and out: the native vector environment, one class for all families.
 
 With the same seeds, actions and parameters it behaves like a sync vector environment with the same id.
 """
@@ -6,7 +6,7 @@ With the same seeds, actions and parameters it behaves like a sync vector enviro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -15,11 +15,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Floats, Indices, Mask, Words
-from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, Outcome
-from gym_dr.envs.info import merge_info
+from gym_dr.envs.backend import Backend, Info, Outcome
+from gym_dr.envs.core import NO_LIMIT, Episodes, Step, fingerprint, warn_diverged
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState, check_state, fingerprint, restore, state_of
+from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,
@@ -31,9 +30,9 @@ from gym_dr.envs.vector_arguments import (
     check_seeds,
     check_whole_number,
 )
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning, warn
+from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.randomization.context import Context
-from gym_dr.randomization.draws import FixedSampler, seed_word
+from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.episode import exact_values
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
@@ -45,8 +44,6 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.steps import Steps
 
 Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
-
-_NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
 
 
 class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
@@ -100,7 +97,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         super().__init__()
         self.num_envs = check_whole_number("num_envs", num_envs)
         limit = None if max_episode_steps == -1 else max_episode_steps  # -1 means never, as in Gymnasium
-        self._max_steps = _NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
+        max_steps = NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
         threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         mode = check_autoreset_mode(autoreset_mode)
         if render_mode == "human":
@@ -114,21 +111,25 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             self.context = Context(context, context_params, space, self.randomization)
             self.single_observation_space = self.context.extend_space(self._backend.observation_space)
             self.param_space = space.reporting(self.randomization)
-            memory = self._backend.allocate(self.num_envs, threads)
+            current = self._backend.allocate(self.num_envs, threads)
         except BaseException:
             self._backend.close()
             raise
         sampler = FixedSampler(self.param_space, self.randomization)
-        self._table = ParamTable(self.param_space, sampler, self.num_envs, memory)
-        self._autoreset = AutoresetState(mode, self.num_envs)
+        self._table = ParamTable(self.param_space, sampler, self.num_envs, current)
+        self._episodes = Episodes(
+            self._backend,
+            self._table,
+            self.context,
+            mode=mode,
+            max_steps=max_steps,
+            environment=fingerprint(self._backend, kwargs, mode.value),
+        )
         self.autoreset_mode = mode  # as in Gymnasium's; TorchRL reads it
         self.metadata = {**self._backend.metadata, "render_modes": frames, "autoreset_mode": mode}
         self.single_action_space = self._backend.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._fingerprint = fingerprint(self._backend, kwargs, mode.value)
-        self._seeds: list[int | None] = [None] * self.num_envs
-        self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the current episodes
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
         """Makes the physics: that of ``backend_class``, unless a subclass chooses or the physics asks for the mode."""
@@ -208,7 +209,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]  # as SyncVectorEnv
         """The seed of each sub-environment; None before its first reset."""
-        return tuple(self._seeds)
+        return tuple(self._episodes.seeds)
 
     @property  # type: ignore[misc]  # as SyncVectorEnv
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -240,20 +241,18 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         others = self._backend.check_options(options or {})
         if options:
             options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it
-        envs = np.flatnonzero(mask)
-        self._seed(envs, seeds)
-        self._begin(envs, exact)
-        self._backend.reset(envs, self._table, others)
-        self._autoreset.reset(mask)
-        info = merge_info([(self._backend.reset_info(), mask)])
-        return self._observe(), self._with_params(info, None if mask.all() else mask)
+        self._episodes.reset(mask, seeds, exact, others)
+        told = None if mask.all() else mask
+        observations = self._episodes.observe()
+        return observations, self._with_params(merge_info([(self._backend.reset_info(), mask)]), self._table.info(told))
 
     def step(self, actions: npt.NDArray[Any]) -> Result:
         """Steps every sub-environment, or resets it if the autoreset mode requires it.
 
         Args:
-            actions: Choices, shape ``(num_envs,)``, or finite numbers, shape ``(num_envs, size)``, which are clipped to
-                the bounds as in Gymnasium. Those of sub-environments that reset in this step (NEXT_STEP) are ignored.
+            actions: Discrete ones, shape ``(num_envs,)``, or finite numbers, shape ``(num_envs, size)``, which are
+                clipped to the bounds as in Gymnasium. Those of sub-environments that reset in this step (NEXT_STEP) are
+                ignored.
 
         Returns:
             Observations ``(num_envs, size)``, rewards ``(num_envs,)`` float64, terminations and truncations
@@ -261,15 +260,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed, not reset yet, or an episode that ended was not reset (DISABLED).
-            InvalidActionError: The actions have the wrong shape or type, are not finite, or are not among the choices;
+            InvalidActionError: The actions have the wrong shape or type, are not finite, or are not in the space;
                 nothing has changed.
         """
         self._check_open()
-        self._autoreset.check_step()
-        resets = self._autoreset.resets
-        outcome, truncations = self._advance(self._backend.check_actions(actions), resets)
-        info = self._finish(outcome, truncations, resets)
-        return self._observe(), outcome.rewards, outcome.terminations, truncations, info
+        episodes = self._episodes
+        episodes.autoreset.check_step()
+        step = episodes.step(episodes.check_actions(actions))
+        return episodes.observe(), step.outcome.rewards, step.outcome.terminations, step.truncations, self._info(step)
 
     def render(self, indices: Sequence[int] | None = None) -> tuple[Any, ...] | None:
         """Renders sub-environments.
@@ -287,7 +285,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
-        self._autoreset.check_begun("render")
+        self._episodes.autoreset.check_begun("render")
         return tuple(self._backend.render(int(i)) for i in (range(self.num_envs) if indices is None else indices))
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -314,7 +312,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             InvalidActionError: The velocities have the wrong shape or type, or are not finite; nothing has changed.
         """
         self._check_open()
-        self._autoreset.check_begun("push")
+        self._episodes.autoreset.check_begun("push")
         chosen = np.asarray(envs, np.int64)
         self._backend.push(check_numbers(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
@@ -328,12 +326,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             EnvStateError: The environment is closed, or its physics does not offer its state.
         """
         self._check_open()
-        return {
-            **state_of(self._backend, self._table, self._seeds, self._fingerprint),
-            "begun": self._autoreset.begun.copy(),
-            "done": self._autoreset.done.copy(),
-            "elapsed": self._elapsed.copy(),
-        }
+        return self._episodes.get_state()
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], mask: Mask | None = None) -> npt.NDArray[Any]:
         """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
@@ -352,30 +345,25 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             UnknownNameError: The state has a parameter that the environment does not have; nothing has changed.
             RandomizationError: The mask has another shape, or a parameter an impossible value; nothing has changed.
         """
-        envs = np.flatnonzero(check_mask(mask, self.num_envs))
-        seeds = check_state(state, self.get_state(), self._backend, self._table)
-        restore(dict(state), envs, self._backend, self._table)
-        self._autoreset.restore(state["begun"], state["done"], envs)
-        self._elapsed[envs] = state["elapsed"][envs]
-        for i in envs.tolist():
-            self._seeds[i] = seeds[i]
-        return self._observe()
+        self._check_open()
+        self._episodes.set_state(state, np.flatnonzero(check_mask(mask, self.num_envs)))
+        return self._episodes.observe()
 
     def replay(self) -> LogReplay:
-        """Takes over all sub-environments to replay logged motion; step them through what it returns only.
+        """Takes over all sub-environments to replay logged motion; step them through the result only.
 
         Raises:
             EnvStateError: The environment is closed, or does not say what of its state an observation determines.
         """
         self._check_open()
-        replay = self._backend.replay(self._table)
+        replay = self._backend.replay()
         replay.envs = self
         return replay
 
     @property
     def supports_rollout(self) -> bool:
         """Whether ``rollout`` can be used; use ``capabilities.supports`` if there may be wrappers."""
-        return self._autoreset.mode == AutoresetMode.NEXT_STEP
+        return self.autoreset_mode == AutoresetMode.NEXT_STEP
 
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
@@ -400,120 +388,34 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             InvalidActionError: The policy's actions are not finite; they were not applied.
         """
         self._check_open()
-        self._autoreset.check_begun("rollout")
+        self._episodes.autoreset.check_begun("rollout")
         if not self.supports_rollout:
-            raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self._autoreset.mode.value}.")
-        if self._backend.rollout is None or self.context.ranges:
-            return self._rollout_by_steps(policy, noise, steps, first, last)
-        resets = self._autoreset.resets
-        begun = self._begin_next(resets)
-        if begun is not None:
-            self._backend.begin(begun)
-        stop = self._backend.rollout(policy, noise, steps, self._elapsed, self._max_steps, (first, last))
-        t = stop - 1
-        outcome = Outcome(steps.rewards[t], steps.terminated[t], *self._backend.rollout_report())
-        return stop, self._finish(outcome, steps.truncated[t], resets if t == first else None)
-
-    def _rollout_by_steps(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[int, dict[str, Any]]:
-        """``rollout`` without a compiled one, or for a policy that also sees the draw."""
-        from gym_dr.compiled.policy import act
-
-        choose = cast(Any, act)
-        space = self.single_action_space
-        start = space.start if isinstance(space, gym.spaces.Discrete) else None
-        box = np.zeros((self.num_envs, *(space.shape or (0,))), np.float32)
-        for t in range(first, last):
-            choose(policy, self._elapsed == 0, noise[t], steps, t, box)
-            actions = self._backend.check_actions(box if start is None else steps.choices[t] + start)
-            resets = self._autoreset.resets
-            outcome, steps.truncated[t] = self._advance(actions, resets)
-            steps.rewards[t], steps.terminated[t] = outcome.rewards, outcome.terminations
-            steps.observations[t + 1] = self._observe()
-            if t == last - 1 or (steps.terminated[t] | steps.truncated[t]).any():
-                break
-            self._autoreset.step(np.zeros(self.num_envs, np.bool_))
-        return t + 1, self._finish(outcome, steps.truncated[t], resets)
-
-    # ---- checks, before anything is changed --------------------------------------------------------------------------
+            raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self.autoreset_mode.value}.")
+        stop, step = self._episodes.rollout(policy, noise, steps, first, last)
+        return stop, self._info(step)
 
     def _check_open(self) -> None:
         if self.closed:
             raise EnvStateError("The vector environment is closed.")
 
-    # ---- episodes ----------------------------------------------------------------------------------------------------
+    # ---- info --------------------------------------------------------------------------------------------------------
 
-    def _seed(self, envs: Indices, seeds: list[int | None]) -> None:
-        """Seeds the sub-environments that get a seed or have never had one."""
-        given = [i for i in envs.tolist() if seeds[i] is not None or self._seeds[i] is None]
-        if not given:
-            return
-        for i in given:
-            self._seeds[i] = seeds[i] if seeds[i] is not None else cast(int, np.random.SeedSequence().entropy)
-        chosen = [cast(int, self._seeds[i]) for i in given]
-        self._backend.seed(given, chosen)
-        self._table.seed(np.array(given, np.int64), np.array([seed_word(s) for s in chosen], np.uint64))
-
-    def _begin(self, envs: Indices, exact: dict[str, Array]) -> None:
-        """Sets the values of new episodes."""
-        self._table.begin(envs, exact)
-        self._elapsed[envs] = 0
-
-    def _begin_next(self, resets: Mask | None) -> Indices | None:
-        """Sets the values of the episodes that the next step begins (NEXT_STEP), if any."""
-        if resets is None:
-            return None
-        begun = resets.nonzero()[0]
-        self._begin(begun, {})
-        return begun
-
-    def _advance(self, actions: npt.NDArray[Any], resets: Mask | None) -> tuple[Outcome, Mask]:
-        """Steps all sub-environments but resets those in ``resets``; returns the outcome and the truncations."""
-        self._elapsed += 1
-        outcome = self._backend.step(actions, self._begin_next(resets), self._table)
-        truncations = self._elapsed >= self._max_steps
-        return outcome, truncations if outcome.diverged is None else truncations | outcome.diverged
-
-    def _finish(self, outcome: Outcome, truncations: Mask, begun: Mask | None) -> dict[str, Any]:
-        """Collects ``info``, and begins the next episodes in SAME_STEP mode.
-
-        Args:
-            outcome: Outcome of the step.
-            truncations: Truncations of the step.
-            begun: Sub-environments whose episodes the step has begun.
-        """
-        done = outcome.terminations | truncations
-        diverged = outcome.diverged
-        under = (self._table.params(), self.draw_index) if diverged is not None else None
-        ended: dict[str, Any] = {}
-        if self._autoreset.mode == AutoresetMode.SAME_STEP and done.any():
-            ended, begun = self._restart(outcome, done), done
-        self._autoreset.step(done)
+    def _info(self, step: Step) -> dict[str, Any]:
+        """``info`` of a step; warns of simulations that diverged."""
+        outcome, begun = step.outcome, step.begun
         report: dict[str, Any] = {}
-        if outcome.info or begun is not None or diverged is not None:  # with few environments every microsecond counts
-            stepped = np.ones(self.num_envs, np.bool_) if begun is None else ~begun
-            report = self._report(outcome, stepped, begun)
-        info = self._with_params(report, None)
-        if ended:
-            info = {**ended, **info}
-        if diverged is not None and under is not None:  # last, since a warning may be turned into an exception
-            for i in np.flatnonzero(diverged).tolist():
-                params = {name: float(values[i]) for name, values in under[0].items()}
-                warn_diverged(f"Sub-environment {i}", self._seeds[i], int(under[1][i]), params)
+        if outcome.info or begun is not None or outcome.diverged is not None:  # every microsecond counts
+            report = self._report(outcome, np.ones(self.num_envs, np.bool_) if begun is None else ~begun, begun)
+        info = self._with_params(report, self._table.info())
+        if step.final_observations is not None and step.final_params is not None and begun is not None:  # SAME_STEP
+            final = np.full(self.num_envs, None, dtype=object)
+            for i in begun.nonzero()[0].tolist():
+                final[i] = step.final_observations[i].copy()
+            final_info = self._with_params(self._report(outcome, begun, None), step.final_params)
+            info |= {"final_obs": final, "_final_obs": begun.copy(), "final_info": final_info, "_final_info": begun}
+        for divergence in step.divergences:  # last, since a warning may be turned into an exception
+            warn_diverged(*divergence)
         return info
-
-    def _restart(self, outcome: Outcome, done: Mask) -> dict[str, Any]:
-        """SAME_STEP: saves the final observations and info of ended episodes and begins new ones."""
-        envs = np.flatnonzero(done)
-        final = np.full(self.num_envs, None, dtype=object)
-        observations = self._observe()
-        for i in envs.tolist():
-            final[i] = observations[i].copy()
-        info = self._with_params(self._report(outcome, done, None), done)
-        self._begin(envs, {})
-        self._backend.reset(envs, self._table)
-        return {"final_obs": final, "_final_obs": done.copy(), "final_info": info, "_final_info": done.copy()}
 
     def _report(self, outcome: Outcome, stepped: Mask, begun: Mask | None) -> dict[str, Any]:
         """What the physics reports for sub-environments that were ``stepped``, and for those whose episode began."""
@@ -524,21 +426,30 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             pieces.append(({"diverged": outcome.diverged}, outcome.diverged & stepped))
         return merge_info(pieces)
 
-    def _observe(self) -> npt.NDArray[Any]:
-        """The latest observations, as a new array."""
-        observations = self._backend.observations
-        return self.context.extend(observations, self.params) if self.context.ranges else observations.copy()
-
-    def _with_params(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
-        """Adds the current values and draw indices of the sub-environments in ``mask`` (None for all)."""
-        params = self._table.info(mask)
+    def _with_params(self, info: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+        """Adds values and draw indices, unless they are hidden."""
         return self.context.visible_info({**info, **params} if info else params)
 
 
-def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
-    """Warns that a simulation diverged, and names its draw."""
-    warn(
-        f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
-        f"parameters {params}.",
-        RandomizationWarning,
-    )
+def merge_info(pieces: Sequence[tuple[Info, Mask]]) -> dict[str, Any]:
+    """Merges the reports of different sub-environments, in the layout of Gymnasium's vector environments.
+
+    Every key ``k`` has an array, 0 where a sub-environment did not report it, and a mask ``_k`` of those that did.
+
+    Args:
+        pieces: Arrays ``(num_envs, ...)`` by key, with the mask of the sub-environments that report them.
+    """
+    merged: dict[str, Any] = {}
+    for arrays, mask in pieces:
+        if not arrays or not mask.any():
+            continue
+        everyone = bool(mask.all())
+        for key, array in arrays.items():
+            if everyone:
+                merged[key], merged[f"_{key}"] = array, mask.copy()
+                continue
+            if key not in merged:
+                merged[key], merged[f"_{key}"] = np.zeros_like(array), np.zeros_like(mask)
+            merged[key][mask] = array[mask]
+            merged[f"_{key}"] |= mask
+    return merged

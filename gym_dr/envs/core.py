@@ -1,0 +1,263 @@
+"""Episodes, once for every environment on a backend: parameters, seeds, steps so far, autoreset, divergence, states.
+
+``vector.py`` and ``single.py`` are the two doors to it: arrays in and out, or row 0 of one environment. An episode is
+reset in ``Episodes.reset``, which a user calls, or in ``Episodes.step``, as the autoreset mode requires.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode
+
+from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.backend import Backend, Outcome
+from gym_dr.envs.states import EnvState, check_layout, part_of, put_under
+from gym_dr.envs.vector_arguments import action_check
+from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
+from gym_dr.randomization.context import Context
+from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.table import ParamTable
+
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
+
+NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
+
+
+Divergence = tuple[str, int | None, int, dict[str, float]]  # which sub-environment, its seed, draw index and parameters
+
+
+class Step(NamedTuple):
+    """A step of all sub-environments, and the resets that belong to it; new arrays."""
+
+    outcome: Outcome  # 0 and False where ``begun``, with NEXT_STEP
+    truncations: Mask  # (N,)
+    divergences: Sequence[Divergence] = ()
+    begun: Mask | None = None  # (N,) sub-environments that were reset; None for none
+    final_observations: npt.NDArray[Any] | None = None  # (N, size) before those resets, with SAME_STEP
+    final_params: dict[str, Any] | None = None  # ``ParamTable.info`` before them
+
+
+class Episodes:
+    """The episodes of N sub-environments, one after another.
+
+    Attributes:
+        backend: Their physics.
+        table: Their parameters.
+        context: Who may see them.
+        autoreset: Which sub-environments have an episode, and whose has ended.
+        max_steps: Steps after which an episode is truncated.
+        elapsed: Steps of the current episodes, shape ``(N,)``.
+        seeds: The seed of each sub-environment; None before its first reset.
+        check_actions: Checks the actions of a step and returns them as an array.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        table: ParamTable,
+        context: Context,
+        *,
+        mode: AutoresetMode = AutoresetMode.DISABLED,
+        max_steps: int = NO_LIMIT,
+        environment: str,
+    ) -> None:
+        """Starts before the first reset.
+
+        Args:
+            backend: Physics of sub-environments that have been allocated.
+            table: Has as many columns.
+            context: Who may see the draw.
+            mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
+            max_steps: Steps after which an episode is truncated.
+            environment: What states that fit have in common, from ``fingerprint``.
+        """
+        backend.table = table
+        self.backend, self.table, self.context, self.max_steps = backend, table, context, max_steps
+        self.autoreset = AutoresetState(mode, table.num_envs)
+        self.elapsed: Indices = np.zeros(table.num_envs, np.int64)
+        self.seeds: list[int | None] = [None] * table.num_envs
+        self.check_actions = action_check(backend.action_space, table.num_envs)
+        self._environment = environment
+
+    # ---- resets and steps --------------------------------------------------------------------------------------------
+
+    def reset(self, mask: Mask, seeds: Sequence[int | None], exact: Mapping[str, Array], options: Any = None) -> None:
+        """Begins episodes, with new seeds where there are some.
+
+        Args:
+            mask: Shape ``(N,)``, where.
+            seeds: For all sub-environments; None to keep one, or to choose the first one at random.
+            exact: Checked values for these episodes: name -> shape ``(N,)``.
+            options: From the backend's ``check_options``.
+        """
+        envs = mask.nonzero()[0]
+        self._seed([i for i in envs.tolist() if seeds[i] is not None or self.seeds[i] is None], seeds)
+        self._begin(envs, exact, options)
+        self.autoreset.reset(mask)
+
+    def step(self, actions: npt.NDArray[Any]) -> Step:
+        """Steps every sub-environment, or resets it if the autoreset mode requires that.
+
+        Args:
+            actions: From ``check_actions``.
+        """
+        self.elapsed += 1
+        mode = self.autoreset.mode
+        if mode is AutoresetMode.NEXT_STEP:  # resets those whose episode had ended, and steps the others
+            begun = self.autoreset.resets
+            return self._note(self.backend.step(actions, self._begin_again(begun)), begun)
+        step = self._note(self.backend.step(actions), None)
+        ended = step.outcome.terminations | step.truncations
+        if mode is AutoresetMode.SAME_STEP and ended.any():  # steps all, then resets those whose episode ends
+            step = step._replace(begun=ended, final_observations=self.observe(), final_params=self.table.info(ended))
+            self._begin_again(ended)
+        return step  # DISABLED: steps all; the user resets
+
+    def observe(self) -> npt.NDArray[Any]:
+        """The latest observations, with the context if the policy may see it; a new array ``(N, size)``."""
+        observations = self.backend.observe()
+        return self.context.extend(observations, self.table.params()) if self.context.ranges else observations
+
+    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> tuple[int, Step]:
+        """Plays many steps, until an episode ends, with NEXT_STEP; see ``NativeVectorEnv.rollout``.
+
+        Returns:
+            The row after the last one played, and its step.
+        """
+        play = self.backend.rollout
+        if play is None or self.context.ranges:
+            return self._rollout_by_steps(policy, noise, steps, first, last)
+        begun = self.autoreset.resets
+        skip = self._begin_again(begun)
+        stop = play(policy, noise, steps, self.elapsed, self.max_steps, (first, last), skip)
+        outcome = Outcome(steps.rewards[stop - 1], steps.terminated[stop - 1], *self.backend.rollout_report())
+        return stop, self._note(outcome, begun if stop == first + 1 else None)
+
+    def _rollout_by_steps(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
+    ) -> tuple[int, Step]:
+        """``rollout`` without a compiled one, or for a policy that also sees the draw."""
+        from gym_dr.compiled.policy import act
+
+        choose, space = cast(Any, act), self.backend.action_space
+        start = space.start if isinstance(space, Discrete) else None
+        numbers = np.zeros((self.table.num_envs, *(space.shape or (0,))), np.float32)
+        for t in range(first, last):
+            choose(policy, self.elapsed == 0, noise[t], steps, t, numbers)
+            step = self.step(self.check_actions(numbers if start is None else steps.choices[t] + start))
+            steps.rewards[t], steps.terminated[t] = step.outcome.rewards, step.outcome.terminations
+            steps.truncated[t], steps.observations[t + 1] = step.truncations, self.observe()
+            if self.autoreset.resets is not None:
+                break
+        return t + 1, step
+
+    def _seed(self, envs: list[int], seeds: Sequence[int | None]) -> None:
+        """Restarts the random streams and the draws of some sub-environments."""
+        if not envs:
+            return
+        chosen = [cast(int, np.random.SeedSequence().entropy if seeds[i] is None else seeds[i]) for i in envs]
+        for i, seed in zip(envs, chosen, strict=True):
+            self.seeds[i] = seed
+        self.backend.seed(envs, chosen)
+        self.table.seed(np.array(envs, np.int64), np.array([seed_word(seed) for seed in chosen], np.uint64))
+
+    def _begin(self, envs: Indices, exact: Mapping[str, Array], options: Any = None) -> None:
+        """Begins episodes with new values."""
+        self.table.begin(envs, exact)
+        self.elapsed[envs] = 0
+        self.backend.reset(envs, options)
+
+    def _begin_again(self, ended: Mask | None) -> Indices | None:
+        """Begins the episodes that autoreset asks for; returns the sub-environments."""
+        if ended is None:
+            return None
+        envs = ended.nonzero()[0]
+        self._begin(envs, {})
+        return envs
+
+    def _note(self, outcome: Outcome, begun: Mask | None) -> Step:
+        """Notes which episodes end: they terminate, reach the limit of steps, or diverge."""
+        truncations = self.elapsed >= self.max_steps
+        divergences: list[Divergence] = []
+        if outcome.diverged is not None:
+            truncations |= outcome.diverged
+            params, index = self.table.params(), self.table.index
+            for i in outcome.diverged.nonzero()[0].tolist():
+                values = {name: float(array[i]) for name, array in params.items()}
+                divergences.append((f"Sub-environment {i}", self.seeds[i], int(index[i]), values))
+        self.autoreset.step(outcome.terminations | truncations)
+        return Step(outcome, truncations, divergences, begun)
+
+    # ---- states ------------------------------------------------------------------------------------------------------
+
+    def get_state(self) -> EnvState:
+        """All that the next steps depend on; seeds are text, since they may have any number of digits.
+
+        Raises:
+            EnvStateError: The physics does not offer its state.
+        """
+        return {
+            **put_under("physics", self.backend.get_state()),
+            **put_under("draws", self.table.get_state()),
+            "seed": np.array(["" if seed is None else str(seed) for seed in self.seeds]),
+            "environment": np.full(len(self.seeds), self._environment),
+            "observation": self.backend.observe(),
+            "begun": self.autoreset.begun.copy(),
+            "done": self.autoreset.done.copy(),
+            "elapsed": self.elapsed.copy(),
+        }
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
+        """Continues some sub-environments from a state, which is checked first.
+
+        Raises:
+            EnvStateError: It has another layout, comes from other physics, or a number in it is impossible.
+            UnknownNameError: It has a parameter that the environment does not have.
+            RandomizationError: The value of a parameter is impossible.
+        """
+        check_layout(state, self.get_state())
+        if (state["environment"] != self._environment).any():
+            raise EnvStateError(
+                "State 'environment': expected that of an environment with the same physics, keywords and autoreset "
+                "mode, got another."
+            )
+        draws, physics = part_of("draws", state), part_of("physics", state)
+        self.table.check_state(draws)
+        self.backend.check_state(physics)
+        try:
+            seeds = [int(text) if text else None for text in state["seed"].tolist()]
+        except ValueError:
+            raise EnvStateError(f"State 'seed': expected digits, got {shortened(state['seed'].tolist())}.") from None
+        self.table.set_state(draws, envs)
+        self.backend.set_state(physics, envs)
+        self.backend.observations[envs] = state["observation"][envs]
+        self.autoreset.restore(state["begun"], state["done"], envs)
+        self.elapsed[envs] = state["elapsed"][envs]
+        for i in envs.tolist():
+            self.seeds[i] = seeds[i]
+
+
+def fingerprint(backend: Backend, keywords: Mapping[str, Any], mode: str = "") -> str:
+    """What environments must have in common for their states to fit, beyond the layout: physics, keywords and mode."""
+    rendering = ("width", "height", "camera_name", "camera_id", "default_camera_config", "max_geom", "visual_options")
+    given = sorted((name, value) for name, value in keywords.items() if name not in rendering)
+    text = f"{type(backend).__qualname__} {backend.space.name} {given!r} {mode}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
+    """Warns that a simulation diverged, and names its draw."""
+    warn(
+        f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
+        f"parameters {params}.",
+        RandomizationWarning,
+    )
