@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 Read = TypeVar("Read")
 
 trust_option = click.option(
-    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
+    "--trust",
+    multiple=True,
+    metavar="MODULE|FILE",
+    help="a module or Python file of its environment, whose code may run; repeatable",
 )
 
 

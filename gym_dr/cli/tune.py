@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import command_line, trust_option
+from gym_dr.runs.sources import import_source
 from gym_dr.studies.tune import PAGE, Share, try_trials, tune
 
 
@@ -26,6 +27,8 @@ def command(file: str, share: str | None, **options: Any) -> None:
     --config of gymdr train.
     """
     if share is not None:
+        for source in options["trust"]:
+            import_source(file, source)
         tuning = json.loads(file) if file.startswith("{") else file
         try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
         return

@@ -24,7 +24,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig, RunSettings, check_not_reserved
 from gym_dr.runs.configure import build_config, file_beside
-from gym_dr.runs.environments import check_module
+from gym_dr.runs.sources import check_source
 from gym_dr.studies.contrasts import Contrast, pair
 from gym_dr.studies.factors import SEEDS, Design, read_design
 from gym_dr.training.api import Algorithm
@@ -191,7 +191,7 @@ def read_plan(
         return read(given, None)
     table = read_table(given)
     with located(given):
-        check_module(str(table.get("env", "")), trust)
+        check_source(str(table.get("env", "")), trust)
         return read(table, Path(given))
 
 

@@ -20,6 +20,7 @@ from gym_dr.runs.lock import locked
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
 from gym_dr.runs.progress import Display, Progress
+from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, read_study
 from gym_dr.version import check_written_by
@@ -125,8 +126,8 @@ def study(
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
     Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
-    and a new variant or seed trains only that. A run that fails does not stop the others. Scripts must call this under
-    ``if __name__ == "__main__":``, since each run's process imports the script.
+    and a new variant or seed trains only that. A run that fails does not stop the others. A script that registers its
+    own environment must call this under ``if __name__ == "__main__":``, since each run's process runs the script.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")
@@ -261,7 +262,7 @@ def _train(plan: Study, runs: Sequence[_StudyRun], how: Launch, *, display: Disp
     done = f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained"
     for note in (*plan.notes, f"{what}, {done}; {equal} budgets of environment steps: {budgets}"):
         Progress("run", display).note(note)
-    trust = [plan.env.rpartition(":")[0]]  # already imported when the study was read
+    trust = [source_of(plan.env)]  # already imported when the study was read
     failed = train_folders([run.folder for run in waiting], how, trust=trust, display=display)
     left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
     return {run.name: str(failed.get(str(run.folder.path), "not finished")) for run in left}

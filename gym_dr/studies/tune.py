@@ -23,6 +23,7 @@ from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
+from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.version import WRITTEN_BY, __version__
@@ -72,7 +73,8 @@ def tune(
 
     A trial trains a run for each seed of the file, one after another. Its value is the mean return of evaluation
     episodes over them. The same call continues a tuning that was stopped or killed; trials that were interrupted are
-    tried again. Scripts must call this under ``if __name__ == "__main__":``, since workers import the script.
+    tried again. A script that registers its own environment must call this under ``if __name__ == "__main__":``, since
+    each worker runs the script.
 
     Example:
         >>> found = gym_dr.tune("examples/tune/cart_pole.toml", output="runs/tuned")
@@ -116,7 +118,7 @@ def tune(
             for i in range(size)
         ]
         # the module of the environment is imported already
-        trusted = [plan.env.rpartition(":")[0]]
+        trusted = [source_of(plan.env)]
         if size == 1:
             try_trials(tuning, folder, shares[0], trusted)
         elif shares:
