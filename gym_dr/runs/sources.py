@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
+import runpy
 import sys
 import traceback
 from collections.abc import Collection
@@ -81,7 +81,8 @@ def import_source(needed_for: str, source: str) -> None:
     """
     try:
         if source.endswith(".py"):
-            _run_file(source)
+            sys.path.append(os.path.dirname(source))  # it may import modules beside it
+            runpy.run_path(source, run_name=source)
         else:
             importlib.import_module(source)
     except GymDrError:  # of what it registers
@@ -96,19 +97,3 @@ def import_source(needed_for: str, source: str) -> None:
         raise ConfigError(
             f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {where[0]}:{where[1]}."
         ) from error
-
-
-def _run_file(file: str) -> None:
-    """Runs a file once, as a module of its path, which finds modules beside it."""
-    if file in sys.modules:
-        return
-    spec = importlib.util.spec_from_file_location(file, file)
-    if spec is None or spec.loader is None or not Path(file).is_file():
-        raise ImportError("there is no such file")
-    sys.modules[file] = importlib.util.module_from_spec(spec)
-    sys.path.append(os.path.dirname(file))
-    try:
-        spec.loader.exec_module(sys.modules[file])
-    except BaseException:
-        del sys.modules[file]
-        raise
