@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, check_known, located
-from gym_dr.evaluation.evaluate import check_success
+from gym_dr.evaluation.question import check_success
 from gym_dr.evaluation.sets import TRAINING, CellSet, corners, draws, grid, sobol
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields
