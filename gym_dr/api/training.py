@@ -52,7 +52,7 @@ def train_and_evaluate(
                 policies = open_runs([run])
                 sets = sets_for(policies, (), config.settings.eval_episodes)
                 found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: work.stop.check())
-                work.feed.evaluated(found.statistics(policies[0].name))
+                work.loggers.evaluated(found.statistics(policies[0].name))
     if work.stop.number:  # too late to stop anything, but the sender expects the exit code
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", work.stop.number)
 

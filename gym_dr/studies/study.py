@@ -13,13 +13,13 @@ from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_know
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, remove_unfinished, write_atomically
-from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.launch import Launch, train_folders
 from gym_dr.runs.lock import locked
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
 from gym_dr.runs.progress import Display, Progress
+from gym_dr.runs.run_loggers import show_results
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.plan import FORMAT, VERSION, Study, Variant, read_study
 from gym_dr.version import check_written_by
