@@ -9,4 +9,4 @@ Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.uint64]  # 64 bits each, of seeds and keys

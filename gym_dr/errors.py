@@ -69,7 +69,7 @@ class NameClashError(PluginError):
 
 
 class PluginWarning(UserWarning):
-    """A logger that fails, which is left out."""
+    """A logger that failed and is disabled."""
 
 
 class TrainingError(GymDrError, RuntimeError):
@@ -101,7 +101,7 @@ class NotFiniteError(TrainingError):
 
 
 class RandomizationWarning(UserWarning):
-    """A randomization that is possible but probably not intended."""
+    """A possible randomization that is probably not intended."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

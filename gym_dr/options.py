@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin
 
 from gym_dr.errors import ConfigError, check_known, shortened, unknown_name
 
-# ranges of numbers, in the words of messages
+# ranges of numbers, as messages word them
 AT_LEAST_0, AT_LEAST_1, SHARE = "at least 0", "at least 1", "between 0 and 1"
 POSITIVE, NOT_NEGATIVE = "above 0 and finite", "0 or above and finite"
 _RANGES: dict[str, Callable[[float], bool]] = {
@@ -43,10 +43,9 @@ def option(
         help: One line of help.
         choices: All allowed values, if there are only a few; a run refuses others, as ``check_values`` does.
         within: The range of numbers that are allowed, such as ``POSITIVE``; a run refuses others.
-        run: What it takes from another run, if it names a run's folder unless it is one of the choices: "weights" to
-            go on from, or a "teacher" to imitate.
-        continuous: Whether it concerns continuous actions only; a run with discrete ones refuses other values than the
-            default.
+        run: For an option that names the folder of another run, unless it is one of the choices: what it takes from
+            that run, "weights" to go on from or a "teacher" to imitate.
+        continuous: Whether it concerns continuous actions only; a run with discrete ones refuses all but the default.
     """
     known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
     return dataclasses.field(default=default, metadata=known)

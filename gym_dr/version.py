@@ -1,4 +1,4 @@
-"""The version of gym_dr, and that of what it finds on the disk."""
+"""The version of gym_dr, and of the files that it reads."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ONLY_IN_0_3 = {"reserved_seeds", "references", "gap"}  # keys of a run, an eval
 
 
 def check_written_by(path: Path, form: Mapping[str, Any]) -> None:
-    """Refuses a file of a version before 0.4; those did not record their version.
+    """Refuses files of versions before 0.4, which did not record their version.
 
     Raises:
-        RunFolderError: It is one; the message says which.
+        RunFolderError: It is such a file.
     """
     if not isinstance(form.get(WRITTEN_BY), str):
         version = "0.3" if _ONLY_IN_0_3 & form.keys() else "0.2"

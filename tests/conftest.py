@@ -48,8 +48,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
-    from gym_dr.reports.growth import read_growth, read_updates
     from gym_dr.runs.durable import write_atomically
+    from gym_dr.runs.growth import read_growth
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
@@ -63,10 +63,9 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
             read_metrics(folder)
         write_atomically(path, picture.getvalue())
 
-    def plot_growth(folder: Any, config: Any, path: Path) -> None:
-        read_updates(folder)
+    def plot_growth(folder: Any, config: Any) -> None:
         if read_growth(folder, config):
-            write_atomically(path, picture.getvalue())
+            write_atomically(folder.growth, picture.getvalue())
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away

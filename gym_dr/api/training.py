@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gym_dr.errors import Interrupted
-from gym_dr.reports.growth import plot_growth
-from gym_dr.reports.plots import plot_training
+from gym_dr.reports.plots import plot_growth, plot_training
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.launch import Launch, launch
@@ -45,7 +44,7 @@ def train_and_evaluate(
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
         with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
             work.stop.check()
-            plot_growth(folder, config, folder.growth)
+            plot_growth(folder, config)
             plot_training([folder], folder.plots)  # last: a run with this plot is finished
             work.stop.check()
             if config.settings.eval_episodes and run.algorithm.policy_loader() is not None:
@@ -77,5 +76,6 @@ def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
     stop = StopRequest()
     with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
         with stop_signals(stop):
+            plot_training(folders, root / folders[0].plots.name)
             aggregate(folders, root)
         stop.check()

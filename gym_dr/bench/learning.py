@@ -6,7 +6,7 @@ import contextlib
 import math
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,13 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
     }
 
 
-def median_time(runs: Sequence[Mapping[str, Any]]) -> float:
-    """Median of the seconds of runs, where one that did not pass took longer than all others; it may be infinite."""
-    return statistics.median(run["seconds"] if run["passed"] else math.inf for run in runs)
+def learning_medians(result: Mapping[str, Any]) -> dict[int, float]:
+    """Number of environments -> median seconds to the threshold; infinite if half of the seeds did not pass.
+
+    Args:
+        result: The content of ``bench.json``.
+    """
+    times: dict[int, list[float]] = {}
+    for run in result["learning"]:
+        times.setdefault(run["num_envs"], []).append(run["seconds"] if run["passed"] else math.inf)
+    return {size: statistics.median(times[size]) for size in sorted(times)}

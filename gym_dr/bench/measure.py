@@ -1,10 +1,10 @@
-"""What ``gymdr bench`` measures, part by part, so that all but the part in progress outlives its end."""
+"""What ``gymdr bench`` measures, part by part, so that a stop loses only the part in progress."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +12,21 @@ import gymnasium as gym
 
 import gym_dr
 from gym_dr.bench.learning import time_to_threshold, training_config
+from gym_dr.bench.plan import Plan
 from gym_dr.bench.throughput import karp_flatt, measure_throughput
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import counted
 
 
-def measure(
-    env_id: str,
-    algorithm: Algorithm,
-    *,
-    sizes: Sequence[int],
-    seeds: Sequence[int],
-    threshold: float,
-    limit: float,
-    rounds: int,
-    seconds: float,
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> Iterator[tuple[str, dict[str, Any]]]:
     """Measures steps per second, then the time to a threshold, each with all numbers of sub-environments.
 
     Args:
         env_id: Id of the environment.
         algorithm: What to train.
-        sizes: Numbers of sub-environments, of which the first is 1.
-        seeds: Of training. All sizes take turns within a seed.
-        threshold: Mean return of the last 100 episodes to pass, ...
-        limit: ... within so many seconds.
-        rounds: Of stepping, after one that does not count.
-        seconds: Of stepping in a round.
+        plan: How much to measure.
+        threshold: Mean return of the last 100 episodes to pass.
 
     Yields:
         What is measured next, and the content of ``bench.json`` so far.
@@ -50,14 +37,19 @@ def measure(
     import torch  # heavy
 
     torch.set_num_threads(1)  # as in training: the networks are small
-    result: dict[str, Any] = {"machine": describe(), "env": env_id, "algorithm": algorithm.name, "sizes": list(sizes)}
-    result |= {"threshold": threshold, "limit_seconds": limit, "throughput": [], "left_out": {}, "learning": []}
+    result: dict[str, Any] = {
+        "machine": describe(),
+        "env": env_id,
+        "algorithm": algorithm.name,
+        "sizes": list(plan.sizes),
+    }
+    result |= {"threshold": threshold, "limit_seconds": plan.limit, "throughput": [], "left_out": {}, "learning": []}
     yield "compiling", result
     time_to_threshold(training_config(env_id, algorithm, 1, 0), algorithm, threshold, limit=0.0)
     single: dict[str, list[float]] = {}
-    for num_envs in sizes:
+    for num_envs in plan.sizes:
         yield f"stepping {counted(num_envs, 'environment')}", result
-        rates, left_out = measure_throughput(env_id, num_envs, rounds, seconds)
+        rates, left_out = measure_throughput(env_id, num_envs, plan.rounds, plan.seconds)
         single = single or rates
         for mode, own in rates.items():
             fraction = karp_flatt(own, single[mode], num_envs)
@@ -65,11 +57,11 @@ def measure(
             result["throughput"].append(row)
         for mode, reason in left_out.items():
             result["left_out"].setdefault(mode, f"from N = {num_envs}: {reason}")
-    for seed in seeds:
-        for num_envs in sizes:
+    for seed in plan.seeds:
+        for num_envs in plan.sizes:
             yield f"training with {counted(num_envs, 'environment')}, seed {seed}", result
             config = training_config(env_id, algorithm, num_envs, seed)
-            run = {"num_envs": num_envs, "seed": seed, **time_to_threshold(config, algorithm, threshold, limit)}
+            run = {"num_envs": num_envs, "seed": seed, **time_to_threshold(config, algorithm, threshold, plan.limit)}
             result["learning"].append(run)
     yield "done", result
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from gym_dr.bench.plan import Plan
 from gym_dr.cli.options import NumberList
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
@@ -20,43 +23,48 @@ from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
 LARGEST = 10_000  # sub-environments; more single ones do not fit into most memories, and show nothing new
-FULL: dict[str, Any] = {
-    "sizes": (1, 2, 4, 10, 32, 64, 256, 1024), "seeds": (1, 2, 3, 4, 5), "limit": 30.0, "rounds": 5, "seconds": 0.5,
-}  # fmt: skip
-QUICK: dict[str, Any] = {"sizes": (1, 4, 32, 256), "seeds": (1,), "limit": 5.0, "rounds": 2, "seconds": 0.1}
+FULL = Plan(sizes=(1, 2, 4, 10, 32, 64, 256, 1024), seeds=(1, 2, 3, 4, 5), limit=30.0, rounds=5, seconds=0.5)
+QUICK = Plan(sizes=(1, 4, 32, 256), seeds=(1,), limit=5.0, rounds=2, seconds=0.1)
 
 
 @click.command()
 @click.option("--env", default=DEFAULT_ENV, show_default=True, help="id of the environment to step and to train on")
 @click.option("--algorithm", default="a2c", show_default=True, metavar="NAME", help="algorithm to train")
-@click.option(
-    "--output", default="bench", show_default=True, metavar="FOLDER", help="folder for bench.json and bench.png"
-)
+@click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="folder for bench.json")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: about a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
 @click.option("--seeds", type=NumberList(int), help="training seeds  [default: 1,2,3,4,5; 1 with --quick]")
 @click.option(
     "--threshold", type=float, help="mean training return to reach  [default: the environment's, if it has one]"
 )
-def command(env: str, algorithm: str, output: str, quick: bool, threshold: float | None, **given: Any) -> None:
+def command(
+    env: str,
+    algorithm: str,
+    output: str,
+    quick: bool,
+    sizes: Sequence[int] | None,
+    seeds: Sequence[int] | None,
+    threshold: float | None,
+) -> None:
     """Benchmark this machine: steps per second and the time to learn, by number of environments.
 
     Steps native, sync and async vector environments, and EnvPool's if it is installed, with random actions, and trains
-    an algorithm with default options until its mean return passes a threshold. Files and tables hold what was measured
-    until the end, or until Ctrl-C.
+    an algorithm with default options until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
     """
     from gym_dr.bench.measure import measure  # heavy
 
     load_plugins()
-    settings = (QUICK if quick else FULL) | {name: value for name, value in given.items() if value is not None}
-    sizes = sorted({1, *settings["sizes"]})  # scaling is over one
-    if sizes[0] < 1 or sizes[-1] > LARGEST:
-        raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {settings['sizes']}.")
+    plan = QUICK if quick else FULL
+    chosen = plan.sizes if sizes is None else sizes
+    if min(chosen) < 1 or max(chosen) > LARGEST:
+        raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {chosen}.")
+    # scaling is over one
+    plan = replace(plan, sizes=sorted({1, *chosen}), seeds=plan.seeds if seeds is None else seeds)
     family = family_of(env)
     threshold = family.bench_threshold if threshold is None and family is not None else threshold
     if threshold is None:
         raise ConfigError(f"`threshold`: expected a mean return to reach in {env}, which has no default.")
-    parts = measure(env, find_algorithm(algorithm), **settings | {"sizes": sizes, "threshold": threshold})
+    parts = measure(env, find_algorithm(algorithm), plan, threshold)
     folder = Path(output)
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,8 +84,8 @@ def command(env: str, algorithm: str, output: str, quick: bool, threshold: float
 
 
 def _show(result: dict[str, Any], folder: Path) -> None:
-    """Prints tables and draws the picture."""
-    from gym_dr.bench.picture import draw, learning_medians  # heavy
+    """Prints tables."""
+    from gym_dr.bench.learning import learning_medians  # heavy
 
     click.echo(f"{result['env']} on {result['machine']}\n\nSteps per second (Karp-Flatt serial fraction)")
     rows = {(row["num_envs"], row["mode"]): row for row in result["throughput"]}
@@ -96,8 +104,7 @@ def _show(result: dict[str, Any], folder: Path) -> None:
         size: over if median == math.inf else f"{median:.2f}" for size, median in learning_medians(result).items()
     }
     click.echo(Table(columns=["N", "seconds"], rows=[[str(size), text] for size, text in medians.items()]))
-    draw(result, folder / "bench.png")
-    click.echo(f"\nWrote {folder / 'bench.json'}, {folder / 'bench.png'}")
+    click.echo(f"\nWrote {folder / 'bench.json'}")
 
 
 def _cell(row: dict[str, Any]) -> str:

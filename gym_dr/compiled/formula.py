@@ -27,7 +27,7 @@ def compile_formula(function: Any) -> Any:
 
 
 def _compiled(value: Any, done: dict[FunctionType, Any]) -> Any:
-    """What a function names, as compiled code shall see it; each function is compiled once."""
+    """A function compiled once with all functions that it names; any other value as it is."""
     if not isinstance(value, FunctionType):
         return value
     if value not in done:
@@ -46,7 +46,7 @@ def _compiled(value: Any, done: dict[FunctionType, Any]) -> Any:
 
 @cache
 def _names_in(code: CodeType) -> frozenset[str]:
-    """Names of the globals and attributes that code reads, and of those that functions inside of it do."""
+    """Names of the globals and attributes that code and the functions inside it read."""
     inside = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return frozenset(code.co_names).union(*map(_names_in, inside))
 
@@ -70,11 +70,10 @@ def _read_from(known: Mapping[str, Any], names: frozenset[str], modules: set[Mod
 
 
 def described(value: Any) -> str:
-    """A text that is another one if the machine code that is compiled from a value may differ.
+    """A text that differs wherever the machine code compiled from a value may differ.
 
     Args:
-        value: A function, with everything that it names, or what functions name: numbers, tuples, arrays, classes of
-            named tuples, modules.
+        value: A function, or what a function may name: numbers, tuples, arrays, classes of named tuples, modules.
     """
     return "\n".join(_described(value, {}))
 

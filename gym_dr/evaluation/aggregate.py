@@ -1,4 +1,4 @@
-"""Aggregates runs of several seeds: all metrics in one file, mean learning curves, and a summary with intervals."""
+"""Aggregates runs of several seeds: all metrics in one file, and a summary with intervals."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import iqm_with_interval
-from gym_dr.reports.plots import plot_training
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import read_metrics
 
 METRICS = "metrics.csv"  # of all runs, with a column ``seed``
-CURVE = "training.png"
 SUMMARY = "summary.json"
 
 
@@ -41,8 +39,6 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     tables = {_seed(folder): read_metrics(folder) for folder in folders}
     metrics = pd.concat([table.assign(seed=seed) for seed, table in tables.items()], ignore_index=True)
     write_atomically(root / METRICS, metrics.to_csv(index=False).encode())
-    plot_training(folders, root / CURVE)
-
     values = defaultdict[str, dict[int, float]](dict)
     values["final training return"] = {seed: float(table["return_mean"].iloc[-1]) for seed, table in tables.items()}
     for folder in folders:
@@ -66,8 +62,8 @@ def over_seeds(values: Sequence[float]) -> dict[str, float | None]:
 
     Returns:
         ``mean`` with Student's t interval (``mean_low``, ``mean_high``), ``std``, and the interquartile mean (``iqm``)
-        with its bootstrap interval (``iqm_low``, ``iqm_high``), all at 95 %. A single seed has neither deviation nor
-        intervals, equal values have no t interval, and few seeds have no bootstrap interval.
+        with its bootstrap interval (``iqm_low``, ``iqm_high``), all at 95 %. A single seed has no standard deviation
+        or intervals, equal values have no t interval, and few seeds have no bootstrap interval.
     """
     mean, _ = mean_over_seeds(np.array(values, np.float64))
     iqm, low, high = iqm_with_interval(values)

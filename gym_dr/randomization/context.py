@@ -1,9 +1,9 @@
-"""Who may see the draw: nobody, whoever reads ``info``, or the policy as part of its observation.
+"""Who may see the draw: nobody, whoever reads ``info``, or the policy, as a privileged observation.
 
-In an observation each value is mapped linearly to [-1, 1], from the range of the randomization if both ends are finite
-and differ, otherwise from the parameter's physical bounds. Values outside that range (set by hand, or because the given
-range is narrower) are clipped. To use a policy with another randomization later, name the range that it was trained
-with: ``context_params={"gravity": (-12, 0)}``.
+In a privileged observation each value is mapped linearly to [-1, 1], from the range of the randomization if both ends
+are finite and differ, otherwise from the parameter's physical bounds. Values outside that range are clipped. To use a
+policy with another randomization later, name the range that it was trained with:
+``context_params={"gravity": (-12, 0)}``.
 """
 
 from __future__ import annotations

@@ -203,6 +203,11 @@ class _Discrete(Distribution):
         """The possible values, each with its probability."""
         raise NotImplementedError
 
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        values, weights = np.transpose(self._atoms())
+        picked: Array = values[_pick(weights, np.asarray(u, dtype=np.float64))]
+        return picked
+
     @property
     def support(self) -> tuple[float, float]:
         return min(self._atoms())[0], max(self._atoms())[0]
@@ -230,15 +235,9 @@ class Choice(_Discrete):
                     f"{self!r}: expected probabilities that sum to 1, got {math.fsum(self.probabilities)}."
                 )
 
-    def ppf(self, u: npt.ArrayLike) -> Array:
-        picked: Array = np.asarray(self.values)[_pick(self._weights(), np.asarray(u, dtype=np.float64))]
-        return picked
-
-    def _weights(self) -> tuple[float, ...]:
-        return self.probabilities or (1.0 / len(self.values),) * len(self.values)
-
     def _atoms(self) -> list[tuple[float, float]]:
-        return [(value, weight) for value, weight in zip(self.values, self._weights(), strict=True) if weight > 0]
+        weights = self.probabilities or (1.0 / len(self.values),) * len(self.values)
+        return [(value, weight) for value, weight in zip(self.values, weights, strict=True) if weight > 0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,9 +268,6 @@ class Constant(_Discrete):
 
     def __post_init__(self) -> None:
         _to_floats(self, "value")
-
-    def ppf(self, u: npt.ArrayLike) -> Array:
-        return np.full(np.shape(u), self.value)
 
     def _atoms(self) -> list[tuple[float, float]]:
         return [(self.value, 1.0)]
@@ -411,7 +407,7 @@ def _check_weights(self: Distribution, key: str, weights: tuple[float, ...], cou
         raise RandomizationError(f"{type(self).__name__}: expected {key} >= 0 with a finite sum > 0, got {weights}.")
 
 
-def _pick(weights: Sequence[float], u: Array) -> npt.NDArray[np.intp]:
+def _pick(weights: npt.ArrayLike, u: Array) -> npt.NDArray[np.intp]:
     """Index of the weight whose share of (0, 1) each ``u`` falls into; zero weights are never picked."""
     ends = np.cumsum(weights)
     last = int(np.flatnonzero(np.asarray(weights))[-1])

@@ -1,7 +1,7 @@
 """Keyed draws: every value depends only on (sub-environment's seed, draw index, parameter name).
 
 Adding a parameter, changing the number of sub-environments, resetting some of them or choosing another kind of vector
-environment therefore changes no other draw, and two integers are enough to replay any draw.
+environment therefore changes no other draw, and two integers are enough to repeat any draw.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, A
 
 @dataclass(frozen=True)
 class FixedSampler:
-    """The sampler of an environment unless it gets another: keyed draws of a randomization that never changes."""
+    """An environment's own sampler: keyed draws of a randomization that never changes."""
 
     space: ParamSpace
     support: Randomization

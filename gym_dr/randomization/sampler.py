@@ -39,8 +39,8 @@ class ParamSampler(Protocol):
     must not depend on how many are drawn at once or in which order. A sampler changes only in ``update`` and
     ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
 
-    One that is made for a certain number of sub-environments, whose episodes it needs, says so in an attribute
-    ``training``, the ``TrainingInfo`` that it was made for.
+    A sampler that needs the episodes of a certain number of sub-environments has its ``TrainingInfo`` as an attribute
+    ``training``.
     """
 
     @property
@@ -96,7 +96,7 @@ class Sampler:
     summary: str  # one line for ``gymdr list samplers``
     make: (
         Callable[..., ParamSampler] | str
-    )  # called with space and randomization, then options and training if it has any
+    )  # called with space, randomization and, if it has options, options and training
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
 
     def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:

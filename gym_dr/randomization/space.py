@@ -280,14 +280,14 @@ def switches_needed(space: ParamSpace, chosen: Ranges, known: Ranges | None = No
     Args:
         space: The environment's parameters.
         chosen: Those that are drawn, set or varied.
-        known: Those that were chosen before, which are not checked again; others are nominal.
+        known: Those chosen before, which are not checked again; all others are nominal.
 
     Returns:
-        name -> 1.0; choose these too.
+        name -> 1.0, to add to ``chosen``.
 
     Raises:
-        RandomizationError: A parameter would have no effect, since a number that it needs is 0, or a switch is off on
-            purpose. One that stays at its nominal value need not have any.
+        RandomizationError: A parameter that leaves its nominal value would have no effect: a number that it needs is 0,
+            or a switch is off on purpose.
     """
     on, idle = _unmet(space, chosen, known or {})
     if idle:
@@ -299,7 +299,7 @@ def switches_needed(space: ParamSpace, chosen: Ranges, known: Ranges | None = No
 
 
 def idle_parameters(space: ParamSpace, chosen: Ranges) -> list[str]:
-    """The chosen parameters that have no effect, and that ``switches_needed`` refuses."""
+    """The chosen parameters without effect, which ``switches_needed`` refuses."""
     return [param.name for param in _unmet(space, chosen, {})[1]]
 
 
@@ -308,7 +308,7 @@ def with_switches(
 ) -> dict[str, Array]:
     """Values set by hand, with the switches that they turn on.
 
-    Whatever is given together with what it needs stays as it is: a draw that is repeated may have its switch off.
+    A value given together with what it needs is taken as it is: a draw that is repeated may have its switch off.
 
     Args:
         values: name -> shape ``(num_envs,)``, checked.
@@ -337,7 +337,7 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
 
 
 def switch_notes(randomization: Randomization, space: ParamSpace) -> list[str]:
-    """Says which switches are on in every episode, and for which of the drawn parameters."""
+    """Sentences that say which switches are on in every episode, and for which drawn parameters."""
     ranges = ranges_of(randomization, space)
     needing: dict[str, list[str]] = {}
     for name in space.in_order(ranges):

@@ -1,17 +1,20 @@
-"""Plots of training; reads logs and writes pictures."""
+"""Pictures of training in a run folder: its metrics, and how an adaptive sampler changed the draws."""
 
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
+from gym_dr.runs.config import RunConfig
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import read_metrics
+from gym_dr.runs.growth import MIDDLE, read_growth
+from gym_dr.runs.metrics import read_csv, read_metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,12 +32,17 @@ _PANELS = (
     ("critic_loss", "Critic loss", "loss"),
     ("actor_loss", "Actor loss", "loss"),
 )
+_STATISTICS = {  # columns of sampler.csv to plot, if present
+    "success_rate": "Success rate",
+    "entropy": "Entropy of draws, nats (whole box: 0)",
+    "effective_sample_size": "Effective sample size",
+}
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     """Plots return, entropy and both losses against environment steps, with a moving average over 20 updates.
 
-    A single run's raw values are faint behind the average; of several runs, there is the average of each.
+    A single run's raw values are faint behind the average; several runs show only their averages.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -67,8 +75,46 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     save_figure(figure, path, dpi=110)
 
 
+def plot_growth(folder: RunFolder, config: RunConfig) -> None:
+    """Plots the sampler's statistics, and for each parameter the median of its draws with bands of 50 and 90 %.
+
+    Writes ``sampler.png``, or nothing for a run whose sampler is not adaptive.
+
+    Raises:
+        RunFolderError: The run's files are damaged, or the picture cannot be written.
+    """
+    if not (growth := read_growth(folder, config)):
+        return
+    table = read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else None
+    statistics = [] if table is None else [key for key in _STATISTICS if key in table]
+    count = len(statistics) + len(growth)
+    columns = min(3, count)
+    rows = math.ceil(count / columns)
+    figure, axes = new_figure(rows, columns, (4.4 * columns, 3.0 * rows))
+    figure.suptitle(f"{folder.path.name}: draws by {config.settings.sampler}", parse_math=False)
+    for ax, key in zip(axes, statistics, strict=False):
+        assert table is not None
+        ax.plot(table["update"], table[key], color="C1", marker="." if len(table) < 30 else None)
+        ax.set(title=_STATISTICS[key], xlabel="Update")
+    for ax, one in zip(axes[len(statistics) :], growth, strict=False):
+        for inner, alpha, label in ((0, 0.2, "nine tenths of the draws"), (1, 0.4, "half of the draws")):
+            low, high = one.quantiles[inner], one.quantiles[-1 - inner]
+            ax.fill_between(one.updates, low, high, color="C0", alpha=alpha, linewidth=0, label=label)
+        ax.plot(one.updates, one.quantiles[MIDDLE], color="C0", label="median (of a switch: mean)")
+        for end in one.ends:
+            ax.axhline(end, color="0.4", linestyle="--", linewidth=1, label="ends of the box")
+        ax.set_title(one.name, parse_math=False)
+        ax.set(xlabel="Update", ylabel=one.unit)
+    handles, labels = axes[len(statistics)].get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))  # without the second end of the box
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries))
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    save_figure(figure, folder.growth, dpi=110)
+
+
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
-    """Makes a figure and its axes; ``size`` is in inches. It avoids pyplot, so it needs no display and no closing."""
+    """Makes a figure of ``size`` inches and its axes, without pyplot, which would need a display and closing."""
     from matplotlib import style  # heavy, as the next
     from matplotlib.figure import Figure
 

@@ -36,12 +36,11 @@ else:
 class EpisodeWrapper(_VectorWrapper):
     """Follows the episodes of a vector environment; subclasses say what happens when they begin, go on and end.
 
-    It checks seeds and masks, tells reset steps from others, and passes compiled rollouts on, of which the hooks see
-    what they see of steps: ``_before_reset``, ``_begun``, ``_stepped``, ``_ended`` and, every ``interval`` vector
-    steps, ``_due``.
+    It checks seeds and masks, tells reset steps from others, and forwards compiled rollouts. Its hooks are
+    ``_before_reset``, ``_begun``, ``_stepped``, ``_ended`` and, every ``interval`` vector steps, ``_due``.
 
     Attributes:
-        follows: Whether it has to know when episodes begin and end; if not, it costs less.
+        follows: Whether it must know when episodes begin and end; following them takes time.
         interval: Vector steps after which something is due; None for nothing.
     """
 
@@ -140,7 +139,7 @@ class EpisodeWrapper(_VectorWrapper):
     def _follow(
         self, count: int, observations: Any, rewards: Any, terminations: Any, truncations: Any, info: dict[str, Any]
     ) -> None:
-        """Calls the hooks for some vector steps: only the first may begin episodes, and only the last may end some."""
+        """Calls the hooks after vector steps, of which only the first may begin episodes and only the last end them."""
         if self.follows:
             begun, ended = self._autoreset.resets, np.logical_or(terminations, truncations)
             if begun is not None:
@@ -170,10 +169,10 @@ class Seen(NamedTuple):
 
 
 class ViewWrapper(EpisodeWrapper):
-    """Changes what is seen of a vector environment; compiled rollouts, which see the environment, end at it."""
+    """Changes what a vector environment shows. It has no compiled rollouts, which would show the environment itself."""
 
     def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """What is seen outside: a new array and a mapping."""
+        """The observations and info to show, as a new array and a mapping."""
         raise NotImplementedError
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Shows the draw to the policy, or hides it, in vector environments made without the keyword ``context``."""
+"""Privileged observations, or a hidden draw, in vector environments made without the keyword ``context``."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class DrawContext(ViewWrapper):
 
         Args:
             env: A native environment, or a sync or async one of randomized sub-environments; may already be wrapped.
-            context: "hidden" (``info`` has no parameters), "info" (as without this wrapper) or "observation" (also
-                appended to the observation, in [-1, 1]).
+            context: "hidden" (``info`` has no parameters), "info" (as without this wrapper) or "observation" (a
+                privileged observation: the draw is appended, in [-1, 1]).
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
                 that vary.
             span: Maps the ranges to [-span, span] instead of [-1, 1]. Small inputs (0.25) keep a network from

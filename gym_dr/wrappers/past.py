@@ -1,4 +1,4 @@
-"""Shows a policy what it saw before: its last observations and the last reward."""
+"""Frame stacks, and the last reward, as parts of the observation."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MAX_STACKED = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """What a policy observes besides the current observation; by default nothing."""
+    """What a policy observes besides the current observation: a frame stack, the last reward; by default nothing."""
 
-    stack_observations: int = 1  # observations that it sees at once, with the current one
+    stack_observations: int = 1  # length of the frame stack, with the current observation
     observe_reward: bool = False  # whether it sees the reward of the last step
 
     def __bool__(self) -> bool:
@@ -38,7 +38,7 @@ NO_PAST = Past()
 class ObservePast(ViewWrapper):
     """Appends earlier observations and the last reward to the observation.
 
-    An observation is the environment's own, then that of one step before, of two steps before, ..., then the reward.
+    An observation is a frame stack (the current one, that of a step before, of two steps before, ...), then the reward.
     At the start of an episode, its first observation stands for the missing ones, and the reward is 0. Put it outside
     ``DisturbVector`` and inside ``DrawContext``.
 
@@ -62,7 +62,7 @@ class ObservePast(ViewWrapper):
 
         Args:
             env: Any vector environment with flat observations.
-            stack_observations: Observations that the policy sees at once, with the current one; 1 to 1000.
+            stack_observations: Length of the frame stack, with the current observation; 1 to 1000.
             observe_reward: Whether it sees the reward of the last step.
 
         Raises:

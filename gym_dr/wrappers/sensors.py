@@ -33,7 +33,7 @@ _WILD = "*?["
 def sensor_param(name: object) -> Param | None:
     """The disturbance of a sensor that a name such as ``obs_hide:theta`` stands for; None for all other names.
 
-    Whether an environment has this sensor is not looked up, nor whether ``obs_hide`` names one at all.
+    It does not look up whether an environment has the sensor.
     """
     kind = str(name).partition(":")[0]
     return replace(SENSOR_PARAMS[kind], name=str(name)) if kind in SENSOR_PARAMS and name != DROP else None
@@ -112,11 +112,11 @@ def sensors_of(env_id: str, space: gym.Space[Any] | None = None) -> SensorMap | 
 
     Args:
         env_id: Its id; an unknown one, such as "", has no names.
-        space: Its observation space, which may differ from the family's, which is then not what names are for; None
-            for the family's.
+        space: Its observation space, in which names apply only if it has the size of the family's; None for the
+            family's.
 
     Returns:
-        The sensors; None without a space, if the family does not say.
+        The sensors; None without a space if the family does not describe its observations.
     """
     quantities = _observed(env_id)
     size = sum(quantity.size for quantity in quantities)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gym_dr.bench.learning import median_time, time_to_threshold, training_config
+from gym_dr.bench.learning import learning_medians, time_to_threshold, training_config
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.registry import find_algorithm
@@ -46,4 +46,5 @@ def test_any_algorithm_is_timed_for_at_least_an_update(name: str) -> None:
     [([3.0, 1.0, 2.0], 2.0), ([1.0, None, 3.0], 3.0), ([1.0, None, None], math.inf), ([1.0, None], math.inf)],
 )
 def test_a_training_that_did_not_pass_is_slower_than_all_that_did(seconds: list[float | None], expected: float) -> None:
-    assert median_time([{"passed": value is not None, "seconds": value or 0.1} for value in seconds]) == expected
+    runs = [{"num_envs": 4, "passed": value is not None, "seconds": value or 0.1} for value in seconds]
+    assert learning_medians({"learning": runs}) == {4: expected}

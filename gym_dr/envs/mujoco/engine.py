@@ -192,7 +192,6 @@ class OwnDataEngine(Engine):
             (ScatteredField([getattr(data, name) for data in self._data]), copied)
             for name, copied in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
         ]
-        self._all = np.arange(num_envs)
         self._threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads - 1, "gym_dr-mujoco") if num_threads > 1 else None
 
@@ -264,7 +263,7 @@ class OwnDataEngine(Engine):
 
         self._controls.write(self.ctrl)
         self._warnings.write(QUIET)
-        self._parallel(advance, self._all if envs is None else envs)
+        self._parallel(advance, envs)
         for source, copied in self._sources:
             source.read(copied)
         self._warnings.read(self._counts)
@@ -277,9 +276,9 @@ class OwnDataEngine(Engine):
         data.qpos[:] = self.qpos[env]
         data.qvel[:] = self.qvel[env]
 
-    def _parallel(self, work: Callable[[int, int], None], envs: Indices) -> None:
-        """Calls ``work(row, env)`` for each; a free thread takes the next few."""
-        rows = envs.tolist()
+    def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
+        """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
+        rows = range(len(self._data)) if envs is None else envs.tolist()
         size = max(1, len(rows) // (self._threads * _CHUNKS))
         chunks = count()  # next() on it is atomic
 

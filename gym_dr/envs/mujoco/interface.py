@@ -1,4 +1,4 @@
-"""What the observations and actions of Gymnasium's MuJoCo environments are, from the models."""
+"""The meaning of the observations and actions of Gymnasium's MuJoCo environments, from their models."""
 
 from __future__ import annotations
 
@@ -31,36 +31,31 @@ def interface(env_id: str) -> Interface:
 def positions(model: Any) -> list[Quantity]:
     """The meaning of each number of ``qpos``."""
     found = []
-    for k in range(model.njnt):
-        name, kind = model.joint(k).name, model.jnt_type[k]
-        if kind == _JOINT.mjJNT_FREE:
-            body = model.body(int(model.jnt_bodyid[k])).name
+    for joint in map(model.joint, range(model.njnt)):
+        if joint.type[0] == _JOINT.mjJNT_FREE:
+            body = model.body(int(joint.bodyid[0])).name
             found += [Quantity(f"{axis} position of {body}", "m", name=f"{body}.{axis}") for axis in _AXES]
-            turns = [(f"orientation of {body}, quaternion {part}", f"{body}.q{part}") for part in ("w", *_AXES)]
-            found += [Quantity(meaning, name=name) for meaning, name in turns]
-        elif kind == _JOINT.mjJNT_SLIDE:
-            found.append(Quantity(f"position of joint {name}", "m", name=name))
+            parts = [(f"orientation of {body}, quaternion {part}", f"{body}.q{part}") for part in ("w", *_AXES)]
+            found += [Quantity(meaning, name=name) for meaning, name in parts]
         else:
-            found.append(Quantity(f"angle of joint {name}", "rad", name=name))
+            what, unit = ("position", "m") if joint.type[0] == _JOINT.mjJNT_SLIDE else ("angle", "rad")
+            found.append(Quantity(f"{what} of joint {joint.name}", unit, name=joint.name))
     return found
 
 
 def velocities(model: Any, note: str = "") -> list[Quantity]:
     """The meaning of each number of ``qvel``."""
     found, end = [], f", {note}" if note else ""
-    for k in range(model.njnt):
-        name, kind = model.joint(k).name, model.jnt_type[k]
-        if kind == _JOINT.mjJNT_FREE:
-            body = model.body(int(model.jnt_bodyid[k])).name
-            for axis in _AXES:
-                found.append(Quantity(f"{axis} velocity of {body}{end}", "m/s", name=f"{body}.{axis}_dot"))
-            for axis in _AXES:
-                meaning = f"angular velocity of {body} about its {axis} axis{end}"
-                found.append(Quantity(meaning, "rad/s", name=f"{body}.angle_{axis}_dot"))
-        elif kind == _JOINT.mjJNT_SLIDE:
-            found.append(Quantity(f"velocity of joint {name}{end}", "m/s", name=f"{name}_dot"))
+    for joint in map(model.joint, range(model.njnt)):
+        if joint.type[0] == _JOINT.mjJNT_FREE:
+            body = model.body(int(joint.bodyid[0])).name
+            found += [Quantity(f"{k} velocity of {body}{end}", "m/s", name=f"{body}.{k}_dot") for k in _AXES]
+            turns = [(f"angular velocity of {body} about its {k} axis{end}", f"{body}.angle_{k}_dot") for k in _AXES]
+            found += [Quantity(meaning, "rad/s", name=name) for meaning, name in turns]
         else:
-            found.append(Quantity(f"angular velocity of joint {name}{end}", "rad/s", name=f"{name}_dot"))
+            slides = joint.type[0] == _JOINT.mjJNT_SLIDE
+            what, unit = ("velocity", "m/s") if slides else ("angular velocity", "rad/s")
+            found.append(Quantity(f"{what} of joint {joint.name}{end}", unit, name=f"{joint.name}_dot"))
     return found
 
 
@@ -71,7 +66,7 @@ def _state(env: Any, *, hidden: int = 0, note: str = "") -> list[Quantity]:
 
 
 def _bodies(env: Any, each: int, meaning: str, name: str) -> Quantity:
-    """Numbers of each body but the world; named as MuJoCo does."""
+    """``each`` numbers of every body but the world, under MuJoCo's name for the field."""
     names = ", ".join(env.model.body(k).name or f"body {k}" for k in range(1, env.model.nbody))
     return Quantity(f"{meaning}, of {names}", "", each * (env.model.nbody - 1), name)
 

@@ -1,7 +1,7 @@
 """Reads and writes one field of many ``MjData`` in one call.
 
 Copying each field of each simulation in Python costs more than computing contact forces. The fields of an ``MjData``
-never move, so this collects their addresses once and then reads or writes all of them in one numpy call.
+never move: their addresses are collected once, and numpy reads or writes all of them in one call.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ class ScatteredField:
         """Collects addresses.
 
         Args:
-            arrays: Live views with equal shape, strides and dtype; references to them are kept.
+            arrays: Live views, aligned, with equal shape, positive strides and dtype; references to them are kept.
         """
         first = arrays[0]
-        if not all((a.shape, a.strides, a.dtype) == (first.shape, first.strides, first.dtype) for a in arrays):
-            raise ValueError("Expected arrays of one shape, layout and dtype.")
         self._kept = list(arrays)
-        self.shape = (len(arrays), *first.shape)
         addresses = np.array([a.ctypes.data for a in arrays], dtype=np.int64)
         start = int(addresses.min())
         self._places, rest = np.divmod(addresses - start, first.itemsize)
-        if rest.any() or min(first.strides, default=0) < 0:
-            raise ValueError("Expected aligned arrays with positive strides.")
+        layouts = {(array.shape, array.strides, array.dtype) for array in arrays}
+        if len(layouts) > 1 or rest.any() or min(first.strides, default=0) < 0:
+            raise ValueError("Expected aligned arrays of one shape, layout and dtype, with positive strides.")
         reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
         count = int(self._places.max()) + 1
         # spans memory that is not ours too; only the arrays themselves are ever accessed
@@ -44,7 +42,7 @@ class ScatteredField:
         )
 
     def read(self, out: npt.NDArray[Any]) -> None:
-        """Copies all arrays into ``out``, of shape ``self.shape``."""
+        """Copies all arrays into ``out``."""
         if out.size:
             out[...] = self._windows[self._places]
 
@@ -54,6 +52,6 @@ class ScatteredField:
             out[rows] = self._windows[self._places[rows]]
 
     def write(self, values: npt.ArrayLike) -> None:
-        """Sets all arrays to values that broadcast to ``self.shape``."""
+        """Sets all arrays to values that broadcast to ``(len(arrays), *shape)``."""
         if self._kept[0].size:
             self._windows[self._places] = np.asarray(values)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
-from gymnasium.envs.mujoco.mujoco_env import expand_model_path
 
 from gym_dr.envs.family import ENVIRONMENTS, reference_class
-from gym_dr.envs.mujoco.space import ModelSpace, model_space
+from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
 
 # warnings after which MuJoCo resets a simulation; it continues after others (a full contact buffer, ...)
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
@@ -38,12 +36,8 @@ def make_reference(env_id: str, **kwargs: Any) -> Any:
 
 
 def space_of(env_id: str) -> ModelSpace:
-    """What may vary in an environment with Gymnasium's model, which is read from its file."""
-    reference = ENVIRONMENTS.get(env_id).reference
-    keywords = inspect.signature(reference_class(reference)).parameters
-    with quiet_compiler():
-        model = mujoco.MjModel.from_xml_path(expand_model_path(keywords["xml_file"].default))
-    return model_space(reference.rpartition("-v")[0], model)
+    """What may vary in an id; Gymnasium's environment is made."""
+    return space_of_env(make_reference(ENVIRONMENTS.get(env_id).reference))
 
 
 def pushed_dofs(model: Any) -> list[int]:

@@ -24,19 +24,17 @@ class MujocoLogReplay(LogReplay):
         super().__init__(backend)
         self._task, self._model = backend.task, backend.nominal
         self.time_step = float(self._model.opt.timestep) * int(backend.env.frame_skip)
-        nv = int(self._model.nv)
-        self._flat = bool(self._model.nq == nv)  # no quaternions
-        hidden = self._task.unseen
-        named = _named_dofs(self._model)
-        kept = [k for k in range(nv) if k not in hidden]
-        moving = [k for k in range(nv) if k not in self._task.still]
-        self._kept = np.array([k for k in kept if k in moving] + [nv + k for k in moving], np.int64)
-        names = [*(coordinate for coordinate, _ in named), *(coordinate for _, coordinate in named)]
-        self.coordinates = tuple(names[k] for k in self._kept)
+        self._nq, self._nv = int(self._model.nq), int(self._model.nv)
+        self._flat = self._nq == self._nv  # no quaternions
+        moving = [k for k in range(self._nv) if k not in self._task.still]
+        seen = [k for k in moving if k not in self._task.unseen]
+        self._kept = np.array(seen + [self._nv + k for k in moving], np.int64)
+        positions, velocities = zip(*_named_dofs(self._model), strict=True)
+        self.coordinates = tuple((*positions, *velocities)[k] for k in self._kept)
 
     def read(self, observations: Array, others: Mapping[str, npt.NDArray[Any]]) -> Reading:
-        nq, nv, count = int(self._model.nq), int(self._model.nv), len(observations)
-        qpos, qvel = (logged(others, name, (count, size)) for name, size in (("qpos", nq), ("qvel", nv)))
+        count = len(observations)
+        qpos, qvel = logged(others, "qpos", (count, self._nq)), logged(others, "qvel", (count, self._nv))
         usable, reasons = np.ones(count - 1, np.bool_), {}
         if qpos is None or qvel is None:
             seen = self._task.state_from(observations)
@@ -51,24 +49,23 @@ class MujocoLogReplay(LogReplay):
 
     @property
     def size(self) -> int:
-        return int(self._model.nq + self._model.nv)
+        return self._nq + self._nv
 
     @property
     def places(self) -> Indices:
         """See ``LogReplay.places``; of a rotation one of the numbers of its quaternion."""
-        nq, nv = int(self._model.nq), int(self._model.nv)
         of_dof = []
         for joint in range(self._model.njnt):
             first, kind = int(self._model.jnt_qposadr[joint]), self._model.jnt_type[joint]
             free = [first, first + 1, first + 2, first + 4, first + 5, first + 6]
             ball = [first + 1, first + 2, first + 3]
             of_dof += free if kind == _JOINT.mjJNT_FREE else ball if kind == _JOINT.mjJNT_BALL else [first]
-        everything = np.array([*of_dof, *range(nq, nq + nv)], np.int64)
+        everything = np.array([*of_dof, *range(self._nq, self.size)], np.int64)
         chosen: Indices = everything[self._kept]
         return chosen
 
     def add(self, states: Array, deltas: Array) -> Array:
-        nq, nv = int(self._model.nq), int(self._model.nv)
+        nq, nv = self._nq, self._nv
         full = np.zeros((len(states), 2 * nv))
         full[:, self._kept] = deltas
         moved = states.copy()
@@ -81,7 +78,7 @@ class MujocoLogReplay(LogReplay):
         return moved
 
     def difference(self, states: Array, origins: Array) -> Array:
-        nq, nv = int(self._model.nq), int(self._model.nv)
+        nq, nv = self._nq, self._nv
         full = np.zeros((len(states), 2 * nv))
         full[:, nv:] = states[:, nq:] - origins[:, nq:]
         if self._flat:
@@ -96,8 +93,7 @@ class MujocoLogReplay(LogReplay):
 
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
         engine: Any = self._backend.engine
-        nq = int(self._model.nq)
-        engine.place(states[:, :nq], states[:, nq:])
+        engine.place(states[:, : self._nq], states[:, self._nq :])
 
     def _states(self) -> Array:
         engine: Any = self._backend.engine
@@ -114,26 +110,24 @@ class ClosedFormLogReplay(MujocoLogReplay):
 
     def _states(self) -> Array:
         simulation: Any = self._backend.simulation
-        states: Array = simulation.states(self._all)[:, : int(self._model.nq + self._model.nv)]
+        states: Array = simulation.states(self._all)[:, : self.size]
         return states
 
 
 def _named_dofs(model: Any) -> list[tuple[Coordinate, Coordinate]]:
     """Position and velocity of each degree of freedom."""
-    found: list[tuple[Coordinate, Coordinate]] = []
-    for k in range(model.njnt):
-        name, kind = model.joint(k).name, model.jnt_type[k]
+    found = []
+    for joint in range(model.njnt):
+        name, kind = model.joint(joint).name, model.jnt_type[joint]
+        moved, turned = [], []  # names of positions, and of their velocities
         if kind == _JOINT.mjJNT_SLIDE:
-            found.append((Coordinate(name=name, unit="m"), Coordinate(name=f"{name} velocity", unit="m/s")))
+            moved = [(name, f"{name} velocity")]
         elif kind == _JOINT.mjJNT_HINGE:
-            angle = Coordinate(name=name, unit="rad", angle=True)
-            found.append((angle, Coordinate(name=f"{name} velocity", unit="rad/s")))
+            turned = [(name, f"{name} velocity")]
         else:
-            if kind == _JOINT.mjJNT_FREE:
-                for axis in _AXES:
-                    moved = Coordinate(name=f"{name} {axis}", unit="m")
-                    found.append((moved, Coordinate(name=f"{name} {axis} velocity", unit="m/s")))
-            for axis in _AXES:
-                turned = Coordinate(name=f"{name} rotation about {axis}", unit="rad")
-                found.append((turned, Coordinate(name=f"{name} angular velocity about {axis}", unit="rad/s")))
+            moved = [(f"{name} {k}", f"{name} {k} velocity") for k in _AXES] if kind == _JOINT.mjJNT_FREE else []
+            turned = [(f"{name} rotation about {k}", f"{name} angular velocity about {k}") for k in _AXES]
+        angle = bool(kind == _JOINT.mjJNT_HINGE)  # a full turn changes nothing
+        found += [(Coordinate(name=a, unit="m"), Coordinate(name=b, unit="m/s")) for a, b in moved]
+        found += [(Coordinate(name=a, unit="rad", angle=angle), Coordinate(name=b, unit="rad/s")) for a, b in turned]
     return found

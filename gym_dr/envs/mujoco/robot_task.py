@@ -52,7 +52,7 @@ class RobotTask(Task):
         measured = ["sensordata"] if model.nsensordata else []
         self.fields = tuple(dict.fromkeys([*robot.fields, *measured]))
         self._read = tuple(dict.fromkeys((*_ALWAYS, *self.fields)))
-        self.size = self._try(data)
+        self._try(data)
 
     def state(self, field: Callable[[str], Array], rows: Rows = slice(None), *, copied: bool = False) -> RobotState:
         """The state of some simulations; ``field`` returns their fields by name."""
@@ -61,10 +61,7 @@ class RobotTask(Task):
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """The initial state of one episode, ``(nq,)`` and ``(nv,)``."""
-        found: Any = self.robot.reset(rng, self.model)
-        if not (isinstance(found, tuple) and len(found) == 2):
-            raise self._wrong("reset", f"a pair of positions ({self.nq},) and velocities ({self.nv},)", repr(found))
-        qpos, qvel = (self._checked("reset", x, (n,)) for x, n in zip(found, (self.nq, self.nv), strict=True))
+        qpos, qvel = self._pair("reset", self.robot.reset(rng, self.model))
         for what, values in (("positions", qpos), ("velocities", qvel)):
             if not np.isfinite(values).all():
                 raise self._wrong("reset", f"finite {what}", str(values))
@@ -84,11 +81,8 @@ class RobotTask(Task):
                 f"shape (T + 1, {self.nq}), and qvel, shape (T + 1, {self.nv}), beside them, or pass state_from to "
                 "register_robot."
             )
-        if not (isinstance(found, tuple) and len(found) == 2):
-            raise self._wrong("state_from", f"a pair of positions (n, {self.nq}) and velocities", repr(found))
-        sizes = zip(found, (self.nq, self.nv), strict=True)
-        qpos, qvel = (np.array(self._checked("state_from", x, (len(observations), size))) for x, size in sizes)
-        return qpos, qvel
+        qpos, qvel = self._pair("state_from", found, len(observations))
+        return qpos.copy(), qvel.copy()
 
     def rewards(self, before: RobotState, after: RobotState) -> Array:
         """Rewards ``(n,)``, a new array."""
@@ -132,8 +126,8 @@ class RobotTask(Task):
 
     # ---- checks ------------------------------------------------------------------------------------------------------
 
-    def _try(self, data: Any) -> int:
-        """Calls each function on one simulation and on several; returns the number of observations."""
+    def _try(self, data: Any) -> None:
+        """Calls each function on one simulation and on several, which gives the size of an observation."""
         firsts = [self.first_state(np.random.default_rng(seed)) for seed in range(_PROBES)]
         again = self.first_state(np.random.default_rng(0))
         if not all(map(np.array_equal, firsts[0], again)):
@@ -169,7 +163,13 @@ class RobotTask(Task):
                 got = f"{alone} for a single simulation and {among} for the same one among {_PROBES}"
                 raise self._wrong(name, "rows that depend only on their own simulation", got)
         self.check(together.qpos, results["observe"], results["reward"])
-        return self.size
+
+    def _pair(self, name: str, found: Any, *rows: int) -> tuple[Array, Array]:
+        """What a function returns as positions and velocities, of ``rows`` simulations, or of one without that axis."""
+        shapes = (*rows, self.nq), (*rows, self.nv)
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise self._wrong(name, f"a pair of positions {shapes[0]} and velocities {shapes[1]}", repr(found))
+        return self._checked(name, found[0], shapes[0]), self._checked(name, found[1], shapes[1])
 
     def _checked(self, name: str, values: Any, shape: tuple[int, ...]) -> Array:
         """A function's result as floating-point numbers of the given shape."""

@@ -96,13 +96,10 @@ def register_robot(
     """
     with located(f"Robot {id!r}"):
         check_id(id, RobotError)
-        _check_function("observe(state)", observe)
-        _check_function("reward(before, after)", reward)
-        _check_function("reset(rng, model)", reset)
-        if terminated is not None:
-            _check_function("terminated(state)", terminated)
-        if state_from is not None:
-            _check_function("state_from(observations)", state_from)
+        functions = {"observe(state)": observe, "reward(before, after)": reward, "reset(rng, model)": reset}
+        optional = {"terminated(state)": terminated, "state_from(observations)": state_from}
+        for form, function in (functions | {form: f for form, f in optional.items() if f is not None}).items():
+            _check_function(form, function)
         path = _model_file(model, observe)
         own = read_presets({} if presets is None else presets)
         robot = Robot(

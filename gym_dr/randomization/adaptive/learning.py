@@ -167,7 +167,7 @@ class LearningSampler(ABC):
             if e.seed is not None and set(self.support) <= set(e.params):
                 evidence = seed_word(e.seed), e.draw_index, float(e.episode_return), self._succeeded(e)
                 self._claims.append((e.env_index, evidence, tuple(e.params[name] for name in self.support)))
-        self._look()
+        self._find_evidence()
         while (cohort := self._complete()) is not None:
             drawn_by = self.version
             shape, said = self.learn(cohort)
@@ -236,7 +236,7 @@ class LearningSampler(ABC):
             return bool(self._success(episode))
         return episode.episode_return >= cast(float, self._success)
 
-    def _look(self) -> None:
+    def _find_evidence(self) -> None:
         """Finds the episodes that the current version drew, once there may be enough for a cohort."""
         count = Counter(env for env, _, _ in self._claims)
         count.update({env: len(rows) for env, rows in self._waiting.items()})
@@ -247,8 +247,8 @@ class LearningSampler(ABC):
         drawn = self.draw(np.array(seeds, np.uint64), np.array(index, np.int64))
         before = self._strange.copy()
         own = zip(*(drawn[name].tolist() for name in self.support), strict=True)
-        for (env, evidence, values), its_own in zip(claims, own, strict=True):
-            if values == its_own:
+        for (env, evidence, values), redrawn in zip(claims, own, strict=True):
+            if values == redrawn:
                 self._waiting[env].append(evidence)
                 self._strange[env] = 0
             else:

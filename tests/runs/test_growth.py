@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gym_dr.reports.growth import WINDOWS, plot_growth, read_growth
+from gym_dr.reports.plots import plot_growth
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.growth import WINDOWS, read_growth
 from gym_dr.training.registry import find_algorithm
 
 pytestmark = pytest.mark.usefixtures("full_pictures")
@@ -52,9 +53,9 @@ def test_bands_are_quantiles_of_equally_many_episodes(tmp_path: Path) -> None:
 
 def test_a_run_whose_sampler_does_not_learn_and_one_without_episodes_have_no_growth(tmp_path: Path) -> None:
     folder = grown(tmp_path / "run")
-    plot_growth(folder, config("uniform"), folder.growth)
+    plot_growth(folder, config("uniform"))
     folder.draws.write_text(folder.draws.read_text().splitlines(keepends=True)[0])  # as resuming may leave it
-    plot_growth(folder, config(), folder.growth)
+    plot_growth(folder, config())
     folder.draws.unlink()
-    plot_growth(folder, config(), folder.growth)
+    plot_growth(folder, config())
     assert not folder.growth.exists()
