@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, MODES, Contract, Mode
+from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
+from gym_dr.testing.mode import MODES, Contract, Mode
 
 ENTRIES = list(ENVIRONMENTS.values())
 FAMILIES = {entry.entry_point.partition(":")[0]: entry.id for entry in reversed(ENTRIES)}  # module -> its first id

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
+from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
+from gym_dr.testing.mode import Contract, Mode
 from tests.contracts.test_environments import OWN, SAME
 from tests.registered import forgotten_afterwards
 

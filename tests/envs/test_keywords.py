@@ -11,7 +11,7 @@ import pytest
 
 from gym_dr.envs.family import ENVIRONMENTS, reference_class
 from gym_dr.errors import RandomizationError
-from gym_dr.testing.environments import MODES, Mode
+from gym_dr.testing.mode import MODES, Mode
 
 # other values of Gymnasium's keywords
 OTHER: dict[str, Any] = {

@@ -16,7 +16,8 @@ import gym_dr
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
-from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
+from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
+from gym_dr.testing.mode import Contract, Mode
 from gym_dr.training.registry import ALGORITHMS
 from tests.registered import forgotten_afterwards
 
