@@ -177,8 +177,7 @@ def train_missing(runs: Sequence[StudyRun], how: Launch, *, trust: Collection[st
         return {}
     Progress("run", display).note(f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained")
     failed = train_folders([run.folder for run in waiting], how, trust=trust, display=display)
-    left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
-    missing = {run.name: str(failed.get(str(run.folder.path), "not finished")) for run in left}
+    missing = {run.name: str(failed[path]) for run in waiting if (path := str(run.folder.path)) in failed}
     if len(missing) == len(runs):
         lines = "\n".join(f"  {name}: {reason}" for name, reason in missing.items())
         raise TrainingError(f"No run could be trained:\n{lines}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, check_known, located
-from gym_dr.evaluation.evaluate import check_success
+from gym_dr.evaluation.question import check_success
 from gym_dr.evaluation.sets import TRAINING, CellSet, corners, draws, grid, sobol
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields
@@ -73,7 +72,7 @@ class Study:
                 "sets": [cells.to_dict() for cells in self.sets],
                 "references": list(self.references),
             },
-            "contrasts": [dataclasses.asdict(contrast) for contrast in self.contrasts],
+            "contrasts": [asdict(contrast) for contrast in self.contrasts],
         }
 
 
@@ -157,24 +156,22 @@ def describe_budget(budget: int | None) -> str:
 
 def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> dict[str, Variant]:
     """The variants of the file, those that its factors combine first."""
-    named = file.inner("variants")
-    if not (named or combined):
-        raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
+    variants: dict[str, Variant] = {}
     known: dict[str, str] = {}
-    for name in (*combined, *named):
-        if not isinstance(name, str) or not FOLDER_NAME.fullmatch(name):  # a mapping in Python may have any key
-            raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
-        if (other := known.setdefault(name.casefold(), name)) != name or (name in combined and name in named):
-            raise ConfigError(  # some file systems ignore case
-                f"variants: expected names that differ in more than case, got {other!r} and {name!r}."
-            )
-    variants = {}
-    given = {**combined, **named}
-    for name in given:
-        with located(f"[factors]: {name}" if name in combined else f"[variants.{name}]"):
-            made = file.variant(name, inner_table(given, name), head)
-            check_not_reserved("seeds", made.seeds, made.config.settings.reserved_seeds)
-        variants[name] = made
+    for place, table in (("[factors]: {}", combined), ("[variants.{}]", file.inner("variants"))):
+        for name in table:
+            if not isinstance(name, str) or not FOLDER_NAME.fullmatch(name):  # a mapping in Python may have any key
+                raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
+            if other := known.get(name.casefold()):  # some file systems ignore case
+                raise ConfigError(
+                    f"variants: expected names that differ in more than case, got {other!r} and {name!r}."
+                )
+            known[name.casefold()] = name
+            with located(place.format(name)):
+                variants[name] = file.variant(name, inner_table(table, name), head)
+                check_not_reserved("seeds", variants[name].seeds, variants[name].config.settings.reserved_seeds)
+    if not variants:
+        raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
     return variants
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna import distributions
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.sets import TRAINING, CellSet, draws
@@ -59,7 +57,7 @@ class Tuning:
 
     file: VariantFile
     head: TuningHead
-    search: Mapping[str, distributions.BaseDistribution]
+    search: Mapping[str, optuna.distributions.BaseDistribution]
     cells: CellSet
     sampler: functools.partial[optuna.samplers.BaseSampler]
     pruner: functools.partial[optuna.pruners.BasePruner]
@@ -131,8 +129,8 @@ def _variant(file: VariantFile, head: TuningHead, params: Mapping[str, Any]) -> 
     made = file.variant("trial", values, head)
     config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
     reserved = tuple(dict.fromkeys([*config.settings.reserved_seeds, *head.seeds]))
-    settings = dataclasses.replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates
-    return dataclasses.replace(made, config=dataclasses.replace(config, settings=settings))
+    settings = replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates
+    return replace(made, config=replace(config, settings=settings))
 
 
 def _known(config: RunConfig) -> dict[str, Any]:
@@ -146,7 +144,7 @@ def _label(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | tuple) else value
 
 
-def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> distributions.BaseDistribution:
+def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.distributions.BaseDistribution:
     """The range or the choices of an option, which has a value in ``known``."""
     with located(f"[search]: {name}"):
         check_known("option", name, known.keys() - {*FIXED})
@@ -155,11 +153,13 @@ def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> distributio
             raise ConfigError(f"{expected}, got {shortened(form)}.")
         try:
             if "choices" in form:
-                return distributions.CategoricalDistribution(**{**form, "choices": [*map(_label, form["choices"])]})
+                return optuna.distributions.CategoricalDistribution(
+                    **{**form, "choices": [*map(_label, form["choices"])]}
+                )
             whole = isinstance(known[name], int)
             if not all(isinstance(one, int if whole else int | float) for one in form.values()):
                 raise ValueError(f"only {'whole ' if whole else ''}numbers are possible.")
-            return (distributions.IntDistribution if whole else distributions.FloatDistribution)(**form)
+            return (optuna.distributions.IntDistribution if whole else optuna.distributions.FloatDistribution)(**form)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{expected}, got {shortened(form)}: {error}") from None
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +22,6 @@ from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
 SEEDS = "seeds"  # key of a variant, or of a factor's level: how many of the file's seeds it is trained with
 OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that are neither settings nor options
-OF_THE_FILE = ("env", "seed")  # settings that all variants share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,7 @@ class Variant:
 
     def with_seed(self, seed: int) -> RunConfig:
         """The configuration of its run with a seed."""
-        return dataclasses.replace(self.config, settings=dataclasses.replace(self.config.settings, seed=seed))
+        return replace(self.config, settings=replace(self.config.settings, seed=seed))
 
     @property
     def content(self) -> dict[str, Any]:
@@ -134,9 +132,8 @@ class VariantFile:
         sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
         given = {**common, **self.inner(found.name), **self.inner(sampler.name)}
         given |= {key: value for key, value in own.items() if key not in OF_A_VARIANT}
-        for key in OF_THE_FILE:
-            if key in given:
-                raise ConfigError(f"{key}: expected at the top of the file, since all runs share it.")
+        if shared := [key for key in ("env", "seed") if key in given]:
+            raise ConfigError(f"{shared[0]}: expected at the top of the file, since all runs share it.")
         config = build_config(
             found,
             {

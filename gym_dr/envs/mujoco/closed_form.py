@@ -27,7 +27,7 @@ from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_finite
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
 
@@ -50,7 +50,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs)
-        self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
+        self.streams, self.observations = self.simulation.streams, self.simulation.buffers.observations
         places = inverted_pendulum.PLACES.items()
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
         self.simulation.params[:] = np.concatenate(nominal)[:, None]
@@ -77,11 +77,11 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        exchange = self.simulation.exchange
-        exchange.numbers[:] = actions
+        buffers = self.simulation.buffers
+        buffers.continuous[:] = actions
         self.simulation.step(skip)
         self._finish()
-        return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), *self._latest)
+        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), *self._latest)
 
     @property
     def rollout(self) -> PlayRollout:
@@ -103,16 +103,16 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         skip: Indices | None,
     ) -> int:
         """Continues where the compiled rollout stops only because MuJoCo must make a step."""
-        exchange = self.simulation.exchange
+        buffers = self.simulation.buffers
         row, last = rows
         while True:
             row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last), skip)
             t, skip = row - 1, None
-            check_numbers(exchange.numbers, exchange.numbers.shape)
+            check_finite(buffers.continuous, buffers.continuous.shape)
             held = self._finish()
             if len(held):
                 steps.observations[row, held] = self.observations[held]
-                steps.rewards[t], steps.terminated[t] = exchange.rewards, exchange.terminations
+                steps.rewards[t], steps.terminated[t] = buffers.rewards, buffers.terminations
                 diverged = self._latest[1]
                 if diverged is not None:
                     steps.truncated[t] |= diverged
@@ -142,24 +142,24 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def _finish(self) -> Indices:
         """Lets MuJoCo make the remaining steps; returns their sub-environments."""
-        exchange = self.simulation.exchange
-        ended = exchange.terminations.nonzero()[0]
+        buffers = self.simulation.buffers
+        ended = buffers.terminations.nonzero()[0]
         held: Indices = ended[self.simulation.states(ended)[:, -1] != 0.0]
         diverged = self._simulate(held) if len(held) else None
-        self._latest = {"reward_survive": exchange.rewards.astype(np.int64)}, diverged
+        self._latest = {"reward_survive": buffers.rewards.astype(np.int64)}, diverged
         return held
 
     def _simulate(self, envs: Indices) -> Mask | None:
         """Steps some sub-environments in MuJoCo; returns which diverged: they keep their previous observation."""
-        exchange = self.simulation.exchange
+        buffers = self.simulation.buffers
         self._hand_over(envs)
         engine = self.engine
-        engine.ctrl[envs] = exchange.numbers[envs]
+        engine.ctrl[envs] = buffers.continuous[envs]
         engine.step(envs, inverted_pendulum.FRAME_SKIP)
-        rewards, terminations, _ = self.task.outcome(engine, exchange.numbers, None)
+        rewards, terminations, _ = self.task.outcome(engine, buffers.continuous, None)
         fine = ~engine.diverged[envs]
-        exchange.rewards[envs] = rewards[envs] * fine
-        exchange.terminations[envs] = terminations[envs] & fine
+        buffers.rewards[envs] = rewards[envs] * fine
+        buffers.terminations[envs] = terminations[envs] & fine
         self.observations[envs[fine]] = self.task.observe(engine, envs[fine])
         reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs], np.zeros((len(envs), 1))]
         self.simulation.put(envs, np.concatenate(reached, axis=1))
