@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.runs.feed import show_results
 from gym_dr.runs.launch import Launch
+from gym_dr.runs.run_loggers import show_results
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.folder import study_runs, train_missing
 from gym_dr.studies.plan import read_study
