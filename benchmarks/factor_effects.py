@@ -30,7 +30,7 @@ import numpy as np
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.evaluation.statistics import CONFIDENCE, Interval
-from gym_dr.studies.factors import Design
+from gym_dr.studies.contrasts import Design
 
 SEED_BLOCKS, RESIDUAL = "seed blocks", "residual variance"  # terms besides factors and pairs of factors
 _NEGLIGIBLE = 1e-10  # relative to 1

@@ -28,8 +28,8 @@ from benchmarks.factor_effects import (
 from gym_dr.evaluation.paired import holm
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.reports.plots import new_figure, save_figure
-from gym_dr.studies.factors import Design, read_design
-from gym_dr.studies.tables import MEAN, TITLES
+from gym_dr.studies.contrasts import Design, read_design
+from gym_dr.studies.results import MEAN, TITLES
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "studies" / "factors_lander.toml"

@@ -7,7 +7,9 @@ from gym_dr.api.fit import fit
 from gym_dr.api.record import record
 from gym_dr.api.report import report
 from gym_dr.api.run import Run, Runs, load_run
+from gym_dr.api.study import study
 from gym_dr.api.train import train
+from gym_dr.api.tune import tune
 from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
@@ -33,8 +35,6 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.samples import sample
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
-from gym_dr.studies.study import study
-from gym_dr.studies.tune import tune
 from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes

@@ -31,7 +31,8 @@ def near(number: float) -> Callable[[Any], bool]:
         if isinstance(value, str):
             return str(number) in value and len(value) < 60
         if isinstance(value, float | np.ndarray):
-            return np.size(value) < 1000 and bool(np.any(np.abs(np.asarray(value, np.float64) - number) < 1e-6))
+            with np.errstate(invalid="ignore"):  # an array that is not filled yet
+                return np.size(value) < 1000 and bool(np.any(np.abs(np.asarray(value, np.float64) - number) < 1e-6))
         return False
 
     return is_it

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from gym_dr.evaluation.evaluate import check_success, evaluate_policies, playing
+from gym_dr.evaluation.evaluate import evaluate_policies, playing
+from gym_dr.evaluation.question import check_success
 from gym_dr.evaluation.results import Evaluation, evaluation_folder
 from gym_dr.evaluation.sets import SetLike
 from gym_dr.evaluation.suite import sets_for

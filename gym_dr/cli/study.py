@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from gym_dr.api.study import study
 from gym_dr.cli.options import command_line, trust_option
 from gym_dr.errors import TrainingError
 from gym_dr.runs.launch import LAUNCHERS
-from gym_dr.studies.study import study
 
 
 @click.command()
@@ -28,7 +28,7 @@ def command(file: str, **options: Any) -> None:
     is new if you add a variant or a seed.
     """
     found = study(file, command=command_line(), **options)
-    click.echo(found.tables.markdown())
+    click.echo(found.markdown())
     click.echo(f"Wrote {found.folder}")
     if found.missing:
         raise TrainingError(f"Missing runs: {', '.join(found.missing)}.")

@@ -7,7 +7,6 @@ import click
 from gym_dr.api.run import Run, Runs
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
-from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.wording import counted
 
 
@@ -34,6 +33,6 @@ def show_evaluation(evaluation: Evaluation) -> None:
     click.echo(f"{evaluation.document['env']}{solved}")
     for note in sampler_notes(evaluation.document):
         click.echo(note)
-    for table in evaluation_tables(evaluation):
+    for table in evaluation.tables:
         click.echo(f"\n{table}")
     click.echo(f"\nIntervals of 95 % are over episodes. {ONE_TRAINING}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from gym_dr.api.tune import PAGE, tune
 from gym_dr.cli.options import command_line, trust_option
-from gym_dr.studies.tune import PAGE, Share, try_trials, tune
 
 
 @click.command()
@@ -22,10 +22,11 @@ def command(file: str, share: str | None, **options: Any) -> None:
     """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
 
     FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
-    command continues a tuning that was stopped or killed, and joins one that is running. It ends with a file for
-    --config of gymdr train.
+    command continues a tuning that was stopped or killed. It ends with a file for --config of gymdr train.
     """
     if share is not None:
+        from gym_dr.studies.tune import Share, try_trials  # heavy
+
         tuning = json.loads(file) if file.startswith("{") else file
         try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
         return

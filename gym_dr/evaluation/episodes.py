@@ -1,4 +1,4 @@
-"""The table of an evaluation's episodes: a file that is read once, grows while they are played, and is sorted then."""
+"""The table of an evaluation's episodes: read once, grows while they are played, and is sorted then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.evaluation.results import COLUMNS, EPISODES, nominal_values, read_episodes, typed, write_episodes
+from gym_dr.evaluation.question import Question
+from gym_dr.evaluation.results import COLUMNS, EPISODES, read_episodes, typed, write_episodes
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.runs.metrics import CsvLog
 
@@ -31,9 +32,14 @@ class EpisodeTable:
         """
         self.path, self.rows = path, read_episodes(path)
 
-    def keep(self, select: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-        """Replaces the rows by what a function makes of them; not yet in the file."""
-        self.rows = select(self.rows)
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Gives policies other names, and drops the rows of all others; not yet in the file."""
+        renamed = self.rows.assign(policy=self.rows["policy"].map(names))
+        self.select(renamed["policy"].notna().to_numpy(), renamed)
+
+    def select(self, chosen: Mask, rows: pd.DataFrame | None = None) -> None:
+        """Keeps some rows; not yet in the file."""
+        self.rows = (self.rows if rows is None else rows)[chosen]
 
     def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
         """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
@@ -60,25 +66,16 @@ class EpisodeTable:
             grown = typed(pd.DataFrame(new))
             self.rows = pd.concat([self.rows, grown]) if len(self.rows) else grown
 
-    def write(self, document: Mapping[str, Any]) -> None:
-        """Writes the file, with the parameters, the order and the outcomes of a document; none for no worst cells."""
-        nominal = nominal_values(document)
+    def write(self, question: Question) -> None:
+        """Writes the file, with the question's parameters, order and outcomes; none if there are no worst cells."""
+        nominal = question.nominal
         rows = self.rows.assign(**{name: value for name, value in nominal.items() if name not in self.rows})
-        orders = {
-            "policy": [policy["name"] for policy in document["policies"]],
-            "set": [cells["name"] for cells in document["sets"]],
-        }
+        orders = {"policy": question.names, "set": [cells.name for cells in question.sets]}
 
         def place(column: Any) -> Any:
             return column.map(orders[column.name].index) if column.name in orders else column
 
         ordered = rows[[*COLUMNS, *nominal]].drop_duplicates(KEYS).sort_values(KEYS, key=place)
-        outcome = [outcome_of(value, document["success"]) for value in ordered["return"]]
-        self.rows = ordered.assign(outcome=outcome).reset_index(drop=True)
+        self.rows = ordered.assign(outcome=ordered["return"].map(question.outcome)).reset_index(drop=True)
         if len(self.rows) or self.path.name == EPISODES or self.path.exists():
             write_episodes(self.path, self.rows)
-
-
-def outcome_of(episode_return: float, success: float | None) -> str:
-    """What an episode counts as; empty without a threshold."""
-    return "" if success is None else "success" if episode_return >= success else "failure"

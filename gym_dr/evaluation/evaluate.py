@@ -1,4 +1,4 @@
-"""Evaluates policies on sets of cells; an interrupted evaluation resumes where it stopped."""
+"""Plays policies on sets of test conditions; an interrupted evaluation resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import ConfigError, NotFiniteError, RunFolderError, shortened
-from gym_dr.evaluation.episodes import EpisodeTable, outcome_of
+from gym_dr.errors import NotFiniteError, RunFolderError
+from gym_dr.evaluation.episodes import EpisodeTable
+from gym_dr.evaluation.question import EVALUATION_SEED, Question
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
@@ -22,15 +22,13 @@ from gym_dr.evaluation.results import (
     Evaluation,
     check_folder,
     finite,
-    nominal_values,
     read_document,
     write_document,
     write_episodes,
 )
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.summary import EVALUATION_SEED, initial_document, summarize
+from gym_dr.evaluation.summary import summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
-from gym_dr.options import is_number
 from gym_dr.policies.acting import play_batch
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
@@ -45,16 +43,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes finished, episodes in total
-
-
-def check_success(success: float | None) -> None:
-    """Checks the return from which an episode is a success.
-
-    Raises:
-        ConfigError: It is not a finite number.
-    """
-    if success is not None and not is_number(success):
-        raise ConfigError(f"`success`: expected a finite return, got {shortened(success)}.")
 
 
 @contextlib.contextmanager
@@ -74,11 +62,6 @@ def playing(
         yield display
 
 
-def success_threshold(env_id: str, success: float | None) -> float | None:
-    """The return from which an episode is a success: ``success``, else the environment's reward threshold, if any."""
-    return success if success is not None else gym.spec(env_id.rpartition(":")[2]).reward_threshold
-
-
 def evaluate_policies(
     policies: Sequence[FrozenPolicy],
     sets: Sequence[CellSet],
@@ -89,7 +72,7 @@ def evaluate_policies(
     command: str = "",
     progress: ProgressCallback = lambda title, done, total: None,
 ) -> Evaluation:
-    """Plays policies on sets of cells and writes the folder of the evaluation.
+    """Plays policies on sets of test conditions and writes the folder of the evaluation.
 
     Reuses the folder's episodes whose policy (its digest) and set (its definition) are unchanged, so an interrupted
     evaluation resumes where it stopped and ends with the same files. At the end each policy plays its worst cell of
@@ -97,7 +80,7 @@ def evaluate_policies(
 
     Args:
         policies: From ``open_policies``, references included.
-        sets: Cells to play, with distinct names.
+        sets: With distinct names.
         folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the folder's, or else the environment's threshold.
         only: Whether the folder is to hold these policies, sets and threshold alone. Otherwise what an evaluation in it
@@ -121,66 +104,79 @@ def evaluate_policies(
             success = before["success"] if success is None else success
             sets = _with_larger(sets, policies, before)
             command = " && ".join(filter(None, dict.fromkeys([*str(before.get("command", "")).split(" && "), command])))
-        tables = {name: EpisodeTable(folder / name) for name in (EPISODES, WORST_CELLS)}
-        return _evaluate(policies, sets, folder, before, tables, success, command, progress)
+        held = _Held(folder, before, policies)
+        asked = Question.of(policies, [*sets, *held.further(sets, policies)], folder, success=success, command=command)
+        return _evaluate(policies, asked, held, progress)
 
 
 def _evaluate(
-    policies: Sequence[FrozenPolicy],
-    sets: Sequence[CellSet],
-    folder: Path,
-    before: Mapping[str, Any] | None,
-    tables: Mapping[str, EpisodeTable],
-    success: float | None,
-    command: str,
-    progress: ProgressCallback,
+    policies: Sequence[FrozenPolicy], question: Question, held: _Held, progress: ProgressCallback
 ) -> Evaluation:
-    """See ``evaluate_policies``; the folder is locked, and ``before`` and ``tables`` are what it holds."""
-    old: list[CellSet] = []
-    if before is None:
-        for table in tables.values():  # of nobody's evaluation
-            table.keep(lambda rows: rows[:0])
-    else:
-        names = _names_now(folder, before, policies)
-        for table in tables.values():
-            table.keep(lambda rows: rows[rows["policy"].isin(list(names))])
-            table.keep(lambda rows: rows.assign(policy=rows["policy"].map(names)))
-        old = [CellSet.from_dict(form) for form in before["sets"]]
-    requested = {cells.name for cells in sets}
-    kept = [  # sets that some policy has completed; the others play them too
-        cells
-        for cells in old
-        if cells.name not in requested and any(tables[EPISODES].finished(p.name, cells).all() for p in policies)
-    ]
-    all_sets = [*sets, *kept]
-    if before is not None:
-        _check_nothing_lost(folder, before, tables[EPISODES], all_sets)
-    document = initial_document(policies, all_sets, folder, success_threshold(policies[0].env, success), command)
-    if before is None:  # a folder that has only rows would be nobody's evaluation
-        write_document(folder, document)
-    elif before["complete"] and _same(before, document):
-        evaluation = Evaluation(folder, dict(before), tables[EPISODES].rows)
-        if _all_played(evaluation, tables[WORST_CELLS], policies):
+    """See ``evaluate_policies``; the folder is locked."""
+    held.check_nothing_lost(question)
+    document = question.to_document()
+    if held.document is None:  # a folder that has only rows would be nobody's evaluation
+        write_document(held.folder, document)
+    elif held.document["complete"] and _same(held.document, document):
+        evaluation = Evaluation(held.folder, dict(held.document), held.episodes.rows)
+        if _all_played(evaluation, held.worst, policies):
             return evaluation
     # rows first: they must fit the digests in the document
-    definitions = {cells.name: cells.to_dict() for cells in all_sets}
-    same = [cells.name for cells in old if definitions.get(cells.name) == cells.to_dict()]
-    for table in tables.values():
-        table.keep(lambda rows: rows[rows["set"].isin(same)])
-        table.write(document)
-    write_document(folder, document)
-    evaluation = _play(policies, all_sets, folder, document, tables, progress)
-    document.update(summarize(evaluation, tables[WORST_CELLS].rows))
-    if document["references"]:
-        write_episodes(folder / REGRET_TABLE, evaluation.regret)
+    held.keep_same(question)
+    write_document(held.folder, document)
+    evaluation = _play(policies, question, document, held, progress)
+    document.update(summarize(evaluation, held.worst.rows))
+    if question.references:
+        write_episodes(held.folder / REGRET_TABLE, evaluation.regret)
     else:
-        with os_errors(folder):
-            (folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
-    write_document(folder, document)
+        with os_errors(held.folder):
+            (held.folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
+    write_document(held.folder, document)
     return evaluation
 
 
 # ---- an earlier evaluation in the folder ----------------------------------------------------------------------------
+
+
+class _Held:
+    """What a folder holds of the policies that are evaluated now."""
+
+    def __init__(self, folder: Path, document: dict[str, Any] | None, policies: Sequence[FrozenPolicy]) -> None:
+        names = {} if document is None else _names_now(folder, document, policies)
+        self.folder, self.document = folder, document
+        self.sets = [] if document is None else [CellSet.from_dict(form) for form in document["sets"]]
+        self.episodes, self.worst = EpisodeTable(folder / EPISODES), EpisodeTable(folder / WORST_CELLS)
+        for table in (self.episodes, self.worst):
+            table.rename(names)
+
+    def further(self, sets: Sequence[CellSet], policies: Sequence[FrozenPolicy]) -> list[CellSet]:
+        """Other sets that some policy has completed; the other policies play them too."""
+        asked = {cells.name for cells in sets}
+        others = [cells for cells in self.sets if cells.name not in asked]
+        return [cells for cells in others if any(self.episodes.finished(p.name, cells).all() for p in policies)]
+
+    def check_nothing_lost(self, question: Question) -> None:
+        """Checks that no episode of these policies belongs to another set, which nobody has completed.
+
+        Raises:
+            RunFolderError: Some do.
+        """
+        lost = sorted({*self.episodes.rows["set"]} - {cells.name for cells in question.sets})
+        if self.document is not None and {cells.name for cells in self.sets} & {*lost}:
+            command = self.document["command"]
+            how = f"Finish it with: {command}" if command else "Finish it with the same call"
+            raise RunFolderError(
+                f"{self.folder}: holds an evaluation on {', '.join(lost)} that was interrupted. {how}\n"
+                "Or choose another `output`."
+            )
+
+    def keep_same(self, question: Question) -> None:
+        """Drops episodes of sets that have changed, also in the files."""
+        definitions = {cells.name: cells.to_dict() for cells in question.sets}
+        same = [cells.name for cells in self.sets if definitions.get(cells.name) == cells.to_dict()]
+        for table in (self.episodes, self.worst):
+            table.select(table.rows["set"].isin(same).to_numpy())
+            table.write(question)
 
 
 def _without_others(
@@ -214,15 +210,16 @@ def _covers(known: CellSet, cells: CellSet) -> bool:
 
 
 def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether documents are of the same policies, sets and threshold."""
-    keys = ("env", "policies", "references", "sets", "success", "parameters")
-    now = finite({key: document[key] for key in keys})
-    return all(before.get(key) == now[key] for key in keys)
+    """Whether documents ask the same, apart from the command."""
+    now = finite(document)
+    return all(
+        before.get(key) == now[key] for key in ("env", "policies", "references", "sets", "success", "parameters")
+    )
 
 
 def _all_played(evaluation: Evaluation, worst: EpisodeTable, policies: Sequence[FrozenPolicy]) -> bool:
     """Whether no episode is missing, of the sets and of their worst cells."""
-    if len(evaluation.episodes) != len(policies) * sum(cells.num_episodes for cells in evaluation.sets):
+    if len(evaluation.episodes) != evaluation.question.episodes:
         return False
     parts = _worst_parts(policies, evaluation)
     there = _among(worst.rows, parts)
@@ -251,21 +248,6 @@ def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[Froze
     return found
 
 
-def _check_nothing_lost(folder: Path, before: Mapping[str, Any], table: EpisodeTable, sets: Sequence[CellSet]) -> None:
-    """Checks that no episode of these policies belongs to another set, which nobody has completed.
-
-    Raises:
-        RunFolderError: Some do.
-    """
-    lost = sorted({*table.rows["set"]} - {cells.name for cells in sets})
-    if lost and {cells["name"] for cells in before["sets"]} & {*lost}:
-        how = f"Finish it with: {before['command']}" if before["command"] else "Finish it with the same call"
-        raise RunFolderError(
-            f"{folder}: holds an evaluation on {', '.join(lost)} that was interrupted. {how}\n"
-            "Or choose another `output`."
-        )
-
-
 # ---- playing -------------------------------------------------------------------------------------------------------
 
 
@@ -282,28 +264,26 @@ class _Part:
 
 def _play(
     policies: Sequence[FrozenPolicy],
-    sets: Sequence[CellSet],
-    folder: Path,
+    question: Question,
     document: dict[str, Any],
-    tables: Mapping[str, EpisodeTable],
+    held: _Held,
     progress: ProgressCallback,
 ) -> Evaluation:
     """Plays what is missing of all sets, then of the worst cells."""
-    first = sum(cells.num_episodes for cells in sets) * len(policies)
-    total = first + sum(map(fresh_episodes, sets)) * len(policies)
-    episodes, worst = tables[EPISODES], tables[WORST_CELLS]
+    first, worst = question.episodes, held.worst
+    total = first + sum(map(fresh_episodes, question.sets)) * len(policies)
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies
-        for cells in sets
+        for cells in question.sets
     ]
     before = len(worst.rows)
-    _play_missing(parts, episodes, document, lambda title, done: progress(title, before + done, total))
-    evaluation = Evaluation(folder, document, episodes.rows)
+    _play_missing(parts, held.episodes, question, lambda title, done: progress(title, before + done, total))
+    evaluation = Evaluation(held.folder, document, held.episodes.rows)
     parts = _worst_parts(policies, evaluation)
-    worst.keep(lambda rows: rows[_among(rows, parts)])  # with other episodes than before, other cells may be the worst
-    worst.write(document)
-    _play_missing(parts, worst, document, lambda title, done: progress(title, first + done, total))
+    worst.select(_among(worst.rows, parts))  # with other episodes than before, other cells may be the worst
+    worst.write(question)
+    _play_missing(parts, worst, question, lambda title, done: progress(title, first + done, total))
     progress("", total, total)
     return evaluation
 
@@ -321,7 +301,7 @@ def _worst_parts(policies: Sequence[FrozenPolicy], evaluation: Evaluation) -> li
 
 
 def _play_missing(
-    parts: Sequence[_Part], table: EpisodeTable, document: Mapping[str, Any], report: Callable[[str, int], None]
+    parts: Sequence[_Part], table: EpisodeTable, question: Question, report: Callable[[str, int], None]
 ) -> None:
     """Plays the missing episodes in batches of one episode per sub-environment, and writes the table.
 
@@ -352,10 +332,10 @@ def _play_missing(
                             on_finished=functools.partial(_report_new, report, part.title, done),
                         )
                     for k, record in enumerate(records, first):
-                        add(_row(part, draws, k, record, document))
+                        add(_row(part, draws, k, record, question))
                     done += len(records)
             report(part.title, done)
-    table.write(document)
+    table.write(question)
 
 
 @contextlib.contextmanager
@@ -371,17 +351,17 @@ def _report_new(report: Callable[[str, int], None], title: str, before: int, new
     report(title, before + new)
 
 
-def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
+def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, question: Question) -> dict[str, Any]:
     """The row of episode ``k`` of a part."""
     cells = part.cells
     cell, episode = divmod(k, cells.episodes)
     drawn = {name: record.params[name] for name in draws.randomization}
     values = {name: float(column[k]) for name, column in draws.values.items()}
     head = (part.policy.name, cells.name, part.first_cell + cell, episode, part.seed + k)
-    outcome = outcome_of(record.episode_return, document["success"])
+    outcome = question.outcome(record.episode_return)
     found = (record.episode_return, record.length, int(record.terminated), outcome)
     row = dict(zip(COLUMNS, (*head, *found), strict=True))
-    return {**row, **nominal_values(document), **drawn, **values}
+    return {**row, **question.nominal, **drawn, **values}
 
 
 def _among(rows: pd.DataFrame, parts: Sequence[_Part]) -> Mask:

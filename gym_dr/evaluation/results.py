@@ -15,19 +15,20 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
+from gym_dr.evaluation.question import FORMAT, Question
 from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
+from gym_dr.table import Table
 from gym_dr.version import check_written_by
 from gym_dr.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = "gym_dr evaluation"
 MAX_DOCUMENT, MAX_EPISODES = 2**28, 2**32  # bytes that are read
 DOCUMENT, EPISODES, REGRET_TABLE = "evaluation.json", "episodes.csv", "regret.csv"
 _RESUME = "The same command, or the same call of gym_dr.evaluate, continues it."
@@ -68,27 +69,29 @@ class Evaluation:
         if not document.get("complete"):
             raise RunFolderError(f"{folder}: the evaluation was interrupted. {_RESUME}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
-        expected = sum(cells.num_episodes for cells in evaluation.sets) * len(document["policies"])
-        if len(evaluation.episodes) != expected:
-            raise RunFolderError(
-                f"{folder / EPISODES}: expected {expected} episodes, got {len(evaluation.episodes)}. {_RESUME}"
-            )
+        if (got := len(evaluation.episodes)) != (expected := evaluation.question.episodes):
+            raise RunFolderError(f"{folder / EPISODES}: expected {expected} episodes, got {got}. {_RESUME}")
         return evaluation
 
     @cached_property
+    def question(self) -> Question:
+        """What was asked."""
+        return Question.from_document(self.document)
+
+    @property
     def sets(self) -> list[CellSet]:
-        """The sets of cells on which the policies were evaluated."""
-        return [CellSet.from_dict(form) for form in self.document["sets"]]
+        """The sets of test conditions on which the policies were evaluated."""
+        return list(self.question.sets)
 
     @property
     def policies(self) -> list[str]:
         """The names of the policies."""
-        return [policy["name"] for policy in self.document["policies"]]
+        return self.question.names
 
     @property
     def runs(self) -> list[Path]:
         """The run folders of the policies that have one; they may have been moved since."""
-        runs = [policy for policy in self.document["policies"] if policy["kind"] == "run"]
+        runs = [policy for policy in self.question.policies if policy["kind"] == "run"]
         return [Path(os.path.normpath(self.folder / run["path"])) for run in runs]
 
     @property
@@ -116,13 +119,18 @@ class Evaluation:
     def __repr__(self) -> str:
         names = [cells.name for cells in self.sets]
         return (
-            f"Evaluation({str(self.folder)!r}: {listed(self.policies)} on {self.document['env']}, "
+            f"Evaluation({str(self.folder)!r}: {listed(self.policies)} on {self.question.env}, "
             f"{len(self.episodes):,} episodes of {listed(names)})"
         )
 
+    @property
+    def tables(self) -> list[Table]:
+        """The tables that the command line prints."""
+        return evaluation_tables(self.document, self.sets)
+
     def _repr_html_(self) -> str:
-        """The tables that the command line prints, for notebooks."""
-        return "\n".join(table.__html__() for table in evaluation_tables(self))
+        """The tables, for notebooks."""
+        return "\n".join(table.__html__() for table in self.tables)
 
     def cell_set(self, name: str) -> CellSet:
         """The set with a name.
@@ -162,7 +170,7 @@ class Evaluation:
         import pandas as pd  # heavy
 
         rows = []
-        for cells in self.sets if self.document.get("references") else ():
+        for cells in self.sets if self.question.references else ():
             returns = self.returns(cells.name)
             if (known := best_on(cells, returns)) is None:
                 continue
@@ -174,7 +182,7 @@ class Evaluation:
                     numbers = {"return": own[k, cell], "best_known": possible, "regret": regret[k, cell]}
                     rows.append({**head, **numbers, **values[cell], **cells.fixed})
         columns = ["policy", "set", "cell", "best", "return", "best_known", "regret"]
-        parameters = [name for name in self.document["parameters"] if any(name in row for row in rows)]
+        parameters = [name for name in self.question.parameters if any(name in row for row in rows)]
         return pd.DataFrame(rows, columns=[*columns, *parameters])
 
     def varied(self, name: str) -> dict[str, Array]:
@@ -185,7 +193,7 @@ class Evaluation:
         """
         rows = self.episodes_of(name)
         own = rows[rows["policy"] == self.policies[0]]  # all policies play the same draws
-        return {p: own[p].to_numpy(np.float64) for p in self.document["parameters"] if own[p].nunique() > 1}
+        return {p: own[p].to_numpy(np.float64) for p in self.question.parameters if own[p].nunique() > 1}
 
     def returns(self, name: str) -> Array:
         """Returns of one set's episodes, shape ``(policies, cells, episodes)``.
@@ -196,11 +204,6 @@ class Evaluation:
         cells = self.cell_set(name)
         values: Array = self.episodes_of(name)["return"].to_numpy(np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
-
-
-def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:
-    """Nominal values, by name, of the parameters that some set varies."""
-    return {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
 
 
 def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:

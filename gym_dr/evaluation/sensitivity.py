@@ -100,7 +100,7 @@ def failing(returns: Array, success: float) -> Mask:
     return fails
 
 
-def least_perturbation(
+def nearest_failure(
     returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None, *, fails_at_nominal: bool
 ) -> dict[str, Any]:
     """The failing cell that is nearest to nominal.

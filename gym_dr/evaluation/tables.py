@@ -5,15 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gym_dr.evaluation.regret import REGRET, best_entry, impossible, why_no_regret
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted
-
-if TYPE_CHECKING:
-    from gym_dr.evaluation.results import Evaluation
 
 STATISTICS = {  # name in evaluation.json -> heading
     "mean": "mean return",
@@ -43,9 +40,8 @@ class SetResults:
         return f"{count}{counted(self.cells.episodes, 'episode')}"
 
 
-def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """The tables of an evaluation, with as much as fits into a terminal."""
-    document = evaluation.document
+def evaluation_tables(document: Mapping[str, Any], all_sets: Sequence[CellSet]) -> list[Table]:
+    """The tables of ``evaluation.json``, with as much as fits into a terminal."""
     sets = [
         SetResults(
             cells=cells,
@@ -53,7 +49,7 @@ def evaluation_tables(evaluation: Evaluation) -> list[Table]:
             place=f"On {cells.name}",
             results=[result for result in document["results"] if result["set"] == cells.name],
         )
-        for cells in evaluation.sets
+        for cells in all_sets
     ]
     several = [one for one in sets if one.cells.num_cells > 1]
     return [

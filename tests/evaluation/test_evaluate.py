@@ -13,9 +13,9 @@ from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.question import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.summary import EVALUATION_SEED
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs

@@ -8,7 +8,7 @@ import pytest
 from gym_dr import Bernoulli, Normal, Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
+from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
 from gym_dr.evaluation.sets import CellSet
 
 POINTS = CellSet.sobol_box(
@@ -179,7 +179,7 @@ def where(*failures: int) -> Any:
 
 def nearest(*failures: int, **kwargs: Any) -> dict[str, Any]:
     arguments = {"success": 1.0, "fails_at_nominal": False, **kwargs}
-    return least_perturbation(where(*failures), grid(), NOMINAL, **arguments)
+    return nearest_failure(where(*failures), grid(), NOMINAL, **arguments)
 
 
 def test_the_nearest_failing_cell_is_told_in_units_of_the_ranges() -> None:
@@ -203,7 +203,7 @@ def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
 def test_parameters_that_all_cells_share_do_not_count() -> None:
     line = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -10, -8], "lander_density": [9]}, 5)
     returns = np.array([[1.0] * 5, [1.0] * 5, [0.0] * 5])
-    found = least_perturbation(returns, line, NOMINAL, 1.0, fails_at_nominal=False)
+    found = nearest_failure(returns, line, NOMINAL, 1.0, fails_at_nominal=False)
     assert (found["distance"], found["moved"]) == (0.5, {"gravity": 0.5, "lander_density": 0.0})
 
 
@@ -213,7 +213,7 @@ def test_parameters_that_all_cells_share_do_not_count() -> None:
         (lambda: nearest(), "no cell fails"),
         (lambda: nearest(1, success=None), "there is no success threshold, and none was given"),
         (
-            lambda: least_perturbation(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
+            lambda: nearest_failure(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
             "4 episodes per cell cannot tell",
         ),
     ],

@@ -17,7 +17,7 @@ from benchmarks.factor_effects import (
     shares_of_variance,
 )
 from gym_dr.arrays import Array
-from gym_dr.studies.factors import Design
+from gym_dr.studies.contrasts import Design
 
 A, B, C = ({f"{name}{level}": {} for level in range(count)} for name, count in (("a", 3), ("b", 2), ("c", 2)))
 GRID = Design(factors={"a": A, "b": B}, crossed=(("a", "b"),))

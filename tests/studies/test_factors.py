@@ -40,12 +40,12 @@ def test_each_level_and_each_combination_of_crossed_levels_is_a_variant_named_af
     study = read_study(FORM)
     alone = ["baseline", "none", "adr", "spdl", "critic", "policy", "large"]
     together = ["none+large", "adr+critic", "adr+policy", "spdl+critic", "spdl+policy"]
-    assert [variant.name for variant in study.variants] == [*alone, *together]
+    assert list(study.variants) == [*alone, *together]
     assert [contrast.variant for contrast in study.contrasts[-1:]] == ["sampler=spdl with sees=policy"]
 
 
 def test_a_variant_has_the_settings_options_and_draws_of_all_its_levels_over_the_common_ones() -> None:
-    variants = {variant.name: variant.config for variant in read_study(FORM).variants}
+    variants = {name: variant.config for name, variant in read_study(FORM).variants.items()}
     both = variants["adr+critic"]
     assert (both.settings.sampler, both.sampler_options.widen_at, both.options.critic_context) == ("adr", 0.6, True)
     assert (both.settings.num_envs, both.options.hidden_sizes) == (2, (8,))
@@ -56,21 +56,20 @@ def test_a_variant_has_the_settings_options_and_draws_of_all_its_levels_over_the
 
 def test_a_level_may_have_fewer_seeds_the_first_ones() -> None:
     study = read_study(FORM)
-    assert study.seeds_of["baseline"] == study.seeds_of["none"] == (1, 2, 3)
-    assert study.seeds_of["large"] == study.seeds_of["none+large"] == (1, 2)
-    assert repr(study).endswith("2 to 3 seeds each)")
+    assert study.variants["baseline"].seeds == study.variants["none"].seeds == (1, 2, 3)
+    assert study.variants["large"].seeds == study.variants["none+large"].seeds == (1, 2)
 
 
 def test_another_factor_leaves_the_names_and_contents_of_the_variants_as_they_are() -> None:
     more = read_study(changed(factors={"gamma": {"usual": {}, "short": {"gamma": 0.9}}}))
-    before = {variant.name: variant.content for variant in read_study(FORM).variants}
-    assert before.items() <= {variant.name: variant.content for variant in more.variants}.items()
+    before = {name: variant.content for name, variant in read_study(FORM).variants.items()}
+    assert before.items() <= {name: variant.content for name, variant in more.variants.items()}.items()
 
 
 def test_factors_may_stand_beside_variants_and_be_compared_too() -> None:
     own = {"variants": {"own": {"gamma": 0.9}}, "comparisons": {"pairs": [["own", "adr"]]}}
     study = read_study(changed(**own))
-    assert (study.variants[-1].name, study.seeds_of["own"]) == ("own", (1, 2, 3))
+    assert (list(study.variants)[-1], study.variants["own"].seeds) == ("own", (1, 2, 3))
     assert study.contrasts[-1].weights == {"own": 1.0, "adr": -1.0}
 
 

@@ -30,7 +30,7 @@ from gym_dr.errors import (
 from gym_dr.runs import launch
 from gym_dr.runs.lock import locked
 from gym_dr.runs.processes import Ended
-from gym_dr.studies.study import StudyResult
+from gym_dr.studies.results import StudyResult
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
 from tests.studies.stopping import Killed, stopping
@@ -131,7 +131,7 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
     assert critic["p"] == pytest.approx(stats.ttest_rel(means[3:], means[:2]).pvalue)
     lowest = found.comparisons.query("statistic == 'mean'")["p"].min()
     assert found.comparisons.query("p == @lowest")["p_holm"].iloc[0] == pytest.approx(min(1.0, 2 * lowest))  # 2 tests
-    text = found.tables.markdown()
+    text = found.markdown()
     assert "| none (1 seed) |" in text
     assert "| sees=critic minus sees=nobody |" in text
 
@@ -145,7 +145,7 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
         pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
         ("gym_dr.cli.resume.load_run", 2),  # while runs are trained
         ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
-        pytest.param("gym_dr.studies.study.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
+        pytest.param("gym_dr.studies.results.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
     ],
 )
 def test_a_study_that_was_cut_goes_on_to_the_same_files_and_trains_nothing_twice(
@@ -205,7 +205,7 @@ def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(
 
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        stopping("gym_dr.studies.study.train_folders", 0, KeyboardInterrupt(), patch)
+        stopping("gym_dr.studies.folder.train_folders", 0, KeyboardInterrupt(), patch)
         with pytest.raises(Interrupted, match="Run the same command, or make the same call, to go on"):
             study(TINY, tmp_path / "out")
 
@@ -227,8 +227,8 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path
     assert found.missing == {"wide/seed-2": "Update 1: the loss is NaN."}
     assert found.results.query("variant == 'wide'")["seeds_missing"].unique() == [1]
     assert found.comparisons.query("variant == 'wide'")["seeds"].unique() == [1]
-    assert "Missing: wide/seed-2 (Update 1: the loss is NaN.)" in found.tables.markdown()
-    assert "| wide (1 of 2 seeds) |" in found.tables.markdown()
+    assert "Missing: wide/seed-2 (Update 1: the loss is NaN.)" in found.markdown()
+    assert "| wide (1 of 2 seeds) |" in found.markdown()
     assert "Missing runs: wide/seed-2" in refused(result)
     assert study(TINY, copied).missing == {}  # what was wrong is right now
 
@@ -238,7 +238,7 @@ def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> N
         patch.setattr(
             launch, "run_commands", lambda runs, *_: dict.fromkeys(runs, Ended(code=2, message="the loss is NaN"))
         )
-        with pytest.raises(TrainingError, match=r"no run could be trained:\n  nominal/seed-1: the loss is NaN"):
+        with pytest.raises(TrainingError, match=r"No run could be trained:\n  nominal/seed-1: the loss is NaN"):
             study(TINY, tmp_path / "out")
 
 
@@ -296,12 +296,12 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match="already exists and holds no study; choose another `output`"):
         study(TINY, tmp_path)
-    with pytest.raises(RunFolderError, match="is a file"):
+    with pytest.raises(RunFolderError, match=r"notes.txt: cannot be read"):
         study(TINY, tmp_path / "notes.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "study.json").write_text("[]")
-    with pytest.raises(RunFolderError, match=r"is not a gym_dr study"):
+    with pytest.raises(ConfigError, match=r"study.json: expected a table"):
         study(TINY, tmp_path / "other")
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from gym_dr.studies.tables import findings
+from gym_dr.studies.results import difference_findings
 
 
 def difference(**changes: Any) -> dict[str, Any]:
-    """A row of ``StudyTables.comparisons``."""
+    """A row of ``StudyResult.comparisons``."""
     row = {"variant": "adr", "other": "uniform", "set": "nominal", "statistic": "mean", "seeds": 5, "budgets": "equal"}
     return row | {"value": 20.0, "low": 12.5, "high": 27.5, "p_holm": 0.01} | changes
 
 
 def said(*rows: dict[str, Any]) -> list[str]:
-    return findings(pd.DataFrame(rows), "nominal")
+    return difference_findings(pd.DataFrame(rows), "nominal")
 
 
 def test_every_difference_on_nominal_values_is_stated() -> None:

@@ -6,7 +6,6 @@ import importlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +27,14 @@ from tests.studies.tune_sample import TINY, outcome, tiny
 from tests.toml_text import toml_text
 
 module = importlib.import_module("gym_dr.studies.tune")  # gym_dr.tune is the function
-TRAIN = "gym_dr.runs.train.train_run"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    """No pictures of runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
-        yield
+TRAIN = "gym_dr.studies.tune.train_run"
+PAGE = "gym_dr.reports.tuning.write_tuning_page"
 
 
 @pytest.fixture(autouse=True)
 def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pages but that of ``finished``, which is made before."""
-    monkeypatch.setattr(module, "_page", lambda *_: "")
+    monkeypatch.setattr(PAGE, lambda *_: None)
 
 
 def tune(form: Any, folder: Path, **options: Any) -> TuneResult:
@@ -82,7 +74,7 @@ def test_the_best_options_train_as_they_are_on_other_seeds_only(finished: tuple[
     row = found.trials.set_index("number").loc[found.best]
     params = {"lr": float(row.params_lr), "hidden_sizes": row.params_hidden_sizes, "epochs": int(row.params_epochs)}
     config = build_config(algorithm, {"seed": 1001, "eval_episodes": 0}, config=found.config)
-    assert config == read_tuning(TINY).config(params)
+    assert config == read_tuning(TINY).variant(params).config
     with pytest.raises(ConfigError, match=r"seed`?: expected seeds on which no options were tuned, got 1002"):
         gym_dr.train("ppo", config=found.config, seed=1002)
 
@@ -126,17 +118,19 @@ def test_a_pruned_trial_trains_no_further_and_costs_no_other_seed(tmp_path: Path
 
 
 def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.import_module("gym_dr.runs.train").train_run
+    real = module.train_run
 
     def fails(work: Any, **kwargs: Any) -> None:
-        if work.run.folder.path.parent.name == "trial-1":
-            raise NotFiniteError("the loss is nan")
+        if error := {"trial-1": NotFiniteError("the loss is nan"), "trial-2": KeyError("x")}.get(
+            work.run.folder.path.parent.name
+        ):
+            raise error
         real(work, **kwargs)
 
     monkeypatch.setattr(TRAIN, fails)
-    trials = tune(tiny(trials=3, seeds=[7]), tmp_path / "out").trials
-    assert trials.state.to_list() == ["COMPLETE", "PRUNED", "COMPLETE"]
-    assert trials.user_attrs_reason[1] == "the loss is nan"
+    trials = tune(tiny(trials=4, seeds=[7]), tmp_path / "out").trials
+    assert trials.state.to_list() == ["COMPLETE", "PRUNED", "PRUNED", "COMPLETE"]
+    assert trials.user_attrs_reason[1:3].to_list() == ["the loss is nan", "KeyError: 'x'"]
 
 
 # ---- going on --------------------------------------------------------------------------------------------------------
@@ -154,7 +148,7 @@ def told(folder: Path) -> pd.DataFrame:
         pytest.param("gym_dr.runs.folder.write_atomically", 1, marks=pytest.mark.slow),  # while a run folder is made
         ("gym_dr.runs.session.save_checkpoint", 8),  # while the second trial is trained
         pytest.param("gym_dr.evaluation.evaluate.write_document", 6, marks=pytest.mark.slow),  # while it evaluates
-        pytest.param("gym_dr.studies.tune._page", 0, marks=pytest.mark.slow),  # at the end
+        pytest.param(PAGE, 0, marks=pytest.mark.slow),  # at the end
     ],
 )
 def test_a_tuning_that_was_cut_tries_the_trial_again_and_ends_with_the_same_trials(
@@ -215,7 +209,7 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
     (tmp_path / "tune.json").write_text('{"format": "gym_dr tuning", "version": 2}')
     with pytest.raises(RunFolderError, match=r"tune.json: expected a gym_dr tuning, version 1; choose"):
         tune(TINY, tmp_path)
-    with pytest.raises(RunFolderError, match=r"notes.txt: cannot be written"):
+    with pytest.raises(RunFolderError, match=r"notes.txt: cannot be read"):
         tune(TINY, tmp_path / "notes.txt")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import gym_dr
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.studies.tune_file import read_tuning
 from tests.studies.tune_sample import TINY, tiny
@@ -18,12 +19,12 @@ LR = {"low": 1e-4, "high": 1e-1, "log": True}
 
 
 def test_params_stand_for_values_of_options_on_reserved_seeds() -> None:
-    config = read_tuning(TINY).config({"lr": 0.01, "hidden_sizes": "[4, 4]", "epochs": 2})
+    config = read_tuning(TINY).variant({"lr": 0.01, "hidden_sizes": "[4, 4]", "epochs": 2}).config
     assert (config.options.lr, config.options.hidden_sizes, config.options.epochs) == (0.01, (4, 4), 2)
     assert (config.settings.num_envs, config.options.updates) == (2, 5)
     assert (config.settings.seed, config.settings.reserved_seeds) == (1001, (1001, 1002))
     again = read_tuning(tiny(settings={"reserved_seeds": [7, 1002]}))  # of an earlier tuning
-    assert again.config({}).settings.reserved_seeds == (7, 1002, 1001)
+    assert again.variant({}).config.settings.reserved_seeds == (7, 1002, 1001)
 
 
 def test_the_first_trial_has_the_values_without_a_search_where_it_may() -> None:
@@ -39,8 +40,8 @@ def test_the_first_trial_has_the_values_without_a_search_where_it_may() -> None:
 def test_a_file_gives_what_a_mapping_gives(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml_text(TINY))
     (tmp_path / "a.json").write_text(json.dumps(TINY))
-    expected = read_tuning(TINY).decisive
-    assert read_tuning(tmp_path / "a.toml").decisive == read_tuning(str(tmp_path / "a.json")).decisive == expected
+    expected = read_tuning(TINY).to_dict()
+    assert read_tuning(tmp_path / "a.toml").to_dict() == read_tuning(str(tmp_path / "a.json")).to_dict() == expected
 
 
 def test_values_are_judged_on_training_draws_or_on_those_that_are_named() -> None:
@@ -56,7 +57,7 @@ def test_trials_train_for_equal_budgets() -> None:
     search = {"num_envs": {"choices": [2, 4]}, "rollout_steps": {"choices": [16, 32]}}
     tuning = read_tuning(tiny(total_steps=1280, ppo=options, search=search))
     for envs, steps in ((2, 16), (4, 16), (4, 32)):
-        config = tuning.config({"num_envs": envs, "rollout_steps": steps})
+        config = tuning.variant({"num_envs": envs, "rollout_steps": steps}).config
         assert config.options.updates * envs * steps == 1280
     with pytest.raises(ConfigError, match=r"num_envs, rollout_steps: expected total_steps = ... at the top"):
         read_tuning(tiny(search=search))
@@ -67,7 +68,7 @@ def test_trials_draw_random_numbers_of_their_own_which_follow_from_the_seed() ->
         import optuna
 
         tuning = read_tuning(tiny(optuna={"sampler": {"name": "RandomSampler", **options}}))
-        study = optuna.create_study(sampler=tuning.sampler(number, 0))
+        study = optuna.create_study(sampler=tuning.sampler_of(number, 0))
         return study.ask(dict(tuning.search)).params["lr"]
 
     assert drawn(1) == drawn(1, seed=0)
@@ -76,10 +77,14 @@ def test_trials_draw_random_numbers_of_their_own_which_follow_from_the_seed() ->
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a key": ({"trails": 3}, "Unknown setting 'trails'. Did you mean 'trials'"),
-    "no seeds": ({"seeds": []}, r"Expected seeds that no report will have .*; got seeds = \[\] and trials = 2"),
+    "no seeds": ({"seeds": []}, r"seeds: expected distinct whole numbers of at least 0, such as .*; got \[\]"),
+    "no trials": ({"trials": 0}, "trials: expected at least 1"),
     "a seed twice": ({"seeds": [1, 1]}, "seeds: expected distinct whole numbers"),
     "a setting": ({"settings": {"num_env": 2}}, r"Unknown setting 'num_env'. Did you mean 'num_envs'"),
-    "options of another algorithm": ({"a2c": {"gamma": 0.9}}, r"\[a2c\]: expected options of the algorithm or of"),
+    "options of another algorithm": (
+        {"a2c": {"gamma": 0.9}},
+        r"\[a2c\]: expected options of an algorithm or sampler that is used",
+    ),
     "no search": ({"search": {}}, r"\[search\]: expected options, such as"),
     "an option": ({"search": {"gama": LR}}, r"\[search\]: gama: Unknown option 'gama'. Did you mean 'gamma'"),
     "the budget": ({"search": {"updates": {"low": 1, "high": 2}}}, "Unknown option 'updates'"),
@@ -130,4 +135,4 @@ def test_without_optuna_the_command_that_installs_it_is_named(monkeypatch: pytes
     with pytest.raises(
         ConfigError, match=r"Tuning needs the package 'optuna', which is not installed: pip install 'gym-dr\[tune\]'"
     ):
-        read_tuning(TINY)
+        gym_dr.tune(TINY, output="out")

@@ -1,0 +1,89 @@
+"""``gym_dr.study``: trains variants x seeds from one file, evaluates them on the same draws and compares them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.runs.launch import Launch
+from gym_dr.runs.run_loggers import show_results
+from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.studies.folder import study_runs, train_missing
+from gym_dr.studies.plan import read_study
+
+if TYPE_CHECKING:
+    from gym_dr.studies.results import StudyResult
+
+
+def study(
+    study: str | Path | Mapping[str, Any],
+    *,
+    output: str | Path,
+    launcher: str = "local",
+    workers: int | None = None,
+    ray_address: str | None = None,
+    overwrite: Collection[str] = (),
+    trust: Collection[str] = (),
+    progress: bool = True,
+    command: str = "",
+) -> StudyResult:
+    """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
+
+    Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
+    and a new variant or seed trains only that. A run that fails does not stop the others.
+
+    Example:
+        >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")
+        >>> found.comparisons.query("statistic == 'mean' and p_holm < 0.05")
+
+    Args:
+        study: A TOML or JSON file, or a mapping of the same content; docs/guides/studies.md describes the format.
+        output: Folder of the study.
+        launcher: Where runs train: "local" or "ray".
+        workers: Runs in parallel on this machine; None for one per core.
+        ray_address: Address of a running Ray cluster; None starts one on this machine.
+        overwrite: Variants that were edited after their training, to train again.
+        trust: Modules that the file may import.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, recorded in the folder.
+
+    Returns:
+        The results, the evaluation behind them, and the missing runs.
+
+    Raises:
+        UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
+        ConfigError: The study cannot be used, or a variant was edited after its training.
+        RandomizationError: A range is impossible.
+        RunFolderError: The folder holds something else, or cannot be written.
+        BusyFolderError: Another process is working on the study.
+        TrainingError: No run could be trained.
+        Interrupted: A signal stopped the study.
+    """
+    from gym_dr.evaluation.evaluate import playing  # heavy, as those below
+    from gym_dr.reports.assemble import assemble
+    from gym_dr.reports.comparison import Comparison, Group
+    from gym_dr.reports.page import check_installed, write_report
+    from gym_dr.studies.results import evaluate_runs
+
+    check_installed()
+    how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
+    plan, folder = read_study(study, trust), Path(output)
+    message = "Stopped. Run the same command, or make the same call, to go on."
+    with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
+        trusted = [plan.env.rpartition(":")[0]]  # already imported when the study was read
+        missing = train_missing(runs, how, trust=trusted, display="bar" if progress else "nothing")
+        with playing(progress) as display:
+            for note in [note for cells in plan.sets for note in cells.notes]:
+                display.note(note)
+            found = evaluate_runs(plan, folder, runs, missing, command=command, progress=display)
+            groups = [Group(name=name, policies=tuple(of.values())) for name, of in found.policies.items()]
+            comparison = Comparison(groups=groups, evaluation=found.evaluation)
+            page = assemble(comparison, command, compared=(found.findings, found.tables))
+            names = " and ".join(found.policies) if len(groups) < 3 else f"{len(groups)} variants"
+            write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / "report.html")
+        for run in runs:
+            if run.name not in missing:
+                show_results(run.folder, run.config, found.evaluation.statistics(run.name))
+    return found

@@ -1,0 +1,293 @@
+"""The results of a study: its runs evaluated on the same draws, and what each variant and contrast gives over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
+from gym_dr.evaluation.paired import holm, mean_over_seeds
+from gym_dr.evaluation.regret import REGRET
+from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.statistics import NO_SPREAD, Interval
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import open_runs
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.metrics import last_row
+from gym_dr.studies.folder import StudyRun
+from gym_dr.studies.plan import Study, describe_budget
+from gym_dr.table import Cell, Row, Table
+from gym_dr.wording import counted, listed
+
+MEAN, TAIL, WORST, SOLVED = "mean", "cvar_10", "worst_cell", "success_rate"
+TITLES = {
+    MEAN: "Mean return",
+    TAIL: "Mean return of the worst 10 % of episodes",
+    WORST: "Mean return in the worst cell",
+    REGRET: "Regret: how much more the best known policy returns",
+    SOLVED: "Episodes solved",
+}
+
+ALPHA = 0.05  # significance level of corrected p-values
+SMALLEST = 0.001  # smaller p-values are not written out
+UNEQUAL = "†"  # marks unequal budgets
+METHOD = (
+    "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
+    "episodes; p-values are from paired t-tests, with Holm's correction for all differences of a statistic."
+)
+FACTORS = (
+    "A level's difference from the baseline's is averaged over all pairs of variants that differ in it alone. Levels "
+    "with other ones are compared with what both change alone, added up."
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StudyResult:
+    """A study that has been evaluated.
+
+    Attributes:
+        folder: Folder of the study.
+        plan: What was to be trained, evaluated and compared.
+        evaluation: The evaluation, with all episodes.
+        policies: Variant -> seed -> policy, in the order of the evaluation.
+        missing: Runs that are not in the results: "VARIANT/seed-N" -> reason.
+    """
+
+    folder: Path
+    plan: Study
+    evaluation: Evaluation
+    policies: Mapping[str, Mapping[int, FrozenPolicy]]
+    missing: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        names, missing = listed(list(self.plan.variants)), counted(len(self.missing), "run")
+        return f"StudyResult({str(self.folder)!r}: {names} on {self.plan.env}, {missing} missing)"
+
+    def _repr_html_(self) -> str:
+        """All tables, for notebooks."""
+        return "\n".join(table.__html__() for table in self.tables)
+
+    @cached_property
+    def values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
+        """(statistic, set) -> variant -> seed -> value, in the order of the tables."""
+        found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+        owners = {policy.name: (variant, seed) for variant, of in self.policies.items() for seed, policy in of.items()}
+        for row in self.evaluation.document["results"]:
+            variant, seed = owners[row["policy"]]
+            numbers = {**row["statistics"], WORST: (row["worst_cell"] or {}).get("mean")}
+            for statistic in TITLES:
+                if (number := numbers.get(statistic)) is not None and number["value"] is not None:
+                    by_variant = found.setdefault((statistic, row["set"]), {})
+                    by_variant.setdefault(variant, {})[seed] = number["value"]
+        order = list(TITLES)
+        return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """A row for each variant, set and statistic: its mean over seeds, interval and budget."""
+        rows: list[dict[str, Any]] = []
+        for (statistic, name), by_variant in self.values.items():
+            for variant, by_seed in by_variant.items():
+                interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
+                rows.append(
+                    {
+                        **{"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)},
+                        "seeds_missing": len(self.plan.variants[variant].seeds) - len(by_seed),
+                        **(_within(interval, 0.0, 1.0) if statistic == SOLVED else interval),
+                        "steps": self.plan.variants[variant].budget,
+                        "budgets": "equal" if self.plan.same_budget() else "unequal",
+                    }
+                )
+        return pd.DataFrame(rows).astype({"low": "float64", "high": "float64"})
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """A row for each contrast, set and statistic: its mean over seeds, interval and p-values."""
+        rows: list[dict[str, Any]] = []
+        for (statistic, name), by_variant in self.values.items():
+            for contrast in self.plan.contrasts:
+                differences = contrast.over_seeds(by_variant)
+                if statistic == REGRET or not len(differences):  # regret differs as mean returns do, with another sign
+                    continue
+                interval, p = mean_over_seeds(differences)
+                most = sum(abs(weight) for weight in contrast.weights.values()) / 2
+                planned = set.intersection(*(set(self.plan.variants[variant].seeds) for variant in contrast.weights))
+                rows.append(
+                    {
+                        **{"variant": contrast.variant, "other": contrast.other, "set": name, "statistic": statistic},
+                        "seeds": len(differences),
+                        "seeds_missing": len(planned) - len(differences),
+                        **(_within(interval, -most, most) if statistic == SOLVED else interval),
+                        "p": p,
+                        "budgets": "equal" if contrast.same_budget(self.plan.variants) else "unequal",
+                    }
+                )
+        columns = ["variant", "other", "set", "statistic", "seeds", "seeds_missing"]
+        columns += ["value", "low", "high", "p", "p_holm", "budgets"]
+        table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
+        for _, family in table.groupby("statistic"):
+            known = family["p"].dropna()
+            table.loc[known.index, "p_holm"] = holm(known.tolist())
+        return table
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """For each statistic the results of each variant and the differences, with notes below the last table."""
+        pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
+        tables = []
+        for statistic, title in TITLES.items():
+            for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):
+                chosen = table[table["statistic"] == statistic]
+                if len(chosen):
+                    tables.append(_table(self.plan, caption, chosen, key, percent=statistic == SOLVED))
+        return [*tables[:-1], replace(tables[-1], notes=self.notes)]
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on all tables: the method, unequal budgets, and missing runs."""
+        text = f"{UNEQUAL} Budgets are unequal, in environment steps: {self.plan.describe_budgets()}."
+        unequal = [] if self.plan.same_budget() else [text]
+        of_factors = any(contrast.variant not in self.plan.variants for contrast in self.plan.contrasts)
+        missing = [f"Missing: {run} ({reason})" for run, reason in self.missing.items()]
+        return [METHOD, *([FACTORS] if of_factors else []), *unequal, *missing]
+
+    @property
+    def findings(self) -> list[str]:
+        """States each difference on nominal values, and the significant ones on the other sets."""
+        return difference_findings(self.comparisons, self.plan.sets[0].name)
+
+    def markdown(self) -> str:
+        """All tables in Markdown."""
+        seeds = ", ".join(map(str, self.plan.seeds))
+        text = [f"# {self.plan.env}", f"{counted(len(self.plan.variants), 'variant')}, seeds {seeds}."]
+        if self.plan.same_budget():
+            budget = next(iter(self.plan.variants.values())).budget
+            unit = "" if budget is None else " environment steps"
+            text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
+        for table in self.tables:
+            text += [f"## {table.caption}", table.markdown(), *table.notes]
+        return "\n\n".join(text) + "\n"
+
+
+def evaluate_runs(
+    plan: Study,
+    folder: Path,
+    runs: Sequence[StudyRun],
+    missing: Mapping[str, str],
+    *,
+    command: str,
+    progress: ProgressCallback,
+) -> StudyResult:
+    """Plays missing episodes of a study's runs, and writes its CSV files and ``tables.md``.
+
+    Args:
+        plan: The study.
+        folder: Its folder.
+        runs: All of its runs.
+        missing: The names of those that are not trained, and why.
+        command: The command line, recorded in the evaluation.
+        progress: Called as episodes end.
+    """
+    trained = [run for run in runs if run.name not in missing]
+    done = [run for variant in plan.variants.values() for run in trained if run.variant is variant]
+    policies: dict[str, dict[int, FrozenPolicy]] = {}
+    for policy, run in zip(open_runs(done), done, strict=True):
+        named = replace(policy, name=run.name, reference=run.variant.name in plan.references)
+        policies.setdefault(run.variant.name, {})[run.config.settings.seed] = named
+    evaluation = evaluate_policies(
+        [policy for of in policies.values() for policy in of.values()],
+        plan.sets,
+        folder / "evaluation",
+        success=plan.success,
+        only=True,
+        command=command,
+        progress=progress,
+    )
+    found = StudyResult(folder=folder, plan=plan, evaluation=evaluation, policies=policies, missing=missing)
+    times = pd.DataFrame(map(_time, done))
+    for name, table in {"results": found.results, "comparisons": found.comparisons, "times": times}.items():
+        write_atomically(folder / f"{name}.csv", table.to_csv(index=False).encode())
+    write_atomically(folder / "tables.md", found.markdown().encode())
+    return found
+
+
+def _time(run: StudyRun) -> dict[str, Any]:
+    """A row of ``times.csv``: a run's environment steps, without reset steps, and its training time."""
+    last, variant = last_row(run.folder.metrics), run.variant
+    head = {"variant": variant.name, "seed": run.config.settings.seed, "budget": variant.budget}
+    return {**head, "steps": int(last["steps"]), "seconds": last["seconds"]}
+
+
+def _table(plan: Study, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
+    """A row for each variant or pair, a column for each set; marks fewer seeds than others, and unequal budgets."""
+    sets = list(dict.fromkeys(table["set"]))
+    rows: list[Row] = []
+    for name, group in table.groupby(key, sort=False):
+        cells = {row["set"]: _cell(row, percent=percent) for row in group.to_dict("records")}
+        unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
+        seeds, planned = min(group["seeds"]), max(group["seeds"] + group["seeds_missing"])
+        few = f" ({counted(seeds, 'seed')})" if seeds < len(plan.seeds) else ""
+        few = f" ({seeds} of {planned} seeds)" if seeds < planned else few
+        rows.append([f"{name}{unequal}{few}", *(cells[one] for one in sets)])
+    return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def _cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
+    """A number with its interval, and with its p-value if it is a difference."""
+    scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
+    value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
+    p = row.get("p_holm", math.nan)
+    known = [] if low == "nan" else [f"{low} to {high}"]
+    known += [] if math.isnan(p) else [_p_value(row)]
+    return Cell(f"{value} %" if percent else value, ", ".join(known))
+
+
+def _p_value(row: Mapping[Any, Any]) -> str:
+    """A corrected p-value, as a relation."""
+    return f"p < {SMALLEST}" if row["p_holm"] < SMALLEST else f"p = {row['p_holm']:.3f}"
+
+
+def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
+    """States each difference in mean return on one set, and the significant ones on the others.
+
+    Args:
+        comparisons: See ``StudyResult``; on the other sets, shares of solved episodes are stated too.
+        first: Name of the one set.
+    """
+    stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
+    own = (stated["set"] == first) & (stated["statistic"] == MEAN)
+    significant = ~own & (stated["p_holm"] < ALPHA)
+    sentences = [_finding(row) for row in stated[own | significant].to_dict("records")]
+    if stated.loc[~own, "p_holm"].notna().any() and not significant.any():
+        sentences.append("No other difference in mean return or in solved episodes is significant.")
+    return sentences
+
+
+def _finding(row: Mapping[Any, Any]) -> str:
+    solved = row["statistic"] == SOLVED
+    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
+    more = "more" if row["value"] >= 0 else "less"
+    what = f"{did} {scale * abs(row['value']):.1f}{unit} {more}"
+    text = f"On {row['set']}, {row['variant']} {what} than {row['other']}"
+    if math.isnan(row["p_holm"]):
+        text += f"; {'there are too few seeds for an interval' if row['seeds'] < 2 else NO_SPREAD}"
+    else:
+        low, high = scale * row["low"], scale * row["high"]
+        text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {_p_value(row)}"
+        text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
+    return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
+
+
+def _within(interval: Interval, lowest: float, highest: float) -> Interval:
+    """Clips an interval of shares, or of their differences, to possible values."""
+    low, high = interval["low"], interval["high"]
+    if low is None or high is None:
+        return interval
+    return {**interval, "low": max(low, lowest), "high": min(high, highest)}

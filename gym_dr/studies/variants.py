@@ -1,0 +1,193 @@
+"""Variants: what the file of a study or a tuning trains, each with a checked configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gym_dr.errors import ConfigError, located, shortened
+from gym_dr.options import check_fields, expect, is_whole
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.randomization.files import read_table
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
+from gym_dr.runs.config import RunConfig, RunSettings
+from gym_dr.runs.configure import build_config, file_beside
+from gym_dr.runs.environments import check_module
+from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import ALGORITHMS, find_algorithm
+
+SEEDS = "seeds"  # key of a variant, or of a factor's level: how many of the file's seeds it is trained with
+OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that are neither settings nor options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """Top-level keys of a file that are no tables."""
+
+    env: str = RunSettings.env
+    algorithm: str | None = None
+    seeds: tuple[int, ...] = ()
+
+
+AnyHead = TypeVar("AnyHead", bound=Head)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way to train.
+
+    Attributes:
+        name: Its name, which is that of its folder too.
+        algorithm: Its algorithm.
+        config: The configuration of its run with the first seed.
+        seeds: The seeds that it is trained with.
+    """
+
+    name: str
+    algorithm: Algorithm
+    config: RunConfig
+    seeds: tuple[int, ...]
+
+    def with_seed(self, seed: int) -> RunConfig:
+        """The configuration of its run with a seed."""
+        return replace(self.config, settings=replace(self.config.settings, seed=seed))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The content of its runs' ``config.json`` without the seed."""
+        return {key: value for key, value in json.loads(self.config.to_json()).items() if key != "seed"}
+
+    @property
+    def budget(self) -> int | None:
+        """Environment steps of one run, including reset steps; None if they depend on the length of episodes."""
+        each = self.config.steps_per_update
+        return None if each is None else int(self.config.options.updates * each)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantFile:
+    """A file that describes variants.
+
+    Attributes:
+        table: Its content.
+        path: Where it is; None for a mapping in Python.
+    """
+
+    table: Mapping[str, Any]
+    path: Path | None = None
+
+    def inner(self, key: str) -> Mapping[str, Any]:
+        """One of its tables; empty if there is none."""
+        return inner_table(self.table, key)
+
+    def head(self, cls: type[AnyHead], tables: Sequence[str]) -> AnyHead:
+        """Its top-level keys as a dataclass, without ``tables`` and those of algorithms and samplers.
+
+        Raises:
+            UnknownNameError: A key is unknown.
+            ConfigError: A value cannot be used, or there are no seeds.
+        """
+        others = (*tables, *ALGORITHMS, *SAMPLERS)
+        top = {name: value for name, value in self.table.items() if name not in others}
+        head = cls(**check_fields(cls, top, also=others))
+        if not head.seeds or len(set(head.seeds)) != len(head.seeds) or min(head.seeds) < 0:
+            expected = "distinct whole numbers of at least 0, such as [1, 2, 3, 4, 5]"
+            raise ConfigError(f"seeds: expected {expected}; got {shortened(list(head.seeds))}.")
+        return head
+
+    def beside(self, randomization: Any) -> Any:
+        """A randomization; if the file names another file, the path is relative to this one."""
+        if self.path is None or not isinstance(randomization, str):
+            return randomization
+        return file_beside(self.path, randomization)
+
+    def variant(self, name: str, own: Mapping[str, Any], head: Head) -> Variant:
+        """A variant with the file's common settings and options.
+
+        Args:
+            name: Its name.
+            own: Its own settings, options, randomization and number of seeds.
+            head: The file's environment, algorithm and seeds. A variant with a number of seeds has the first of them.
+
+        Raises:
+            UnknownNameError: A key or name is unknown.
+            ConfigError: A value cannot be used.
+            RandomizationError: A range is impossible.
+        """
+        chosen = own.get("algorithm", head.algorithm)
+        if not isinstance(chosen, str):
+            raise ConfigError(f"algorithm: expected a name, here or at the top of the file, got {shortened(chosen)}.")
+        found = find_algorithm(chosen)
+        if found.policy_loader() is None:
+            raise ConfigError(f"algorithm {chosen!r} has no load_policy: its runs cannot be evaluated.")
+        number, most = own.get(SEEDS, len(head.seeds)), len(head.seeds)
+        whole = is_whole(number) and 1 <= number <= most
+        expect(whole, SEEDS, f"how many of the study's seeds to use, from 1 to {most}", number)
+        drawn = own if "randomization" in own else {**self.table, **own}  # the common rules belong together
+        common = self.inner("settings")
+        sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
+        given = {**common, **self.inner(found.name), **self.inner(sampler.name)}
+        given |= {key: value for key, value in own.items() if key not in OF_A_VARIANT}
+        if shared := [key for key in ("env", "seed") if key in given]:
+            raise ConfigError(f"{shared[0]}: expected at the top of the file, since all runs share it.")
+        config = build_config(
+            found,
+            {
+                "eval_episodes": 0,
+                **given,
+                "env": head.env,
+                "seed": head.seeds[0],
+            },  # evaluated together, when all are trained
+            randomization=self.beside(drawn.get("randomization")),
+            randomize=drawn.get("randomize"),
+            by_seed=False,  # the same for all seeds
+        )
+        return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number])
+
+    def check_used(self, variants: Iterable[Variant]) -> None:
+        """Checks that the tables of algorithms and samplers have options of some variant.
+
+        Raises:
+            ConfigError: One has not.
+        """
+        used = {each for v in variants for each in (v.algorithm.name, v.config.settings.sampler)}
+        for name in self.table:
+            if name in {*ALGORITHMS, *SAMPLERS} - used:
+                raise ConfigError(f"[{name}]: expected options of an algorithm or sampler that is used.")
+
+
+@contextlib.contextmanager
+def opened(given: str | Path | Mapping[str, Any], trust: Collection[str]) -> Iterator[VariantFile]:
+    """Opens a TOML or JSON file, or a mapping of the same content; errors in the block name the file.
+
+    Args:
+        given: What the user gave.
+        trust: Modules that the file may import.
+
+    Raises:
+        ConfigError: The file cannot be read, or imports another module.
+    """
+    load_plugins()
+    if isinstance(given, Mapping):
+        yield VariantFile(table=given)
+        return
+    table = read_table(given)
+    with located(given):
+        check_module(str(table.get("env", "")), trust)
+        yield VariantFile(table=table, path=Path(given))
+
+
+def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A table within another one; empty if there is none.
+
+    Raises:
+        ConfigError: The key has a value that is no table.
+    """
+    found = table.get(key, {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{key}: expected a table, got {shortened(found)}.")
+    return found
