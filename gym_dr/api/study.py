@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.runs.feed import show_results
 from gym_dr.runs.launch import Launch
+from gym_dr.runs.run_loggers import show_results
 from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.folder import study_runs, train_missing
@@ -32,8 +32,8 @@ def study(
 ) -> StudyResult:
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
-    Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
-    and a new variant or seed trains only that. A run that fails does not stop the others.
+    Existing results are kept: the same call continues a study that was stopped or killed, to the same files, and trains
+    only new variants and seeds. A run that fails does not stop the others.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import INLINE
+from gym_dr.compiled.flags import INLINE
 
 _KNOWN = ("numpy", "numba")  # packages whose functions are known by their version
 

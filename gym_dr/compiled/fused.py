@@ -8,7 +8,7 @@ import llvmlite.binding  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
-from gym_dr.compiled.options import INLINE
+from gym_dr.compiled.flags import INLINE
 
 HAS_FMA = bool(llvmlite.binding.get_host_cpu_features().get("fma", False))
 

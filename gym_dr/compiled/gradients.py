@@ -16,6 +16,7 @@ from numba import njit
 
 from gym_dr.arrays import Floats, Indices, Mask
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY, KERNEL, RUNTIME
 from gym_dr.compiled.gru import unroll, unroll_backward, weight_count
 from gym_dr.compiled.network import (
     BLOCK,
@@ -27,7 +28,6 @@ from gym_dr.compiled.network import (
     outputs_deltas,
     softplus,
 )
-from gym_dr.compiled.options import ENTRY, KERNEL, RUNTIME
 from gym_dr.compiled.policy import CATEGORICAL, GAUSSIAN
 
 LOSSES: Final = 6  # actor's, critic's, entropy, approximate KL divergence, share of clipped ratios, of the prediction
@@ -53,7 +53,7 @@ class Transitions(NamedTuple):
 
     observations: Floats  # (B, obs) inputs of the actor's first layer
     critic_inputs: Floats  # (B, obs + k)
-    choices: Indices  # (B,) discrete actions; otherwise unused
+    discrete: Indices  # (B,) actions; otherwise unused
     raw_actions: Floats  # (B, actions) continuous ones; no columns for discrete
     log_probs: Floats  # (B,) of the actions under the policy that took them
     advantages: Floats  # (B,)
@@ -120,7 +120,7 @@ def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
 
 @njit(**KERNEL)
 def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, settings, share, losses):
-    """Derivatives with respect to the means, and to ``log_std`` or the network's output for deviations."""
+    """Derivatives with respect to the means, and to ``log_std`` or the network's output for standard deviations."""
     shared = settings.kind == GAUSSIAN
     size = len(action)
     log_prob, entropy = _ZERO, _ZERO
@@ -227,7 +227,7 @@ def _block(actor, critic, data, rows, scale, log_stds, settings, losses):
         if settings.kind == CATEGORICAL and imitates:
             _imitate_discrete(outputs[i], by_outputs[i], data.labels[row], settings, share, losses)
         elif settings.kind == CATEGORICAL:
-            _discrete(outputs[i], by_outputs[i], data.choices[row], old, advantage, settings, share, losses)
+            _discrete(outputs[i], by_outputs[i], data.discrete[row], old, advantage, settings, share, losses)
         else:
             log_std = actor.network.weights[log_stds[0] : log_stds[1]]
             by_log_std = actor.gradient[log_stds[0] : log_stds[1]]

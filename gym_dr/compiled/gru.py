@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from gym_dr.arrays import Floats
+from gym_dr.compiled.flags import KERNEL, RUNTIME
 from gym_dr.compiled.network import tanh_of
-from gym_dr.compiled.options import KERNEL, RUNTIME
 
 _ONE, _HALF, _ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 

@@ -14,7 +14,7 @@ from numba import njit
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY
+from gym_dr.compiled.flags import ENTRY
 
 Values = npt.NDArray[Any]  # of the space's own dtype
 
@@ -33,7 +33,7 @@ class Actuators(NamedTuple):
     initial: Values  # (A,) applied until the first action arrives
     low: Values  # (A,) bounds, to which noisy actions are clipped
     high: Values  # (A,)
-    deviations: Array  # (N,) standard deviations of noise
+    stds: Array  # (N,) standard stds of noise
     scores: Array  # (A, N) standard normal numbers; no rows without noise
 
 
@@ -41,7 +41,7 @@ class Sensors(NamedTuple):
     """Disturbances of observations other than delays."""
 
     bias: Array  # (N, O) of the current episodes; no columns without bias and noise
-    deviations: Array  # (N,) standard deviations of noise
+    stds: Array  # (N,) standard stds of noise
     scale: Array  # (O,) factors of the noise
     scores: Array  # (O, N) standard normal numbers; no rows without noise
 
@@ -61,7 +61,7 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
     Where an action is ``lost`` (N,), the ``held`` one (N, A) acts again.
     """
     sent, ages, delays = history
-    initial, low, high, deviations, scores = actuators
+    initial, low, high, stds, scores = actuators
     depth = sent.shape[1]
     for i in range(actions.shape[0]):
         age, lag = ages[i], int(delays[i])
@@ -72,7 +72,7 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
                 arrived[i, j] = held[i, j]
             env_actions[i, j] = arrived[i, j]
             if scores.shape[0] > 0:
-                env_actions[i, j] = min(max(arrived[i, j] + deviations[i] * scores[j, i], low[j]), high[j])
+                env_actions[i, j] = min(max(arrived[i, j] + stds[i] * scores[j, i], low[j]), high[j])
 
 
 @njit(**ENTRY)
@@ -82,7 +82,7 @@ def sense(history, sensors, observations, fresh, visible):
     Until an episode is as old as its delay, its first observation stays visible.
     """
     seen, ages, delays = history
-    bias, deviations, scale, scores = sensors
+    bias, stds, scale, scores = sensors
     depth = seen.shape[1]
     for i in range(observations.shape[0]):
         age = ages[i]
@@ -93,7 +93,7 @@ def sense(history, sensors, observations, fresh, visible):
                 if bias.shape[1] > 0:
                     error = bias[i, j]
                     if scores.shape[0] > 0:
-                        error += deviations[i] * scale[j] * scores[j, i]
+                        error += stds[i] * scale[j] * scores[j, i]
                     seen[i, age % depth, j] = observations[i, j] + error
             visible[i, j] = seen[i, past % depth, j]
 

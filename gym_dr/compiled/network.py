@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.arrays import Floats, Indices
-from gym_dr.compiled.options import KERNEL, RUNTIME
+from gym_dr.compiled.flags import KERNEL, RUNTIME
 
 BLOCK = 64  # rows that go through a network in training at a time, so that activations stay in the first-level cache
 

@@ -13,7 +13,7 @@ from numba import njit
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY, KERNEL
+from gym_dr.compiled.flags import ENTRY, KERNEL
 from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
 from gym_dr.randomization.normal import CENTER_DEN, CENTER_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
 
@@ -35,29 +35,29 @@ class KeyedNoise:
         self._keys = np.array([name_word(name) for name in (*normals, *uniforms)], np.uint64)
         self._normals = len(normals)
 
-    def draw(self, words: Words, index: Indices, steps: Indices, table: Array) -> None:
+    def draw(self, seed_words: Words, index: Indices, steps: Indices, table: Array) -> None:
         """Fills ``table`` (names, N), normals first, with one number of each name for every sub-environment.
 
         Args:
-            words: Seed words, shape ``(N,)``.
+            seed_words: Seed seed_words, shape ``(N,)``.
             index: The current draw indices, shape ``(N,)``; -1, before the first draw, counts as 0.
             steps: Shape ``(N,)``, the upper half of the index word: 0 for the episode's own numbers.
             table: Filled.
         """
-        logs = np.empty((self._normals, len(words)))
-        _fill_uniforms(words, index, steps, self._keys, table, logs)
+        logs = np.empty((self._normals, len(seed_words)))
+        _fill_uniforms(seed_words, index, steps, self._keys, table, logs)
         # numpy's logarithm, since other libraries sometimes differ in the last bit
         to_normals(table, np.log(logs, out=logs))
 
 
 @njit(**ENTRY)
-def _fill_uniforms(words, index, steps, keys, table, nearest):
+def _fill_uniforms(seed_words, index, steps, keys, table, nearest):
     """``draws.uniforms``, with the index word ``index | steps << 32``; ``nearest`` is the distance to 0 or 1."""
     for k in range(len(keys)):
-        for i in range(len(words)):
+        for i in range(len(seed_words)):
             word = (np.uint64(max(index[i], 0))) | (np.uint64(steps[i]) << SHIFT_32)
             k0, k1 = keys[k] & LOW_32, keys[k] >> SHIFT_32
-            c0, c1 = words[i] & LOW_32, words[i] >> SHIFT_32
+            c0, c1 = seed_words[i] & LOW_32, seed_words[i] >> SHIFT_32
             c2, c3 = word & LOW_32, word >> SHIFT_32
             for _ in range(ROUNDS):
                 product0 = c0 * _M0

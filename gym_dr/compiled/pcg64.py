@@ -16,7 +16,7 @@ import numpy.typing as npt
 from numba import njit
 from numba.np.random import _constants as tables  # numpy's, which no public module has
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.flags import KERNEL
 
 u64 = np.uint64
 STATE_HIGH, STATE_LOW, INCREMENT_HIGH, INCREMENT_LOW, HAS_HALF, HALF = range(6)

@@ -12,9 +12,9 @@ from numba import njit
 
 from gym_dr.arrays import Floats
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY, KERNEL, RUNTIME
 from gym_dr.compiled.gru import ActingMemory, forget, remember
 from gym_dr.compiled.network import Network, forward, softplus
-from gym_dr.compiled.options import ENTRY, KERNEL, RUNTIME
 
 CATEGORICAL: Final = 0  # one of n actions by softmax(output)
 GAUSSIAN: Final = 1  # output is the mean; the standard deviation is state-independent; [-1, 1] maps to the bounds
@@ -83,7 +83,7 @@ def choose(policy, starts, noise, steps, t, env_actions):
     for i in range(len(outputs)):
         if policy.kind == CATEGORICAL:
             choice, steps.log_probs[t, i] = _draw_index(outputs[i], noise[i, 0])
-            steps.choices[t, i] = choice
+            steps.discrete[t, i] = choice
             if remembers:
                 for j in range(len(outputs[i])):
                     policy.memory.previous[i, j] = _ONE if j == choice else _ZERO

@@ -11,17 +11,17 @@ from numba import njit
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.compiled import policy
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY, RUNTIME
+from gym_dr.compiled.flags import ENTRY, RUNTIME
 
 # reward that the step of a sub-environment has not set, because an error in compiled code has ended it
 UNFINISHED = float(np.finfo(np.float64).min)
 
 
-class Exchange(NamedTuple):
+class StepBuffers(NamedTuple):
     """Inputs and outputs of the compiled step of N sub-environments, in the environment's own arrays."""
 
-    choices: Indices  # (N,) discrete actions, counted from 0
-    numbers: Array  # (N, actions) continuous actions
+    discrete: Indices  # (N,) actions, counted from 0
+    continuous: Array  # (N, actions)
     fresh: npt.NDArray[np.int64]  # (N,) nonzero where the next step begins an episode instead
     observations: Floats  # (N, size)
     rewards: Array  # (N,)
@@ -29,13 +29,13 @@ class Exchange(NamedTuple):
 
 
 @njit(**ENTRY | RUNTIME)
-def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_steps, rows):
+def rollout(step, world, buffers, small_policy, noise, steps, elapsed, max_steps, rows):
     """Fills ``rows`` (first, last + 1), stopping when an episode ends; returns the row after the last one filled.
 
     An error in compiled code, which a call from compiled code does not pass on, leaves ``UNFINISHED`` rewards.
 
     ``step(world, envs, first, last)`` steps sub-environments ``envs[first:last]``, here all of them, through the
-    ``exchange``; ``noise`` (T, N, numbers) are the random numbers of the ``small_policy``; ``elapsed`` (N,) counts the
+    ``buffers``; ``noise`` (T, N, numbers) are the random numbers of the ``small_policy``; ``elapsed`` (N,) counts the
     steps of the current episodes, at most ``max_steps``.
     """
     num_envs = len(elapsed)
@@ -46,23 +46,23 @@ def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_step
     over = False
     while t < last and not over:
         for env in range(num_envs):
-            starts[env] = elapsed[env] == 0 and exchange.fresh[env] == 0
+            starts[env] = elapsed[env] == 0 and buffers.fresh[env] == 0
         policy.choose(small_policy, starts, noise[t], steps, t, env_actions)
         for env in range(num_envs):
-            exchange.choices[env] = steps.choices[t, env]
+            buffers.discrete[env] = steps.discrete[t, env]
             for j in range(env_actions.shape[1]):
-                exchange.numbers[env, j] = env_actions[env, j]
-            elapsed[env] = 0 if exchange.fresh[env] != 0 else elapsed[env] + 1
-            exchange.rewards[env] = UNFINISHED
+                buffers.continuous[env, j] = env_actions[env, j]
+            elapsed[env] = 0 if buffers.fresh[env] != 0 else elapsed[env] + 1
+            buffers.rewards[env] = UNFINISHED
         step(world, envs, 0, num_envs)
         for env in range(num_envs):
-            for j in range(exchange.observations.shape[1]):
-                steps.observations[t + 1, env, j] = exchange.observations[env, j]
-            steps.rewards[t, env] = exchange.rewards[env]
-            steps.terminated[t, env] = exchange.terminations[env]
+            for j in range(buffers.observations.shape[1]):
+                steps.observations[t + 1, env, j] = buffers.observations[env, j]
+            steps.rewards[t, env] = buffers.rewards[env]
+            steps.terminated[t, env] = buffers.terminations[env]
             steps.truncated[t, env] = elapsed[env] >= max_steps
-            unfinished = exchange.rewards[env] == UNFINISHED
-            over = over or exchange.terminations[env] or elapsed[env] >= max_steps or unfinished
+            unfinished = buffers.rewards[env] == UNFINISHED
+            over = over or buffers.terminations[env] or elapsed[env] >= max_steps or unfinished
         t += 1
     return t
 

@@ -12,7 +12,7 @@ class Steps(NamedTuple):
     """T steps of N sub-environments with NEXT_STEP autoreset. Row t is a step; observations have an extra row."""
 
     observations: npt.NDArray[np.float32]  # (T + 1, N, obs); if an episode ends at t, row t + 1 is its final one
-    choices: npt.NDArray[np.int64]  # (T, N) discrete actions, counted from 0
+    discrete: npt.NDArray[np.int64]  # (T, N) actions, counted from 0
     raw_actions: npt.NDArray[np.float32]  # (T, N, actions) continuous, as sampled, not clipped; no columns for discrete
     rewards: npt.NDArray[np.float64]  # (T, N)
     terminated: npt.NDArray[np.bool_]  # (T, N)
@@ -34,7 +34,7 @@ class Steps(NamedTuple):
         shape = (steps, num_envs)
         return Steps(
             observations=np.empty((steps + 1, num_envs, inputs), np.float32),
-            choices=np.empty(shape, np.int64),
+            discrete=np.empty(shape, np.int64),
             raw_actions=np.empty((*shape, actions), np.float32),
             rewards=np.empty(shape, np.float64),
             terminated=np.empty(shape, np.bool_),

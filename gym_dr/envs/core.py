@@ -153,7 +153,7 @@ class Episodes:
         numbers = np.zeros((self.table.num_envs, *(space.shape or (0,))), np.float32)
         for t in range(first, last):
             choose(policy, self.elapsed == 0, noise[t], steps, t, numbers)
-            step = self.step(self.check_actions(numbers if start is None else steps.choices[t] + start))
+            step = self.step(self.check_actions(numbers if start is None else steps.discrete[t] + start))
             steps.rewards[t], steps.terminated[t] = step.outcome.rewards, step.outcome.terminations
             steps.truncated[t], steps.observations[t + 1] = step.truncations, self.observe()
             if self.autoreset.resets is not None:

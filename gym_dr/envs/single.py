@@ -15,7 +15,7 @@ from gym_dr.compiled import pcg64
 from gym_dr.envs.backend import CompiledBackend, Info
 from gym_dr.envs.core import Episodes, fingerprint, warn_diverged
 from gym_dr.envs.states import EnvState
-from gym_dr.envs.vector_arguments import check_numbers, check_render_mode
+from gym_dr.envs.vector_arguments import check_finite, check_render_mode
 from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.episode import BuiltEnv
 from gym_dr.randomization.space import ParamSpace
@@ -129,7 +129,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
         self._take_state("push")
-        self._backend.push(check_numbers(velocity, (self.push_size,), "velocities")[None], _ONLY)
+        self._backend.push(check_finite(velocity, (self.push_size,), "velocities")[None], _ONLY)
         self._show_state()
 
     def get_state(self) -> EnvState:

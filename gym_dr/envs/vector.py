@@ -23,8 +23,8 @@ from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,
     check_autoreset_mode,
+    check_finite,
     check_mask,
-    check_numbers,
     check_render_mode,
     check_reset_mask,
     check_seeds,
@@ -190,14 +190,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         arrays = self.param_space.check_vector(values, self.num_envs)
         return with_switches(arrays, self.param_space, self.randomization, self.pinned)
 
-    def hold_draws(self, words: Words, index: Indices) -> None:
+    def hold_draws(self, seed_words: Words, index: Indices) -> None:
         """Uses the draws with these keys from each sub-environment's next reset on, until others are held.
 
         Args:
-            words: Seed words, shape ``(num_envs,)``; seeding no longer changes them.
+            seed_words: Shape ``(num_envs,)``; seeding no longer changes them.
             index: Draw indices, shape ``(num_envs,)``.
         """
-        self._table.hold_draws(words, index)
+        self._table.hold_draws(seed_words, index)
 
     # ---- Gymnasium's interface ---------------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._check_open()
         self._episodes.autoreset.check_begun("push")
         chosen = np.asarray(envs, np.int64)
-        self._backend.push(check_numbers(velocities, (len(chosen), self.push_size), "velocities"), chosen)
+        self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     def get_state(self) -> EnvState:
         """All that the next steps depend on, of every sub-environment, as arrays by name with ``num_envs`` rows.

@@ -160,7 +160,7 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
     if not isinstance(space, Box | MultiDiscrete):
         return actions
     if isinstance(space, Box) and space.dtype.kind == "f":
-        return check_numbers(actions, space.shape)
+        return check_finite(actions, space.shape)
     array = _array(actions, space.shape, "iu", "whole numbers")
     low, high = (space.low, space.high) if isinstance(space, Box) else (space.start, space.start + space.nvec - 1)
     if not ((array >= low) & (array <= high)).all():
@@ -168,7 +168,7 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
     return array.astype(space.dtype)  # Gymnasium's Discrete refuses some types of whole numbers
 
 
-def check_numbers(actions: Any, shape: tuple[int, ...], noun: str = "actions") -> npt.NDArray[Any]:
+def check_finite(actions: Any, shape: tuple[int, ...], noun: str = "actions") -> npt.NDArray[Any]:
     """Checks actions that are numbers and returns them as an array; those beyond the bounds pass.
 
     Args:
@@ -197,13 +197,13 @@ def action_check(space: Space[Any], num_envs: int) -> Callable[[Any], npt.NDArra
         num_envs: How many there are.
     """
     if isinstance(space, Discrete):
-        return partial(check_choices, shape=(num_envs,), start=int(space.start), count=int(space.n))
+        return partial(check_discrete, shape=(num_envs,), start=int(space.start), count=int(space.n))
     if isinstance(space, Box) and space.dtype.kind == "f":
-        return partial(check_numbers, shape=(num_envs, *space.shape))
+        return partial(check_finite, shape=(num_envs, *space.shape))
     return partial(check_actions, space=batch_space(space, num_envs))
 
 
-def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) -> Indices:
+def check_discrete(actions: Any, shape: tuple[int, ...], start: int, count: int) -> Indices:
     """Checks choices from ``start`` to ``start + count - 1`` and returns them as a new array.
 
     Raises:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +72,13 @@ class Study:
                 "sets": [cells.to_dict() for cells in self.sets],
                 "references": list(self.references),
             },
-            "contrasts": [dataclasses.asdict(contrast) for contrast in self.contrasts],
+            "contrasts": [asdict(contrast) for contrast in self.contrasts],
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Head(Head):
-    """The top-level keys of a study's file that are no tables."""
+    """The top-level keys of a study's file that are not tables."""
 
     reserved_seeds: tuple[int, ...] = ()
     unequal_budgets: bool = False
@@ -103,8 +102,8 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
 
     Raises:
         UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
-        ConfigError: The file cannot be read; two variants have the same name; there are no seeds, or reserved ones;
-            budgets differ; or a value cannot be used.
+        ConfigError: The file cannot be read, two variants have the same name, there are no seeds, a seed is reserved,
+            budgets differ, or a value cannot be used.
         RandomizationError: A range is impossible.
     """
     with opened(given, trust) as file:
@@ -157,31 +156,29 @@ def describe_budget(budget: int | None) -> str:
 
 def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> dict[str, Variant]:
     """The variants of the file, those that its factors combine first."""
-    named = file.inner("variants")
-    if not (named or combined):
-        raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
+    variants: dict[str, Variant] = {}
     known: dict[str, str] = {}
-    for name in (*combined, *named):
-        if not isinstance(name, str) or not FOLDER_NAME.fullmatch(name):  # a mapping in Python may have any key
-            raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
-        if (other := known.setdefault(name.casefold(), name)) != name or (name in combined and name in named):
-            raise ConfigError(  # some file systems ignore case
-                f"variants: expected names that differ in more than case, got {other!r} and {name!r}."
-            )
-    variants = {}
-    given = {**combined, **named}
-    for name in given:
-        with located(f"[factors]: {name}" if name in combined else f"[variants.{name}]"):
-            made = file.variant(name, inner_table(given, name), head)
-            check_not_reserved("seeds", made.seeds, made.config.settings.reserved_seeds)
-        variants[name] = made
+    for place, table in (("[factors]: {}", combined), ("[variants.{}]", file.inner("variants"))):
+        for name in table:
+            if not isinstance(name, str) or not FOLDER_NAME.fullmatch(name):  # a mapping in Python may have any key
+                raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
+            if other := known.get(name.casefold()):  # some file systems ignore case
+                raise ConfigError(
+                    f"variants: expected names that differ in more than case, got {other!r} and {name!r}."
+                )
+            known[name.casefold()] = name
+            with located(place.format(name)):
+                variants[name] = file.variant(name, inner_table(table, name), head)
+                check_not_reserved("seeds", variants[name].seeds, variants[name].config.settings.reserved_seeds)
+    if not variants:
+        raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
     return variants
 
 
 def _sets(
     env: str, variants: Mapping[str, Variant], evaluation: _Evaluation, axes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[CellSet, ...]:
-    """Nominal values, training draws and the chosen sets; training draws that are among the latter are left out."""
+    """Nominal values, training draws and the chosen sets; training draws that a chosen set repeats are left out."""
     check_success(evaluation.success)
     if evaluation.protocol is not None:
         check_known("protocol", evaluation.protocol, ("dre",))
@@ -199,7 +196,7 @@ def _sets(
 
 
 def _trained(variants: Mapping[str, Variant], space: ParamSpace | None) -> dict[str, Randomization]:
-    """Distinct training randomizations, by the names of the sets of their draws: that of a preset or a variant."""
+    """Distinct training randomizations, by the name of their set: a preset's, or else the first variant's."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants.values():

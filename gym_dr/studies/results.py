@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,8 +43,8 @@ METHOD = (
     "episodes; p-values are from paired t-tests, with Holm's correction for all differences of a statistic."
 )
 FACTORS = (
-    "A level's difference from the baseline's is averaged over all pairs of variants that differ in it alone. Levels "
-    "with other ones are compared with what both change alone, added up."
+    "A level's difference from the baseline's level is averaged over all pairs of variants that differ only in it. Two "
+    "levels together are compared with the sum of what each changes alone."
 )
 
 
@@ -148,7 +147,7 @@ class StudyResult:
                 chosen = table[table["statistic"] == statistic]
                 if len(chosen):
                     tables.append(_table(self.plan, caption, chosen, key, percent=statistic == SOLVED))
-        return [*tables[:-1], dataclasses.replace(tables[-1], notes=self.notes)]
+        return [*tables[:-1], replace(tables[-1], notes=self.notes)]
 
     @property
     def notes(self) -> list[str]:
@@ -200,7 +199,7 @@ def evaluate_runs(
     done = [run for variant in plan.variants.values() for run in trained if run.variant is variant]
     policies: dict[str, dict[int, FrozenPolicy]] = {}
     for policy, run in zip(open_runs(done), done, strict=True):
-        named = dataclasses.replace(policy, name=run.name, reference=run.variant.name in plan.references)
+        named = replace(policy, name=run.name, reference=run.variant.name in plan.references)
         policies.setdefault(run.variant.name, {})[run.config.settings.seed] = named
     evaluation = evaluate_policies(
         [policy for of in policies.values() for policy in of.values()],

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna import distributions
 
 from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.sets import TRAINING, CellSet, draws
@@ -37,7 +35,7 @@ DEFAULTS = {"sampler": "TPESampler", "pruner": {"name": "MedianPruner", "n_warmu
 
 @dataclass(frozen=True, kw_only=True)
 class TuningHead(Head):
-    """The top-level keys of a tuning's file that are no tables."""
+    """The top-level keys of a tuning's file that are not tables."""
 
     algorithm: str = "ppo"
     trials: int = 0
@@ -49,7 +47,7 @@ class Tuning:
     """What is tuned, on which seeds, and what counts.
 
     Attributes:
-        file: Where it comes from.
+        file: The file that defines it.
         head: The file's top-level keys.
         search: Option -> its range or choices.
         cells: What a trial is evaluated on; its value is the mean return there.
@@ -59,7 +57,7 @@ class Tuning:
 
     file: VariantFile
     head: TuningHead
-    search: Mapping[str, distributions.BaseDistribution]
+    search: Mapping[str, optuna.distributions.BaseDistribution]
     cells: CellSet
     sampler: functools.partial[optuna.samplers.BaseSampler]
     pruner: functools.partial[optuna.pruners.BasePruner]
@@ -75,7 +73,7 @@ class Tuning:
 
     @property
     def first(self) -> dict[str, Any]:
-        """Params of the first trial: the values without a search, where it allows them."""
+        """Params of the first trial: the values without a search, if the search allows them."""
         known = _known(self.variant({}).config)
         return {name: _label(known[name]) for name, one in self.search.items() if _allows(one, _label(known[name]))}
 
@@ -109,7 +107,7 @@ def _read(file: VariantFile) -> Tuning:
     known = _known(base.config)
     search = {name: _distribution(name, form, known) for name, form in file.inner("search").items()}
     _check_budgets(search, head, base.config, file)
-    for end in (0, -1):  # each value of an option, with the first and with the last values of all others
+    for end in (0, -1):  # each value of an option, with the first and the last values of all others
         others = {name: _extremes(one)[end] for name, one in search.items()}
         for name, one in search.items():
             for value in _extremes(one):
@@ -126,13 +124,13 @@ def _read(file: VariantFile) -> Tuning:
 
 
 def _variant(file: VariantFile, head: TuningHead, params: Mapping[str, Any]) -> Variant:
-    """What a trial trains; the seeds that are tuned on are reserved."""
+    """What a trial trains; the tuning's seeds are reserved."""
     values = {name: json.loads(one) if str(one)[:1] == "[" else one for name, one in params.items()}
     made = file.variant("trial", values, head)
     config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
     reserved = tuple(dict.fromkeys([*config.settings.reserved_seeds, *head.seeds]))
-    settings = dataclasses.replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates
-    return dataclasses.replace(made, config=dataclasses.replace(config, settings=settings))
+    settings = replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates
+    return replace(made, config=replace(config, settings=settings))
 
 
 def _known(config: RunConfig) -> dict[str, Any]:
@@ -146,7 +144,7 @@ def _label(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | tuple) else value
 
 
-def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> distributions.BaseDistribution:
+def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.distributions.BaseDistribution:
     """The range or the choices of an option, which has a value in ``known``."""
     with located(f"[search]: {name}"):
         check_known("option", name, known.keys() - {*FIXED})
@@ -155,11 +153,13 @@ def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> distributio
             raise ConfigError(f"{expected}, got {shortened(form)}.")
         try:
             if "choices" in form:
-                return distributions.CategoricalDistribution(**{**form, "choices": [*map(_label, form["choices"])]})
+                return optuna.distributions.CategoricalDistribution(
+                    **{**form, "choices": [*map(_label, form["choices"])]}
+                )
             whole = isinstance(known[name], int)
             if not all(isinstance(one, int if whole else int | float) for one in form.values()):
                 raise ValueError(f"only {'whole ' if whole else ''}numbers are possible.")
-            return (distributions.IntDistribution if whole else distributions.FloatDistribution)(**form)
+            return (optuna.distributions.IntDistribution if whole else optuna.distributions.FloatDistribution)(**form)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{expected}, got {shortened(form)}: {error}") from None
 
@@ -202,7 +202,7 @@ def _cells(file: VariantFile, config: RunConfig) -> CellSet:
 
 
 def _maker(kind: str, given: Any) -> functools.partial[Any]:
-    """What makes a sampler or a pruner: the name of a class of Optuna, or a table with its keywords."""
+    """Makes a sampler or pruner from the name of Optuna's class, or from a table with its name and keywords."""
     form = {"name": given} if isinstance(given, str) else given
     if not isinstance(form, Mapping) or "name" not in form:
         raise ConfigError(f'{kind}: expected a name or {{ name = "...", ... }}, got {shortened(given)}.')

@@ -1,12 +1,11 @@
-"""Variants: what the file of a study or a tuning trains, each with a checked configuration."""
+"""Variants: what a study or a tuning trains, read from its file and checked."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,12 +22,11 @@ from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
 SEEDS = "seeds"  # key of a variant, or of a factor's level: how many of the file's seeds it is trained with
 OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that are neither settings nor options
-OF_THE_FILE = ("env", "seed")  # settings that all variants share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """Top-level keys of a file that are no tables."""
+    """Top-level keys of a file that are not tables."""
 
     env: str = RunSettings.env
     algorithm: str | None = None
@@ -56,7 +54,7 @@ class Variant:
 
     def with_seed(self, seed: int) -> RunConfig:
         """The configuration of its run with a seed."""
-        return dataclasses.replace(self.config, settings=dataclasses.replace(self.config.settings, seed=seed))
+        return replace(self.config, settings=replace(self.config.settings, seed=seed))
 
     @property
     def content(self) -> dict[str, Any]:
@@ -87,7 +85,7 @@ class VariantFile:
         return inner_table(self.table, key)
 
     def head(self, cls: type[AnyHead], tables: Sequence[str]) -> AnyHead:
-        """Its top-level keys as a dataclass, without ``tables`` and those of algorithms and samplers.
+        """Its top-level keys that are neither ``tables`` nor tables of algorithms and samplers, as a dataclass.
 
         Raises:
             UnknownNameError: A key is unknown.
@@ -102,7 +100,7 @@ class VariantFile:
         return head
 
     def beside(self, randomization: Any) -> Any:
-        """A randomization; if the file names another file, the path is relative to this one."""
+        """A randomization; the path of a file is relative to this file."""
         if self.path is None or not isinstance(randomization, str):
             return randomization
         return file_beside(self.path, randomization)
@@ -129,14 +127,13 @@ class VariantFile:
         number, most = own.get(SEEDS, len(head.seeds)), len(head.seeds)
         whole = is_whole(number) and 1 <= number <= most
         expect(whole, SEEDS, f"how many of the study's seeds to use, from 1 to {most}", number)
-        drawn = own if "randomization" in own else {**self.table, **own}  # the common rules belong together
+        drawn = own if "randomization" in own else {**self.table, **own}  # a variant's own randomization replaces both
         common = self.inner("settings")
         sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
         given = {**common, **self.inner(found.name), **self.inner(sampler.name)}
         given |= {key: value for key, value in own.items() if key not in OF_A_VARIANT}
-        for key in OF_THE_FILE:
-            if key in given:
-                raise ConfigError(f"{key}: expected at the top of the file, since all runs share it.")
+        if shared := [key for key in ("env", "seed") if key in given]:
+            raise ConfigError(f"{shared[0]}: expected at the top of the file, since all runs share it.")
         config = build_config(
             found,
             {
@@ -152,10 +149,10 @@ class VariantFile:
         return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number])
 
     def check_used(self, variants: Iterable[Variant]) -> None:
-        """Checks that the tables of algorithms and samplers have options of some variant.
+        """Checks that some variant uses each algorithm and sampler that has a table.
 
         Raises:
-            ConfigError: One has not.
+            ConfigError: None uses one of them.
         """
         used = {each for v in variants for each in (v.algorithm.name, v.config.settings.sampler)}
         for name in self.table:
@@ -185,10 +182,10 @@ def opened(given: str | Path | Mapping[str, Any], trust: Collection[str]) -> Ite
 
 
 def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A table within another one; empty if there is none.
+    """A table inside another; empty if there is none.
 
     Raises:
-        ConfigError: The key has a value that is no table.
+        ConfigError: The value is not a table.
     """
     found = table.get(key, {})
     if not isinstance(found, Mapping):

@@ -130,7 +130,7 @@ def assert_rollout_is_stepping(envs: Any, twin: Any) -> None:
     assert_same(steps.observations[0], twin.reset(seed=SEED)[0].astype(np.float32))
     for t in range(STEPS):
         discrete = isinstance(space, gym.spaces.Discrete)
-        actions = steps.choices[t] + space.start if discrete else np.clip(steps.raw_actions[t], space.low, space.high)
+        actions = steps.discrete[t] + space.start if discrete else np.clip(steps.raw_actions[t], space.low, space.high)
         observations, *others, info = twin.step(actions)
         assert_same(steps.observations[t + 1], observations.astype(np.float32))
         assert_same([steps.rewards[t], steps.terminated[t], steps.truncated[t]], others)

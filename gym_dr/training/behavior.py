@@ -76,7 +76,7 @@ class TorchBehavior:
             log_probs, _ = self.actor.log_prob_and_entropy(inputs, actions)
             if self.units:
                 self._previous = self.actor.coded(actions)
-        (steps.raw_actions if steps.raw_actions.shape[2] else steps.choices)[t] = actions.cpu().numpy()
+        (steps.raw_actions if steps.raw_actions.shape[2] else steps.discrete)[t] = actions.cpu().numpy()
         steps.log_probs[t] = log_probs.cpu().numpy()
         return self.actor.to_env(actions)
 
@@ -149,7 +149,7 @@ class CompiledBehavior:
         """See ``TorchBehavior.act``."""
         cast(Any, compiled.act)(self.policy, starts, noise, steps, t, self._env_actions)
         if isinstance(self.actor, CategoricalActor):
-            chosen: npt.NDArray[Any] = steps.choices[t] + self.actor.start
+            chosen: npt.NDArray[Any] = steps.discrete[t] + self.actor.start
             return chosen
         return self._env_actions.astype(self.actor.space.dtype)
 

@@ -98,7 +98,7 @@ def _transitions(agent: ActorCritic, batch: Batch | Sequences) -> Transitions:
     return Transitions(
         observations=_flat(first(batch.observations), batch),
         critic_inputs=_flat(first(batch.critic_inputs), batch),
-        choices=_flat(batch.actions, batch) if discrete else np.empty(0, np.int64),
+        discrete=_flat(batch.actions, batch) if discrete else np.empty(0, np.int64),
         raw_actions=np.empty((0, 0), np.float32) if discrete else _flat(batch.actions, batch),
         log_probs=_flat(batch.log_probs, batch),
         advantages=_flat(batch.advantages, batch),

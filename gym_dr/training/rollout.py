@@ -212,7 +212,7 @@ def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
 
 def _actions(steps: Steps) -> npt.NDArray[Any]:
     """Actions as the network outputs them, (T, N, ...)."""
-    return steps.raw_actions if steps.raw_actions.shape[2] else steps.choices
+    return steps.raw_actions if steps.raw_actions.shape[2] else steps.discrete
 
 
 def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = None) -> Rollout:

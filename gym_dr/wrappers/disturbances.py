@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.vector_arguments import check_choices, check_numbers
+from gym_dr.envs.vector_arguments import check_discrete, check_finite
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
@@ -244,9 +244,9 @@ class Disturbances:
         """
         space, shape = self._actions, (self.num_envs, *(self._actions.shape or ()))
         if isinstance(space, gym.spaces.Discrete):
-            checked: npt.NDArray[Any] = check_choices(actions, shape, int(space.start), int(space.n))
+            checked: npt.NDArray[Any] = check_discrete(actions, shape, int(space.start), int(space.n))
         else:
-            checked = check_numbers(actions, shape)
+            checked = check_finite(actions, shape)
         return checked.astype(space.dtype, order="C")
 
     def act(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:

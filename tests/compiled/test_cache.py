@@ -77,7 +77,7 @@ def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_sources_are_a_module_and_all_that_it_imports_from_the_package_directly_or_not(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     # pcg64 imports options, and these kernel, in turn; numba is covered by its version
-    names = ["module.py", "pcg64.py", "options.py", "kernel.py"]
+    names = ["module.py", "pcg64.py", "flags.py", "kernel.py"]
     for line in (
         "from gym_dr.compiled import pcg64",
         "from gym_dr.compiled.pcg64 import integer, uniform",

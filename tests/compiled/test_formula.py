@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numba import njit, vectorize
 
+from gym_dr.compiled.flags import ENTRY
 from gym_dr.compiled.formula import compile_formula, described
-from gym_dr.compiled.options import ENTRY
 
 STEPS = np.array([0.1, 0.2, 0.7])
 

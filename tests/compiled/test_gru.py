@@ -11,8 +11,8 @@ from numba import njit
 
 from gym_dr.compiled import gru
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY, RUNTIME
 from gym_dr.compiled.gru import ActingMemory, TrainedMemory
-from gym_dr.compiled.options import ENTRY, RUNTIME
 from gym_dr.training.memory import GRUMemory
 
 OBS, ACTION, UNITS = 3, 2, 5

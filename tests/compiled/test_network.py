@@ -12,8 +12,8 @@ from torch import nn
 
 from gym_dr.compiled import network
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY, RUNTIME
 from gym_dr.compiled.network import Network, Trained
-from gym_dr.compiled.options import ENTRY, RUNTIME
 from gym_dr.training.optimizers import without_compiler
 
 SIZES = [3, 5, 4, 2]

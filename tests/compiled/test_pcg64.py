@@ -9,7 +9,7 @@ import pytest
 from numba import njit
 
 from gym_dr.compiled import pcg64
-from gym_dr.compiled.options import ENTRY
+from gym_dr.compiled.flags import ENTRY
 
 
 @njit(**ENTRY)

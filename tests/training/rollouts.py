@@ -57,7 +57,7 @@ def acted(behavior: Behavior, observations: Any, noise: Any, starts: Any = None)
     steps = allocate_steps(behavior, 1, observations)
     starts = np.zeros(len(observations), np.bool_) if starts is None else starts
     env_actions = behavior.act(steps, 0, noise, starts)
-    actions = steps.raw_actions if steps.raw_actions.shape[2] else steps.choices
+    actions = steps.raw_actions if steps.raw_actions.shape[2] else steps.discrete
     return actions[0], steps.log_probs[0], steps.states[0], env_actions
 
 

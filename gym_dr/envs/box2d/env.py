@@ -8,7 +8,7 @@ import Box2D
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.randomization.episode import BuiltEnv
 
 Observation = npt.NDArray[np.float32]
@@ -57,7 +57,7 @@ class Box2DEnv(BuiltEnv):
             InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
         self._check_begun("push")
-        x, y = check_numbers(velocity, (self.push_size,), "velocities").tolist()
+        x, y = check_finite(velocity, (self.push_size,), "velocities").tolist()
         for body in self.bodies:
             before = body.linearVelocity
             body.linearVelocity = before.x + x, before.y + y

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Indices
 from gym_dr.compiled.pointers import Address, entry_point
-from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.compiled.threads import Threads, usable_threads
 from gym_dr.envs.box2d.solver.layout import LANES
@@ -29,21 +29,21 @@ def threads_for(num_envs: int, num_threads: int | None) -> int:
 class Stepper:
     """Steps sub-environments, and begins their episodes, which is a kind of step."""
 
-    def __init__(self, step: Any, groups: Sequence[Any], exchange: Exchange) -> None:
+    def __init__(self, step: Any, groups: Sequence[Any], buffers: StepBuffers) -> None:
         """Compiles the step, or loads it from the cache.
 
         Args:
             step: Compiled ``step(group, envs, first, last)``.
             groups: Everything that a step reads and writes, one for each thread, with its own scratch memory.
-            exchange: The exchange of ``groups``.
+            buffers: The buffers of ``groups``.
         """
         self._groups = groups
-        self._fresh: npt.NDArray[np.int64] = exchange.fresh
+        self._fresh: npt.NDArray[np.int64] = buffers.fresh
         self._threads = Threads(len(groups))
         step(groups[0], np.zeros(0, np.int64), 0, 0)  # compiles
         self._step = entry_point(step)
-        self._rollout = partial(play_rollout, Address(step), groups[0], exchange)
-        self._all: Indices = np.arange(len(exchange.fresh))
+        self._rollout = partial(play_rollout, Address(step), groups[0], buffers)
+        self._all: Indices = np.arange(len(buffers.fresh))
         self._begun: Indices | None = None  # marked, but not yet stepped
 
     @property

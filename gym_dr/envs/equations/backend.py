@@ -64,7 +64,7 @@ class EquationsBackend(CompiledBackend):
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         self.simulation = Simulation(self.equations, num_envs)
-        self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
+        self.streams, self.observations = self.simulation.streams, self.simulation.buffers.observations
         memory: Array
         memory, options = np.split(self.simulation.params, [len(self.space)])
         options[:] = np.array(self._options)[:, None]
@@ -96,13 +96,13 @@ class EquationsBackend(CompiledBackend):
         self.simulation.begin(envs, options)
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        exchange = self.simulation.exchange
+        buffers = self.simulation.buffers
         if self._first_choice is None:
-            exchange.numbers[:] = actions
+            buffers.continuous[:] = actions
         else:
-            exchange.choices[:] = actions - self._first_choice if self._first_choice else actions
+            buffers.discrete[:] = actions - self._first_choice if self._first_choice else actions
         self.simulation.step(skip)
-        return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), {})
+        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), {})
 
     def get_state(self) -> EnvState:
         state: EnvState = self.simulation.get_state()

@@ -22,10 +22,10 @@ from numba import njit
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY, INLINE
 from gym_dr.compiled.formula import compile_formula, described
-from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.compiled.pcg64 import standard_normal, uniform
-from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.envs.equations.equations import Equations, fields_of, spread_of
 from gym_dr.randomization.distributions import Distribution, Normal
 
@@ -38,7 +38,7 @@ class EquationsMemory(NamedTuple):
     memory: Array  # (blocks * FIELDS * LANES,)
     params: Array  # (parameters, N) of new episodes
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
-    exchange: Exchange
+    buffers: StepBuffers
 
 
 class Kernels(NamedTuple):
@@ -84,7 +84,7 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
     advance = _stepper(equations, step_one, _places(action), _places(noise))
 
     def begin(world, envs, bounds):
-        memory, params, streams, exchange = world
+        memory, params, streams, buffers = world
         for k in range(len(envs)):
             env = envs[k]
             first = env // LANES * size
@@ -96,16 +96,16 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
             write_state(block, lane, state, False)
             write_seen(block, lane, observe(constants, read_state(block, lane)), False)
             for j in range(seen_count):
-                exchange.observations[env, j] = block[lane + seen_at + j * LANES]
+                buffers.observations[env, j] = block[lane + seen_at + j * LANES]
 
     def step(world, envs, first, last):
-        memory, _, streams, exchange = world
+        memory, _, streams, buffers = world
         for at in range(first, last, LANES):
             block = memory[at // LANES * size : (at // LANES + 1) * size]
             count = min(LANES, last - at)
             for lane in range(count):
-                take_action(exchange, at + lane, block, lane)
-                fresh = exchange.fresh[at + lane]
+                take_action(buffers, at + lane, block, lane)
+                fresh = buffers.fresh[at + lane]
                 block[lane + fresh_at] = fresh
                 if fresh == 0:  # the stream is that of an environment that is reset instead
                     draw_noise(streams, at + lane, block, lane, None)
@@ -118,11 +118,11 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
                 block[lane + reward_at] = 0.0 if fresh else reward
                 block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
             for lane in range(count):
-                exchange.fresh[at + lane] = 0
-                exchange.rewards[at + lane] = block[lane + reward_at]
-                exchange.terminations[at + lane] = block[lane + ended_at] != 0.0
+                buffers.fresh[at + lane] = 0
+                buffers.rewards[at + lane] = block[lane + reward_at]
+                buffers.terminations[at + lane] = block[lane + ended_at] != 0.0
                 for j in range(seen_count):
-                    exchange.observations[at + lane, j] = block[lane + seen_at + j * LANES]
+                    buffers.observations[at + lane, j] = block[lane + seen_at + j * LANES]
 
     name = re.sub(r"\W+", "_", equations.name)
     begin_all, step_all = (_named(kernel, content) for kernel in (begin, step))
@@ -159,15 +159,15 @@ def _places(offsets: Sequence[int]) -> list[str]:
 
 
 def _action_reader(equations: Equations, places: Sequence[str]) -> Any:
-    """Copies an action from the exchange to these places; bounds are constants of the code."""
+    """Copies an action from the buffers to these places; bounds are constants of the code."""
     space = equations.action_space
     if isinstance(space, Discrete):
-        return _written(f"def made(exchange, env, block, lane): {places[0]} = exchange.choices[env] + {space.start}.0")
+        return _written(f"def made(buffers, env, block, lane): {places[0]} = buffers.discrete[env] + {space.start}.0")
     lines = []
     for k, (place, low, high) in enumerate(zip(places, space.low.tolist(), space.high.tolist(), strict=True)):
-        number = f"exchange.numbers[env, {k}]"
+        number = f"buffers.continuous[env, {k}]"
         lines.append(f"{place} = {f'min(max({number}, {low!r}), {high!r})' if equations.clip_actions else number}")
-    return _written(f"def made(exchange, env, block, lane): {'; '.join(lines)}", inf=math.inf)
+    return _written(f"def made(buffers, env, block, lane): {'; '.join(lines)}", inf=math.inf)
 
 
 def _stepper(equations: Equations, step: Any, action: Sequence[str], noise: Sequence[str]) -> Any:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.pointers import Address, entry_point
-from gym_dr.compiled.rollout import UNFINISHED, Exchange
+from gym_dr.compiled.rollout import UNFINISHED, StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
 from gym_dr.envs.equations.functions import not_compiled
@@ -29,7 +29,7 @@ class Simulation:
     """Steps many environments of one kind.
 
     Attributes:
-        exchange: Inputs and outputs of a step.
+        buffers: Inputs and outputs of a step.
         params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
@@ -42,9 +42,9 @@ class Simulation:
         """
         self.equations, self.num_envs = equations, num_envs
         seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () for choices
-        self.exchange = Exchange(
-            choices=np.zeros(num_envs, np.int64),
-            numbers=np.zeros((num_envs, *(numbers or (0,)))),
+        self.buffers = StepBuffers(
+            discrete=np.zeros(num_envs, np.int64),
+            continuous=np.zeros((num_envs, *(numbers or (0,)))),
             fresh=np.zeros(num_envs, np.int64),
             observations=np.zeros((num_envs, *seen.shape), seen.dtype),
             rewards=np.zeros(num_envs),
@@ -55,7 +55,7 @@ class Simulation:
         kernels = kernels_of(equations)
         blocks = -(-num_envs // LANES)
         self._memory: Array = np.zeros((blocks, kernels.fields, LANES))
-        self._world = EquationsMemory(self._memory.reshape(-1), self.params, self.streams, self.exchange)
+        self._world = EquationsMemory(self._memory.reshape(-1), self.params, self.streams, self.buffers)
         self._all: Indices = np.arange(num_envs)
         self._bounds: Array = np.array(equations.bounds()).reshape(-1, 2)
         self._state_at = kernels.state
@@ -67,7 +67,7 @@ class Simulation:
         except Exception as error:  # numba's own, and those of its inside
             raise not_compiled(equations, error) from error
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
-        self._play = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
+        self._play = partial(play_rollout, Address(kernels.step), self._world, self.buffers)
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
         """Begins episodes with ``params``.
@@ -82,9 +82,9 @@ class Simulation:
             raise self._named(error) from error
 
     def step(self, skip: Indices | None = None) -> None:
-        """Steps all sub-environments except those in ``skip``, through ``exchange``."""
+        """Steps all sub-environments except those in ``skip``, through ``buffers``."""
         if skip is not None:
-            self.exchange.fresh[skip] = 1
+            self.buffers.fresh[skip] = 1
         try:
             self._step(self._world, self._all, 0, self.num_envs)
         except Exception as error:
@@ -106,7 +106,7 @@ class Simulation:
             EquationsError: A function has raised an error.
         """
         if skip is not None:
-            self.exchange.fresh[skip] = 1
+            self.buffers.fresh[skip] = 1
         last = int(self._play(policy, noise, steps, elapsed, max_steps, rows))
         if (steps.rewards[last - 1] == UNFINISHED).any():
             self.step()  # again, since only a call from Python passes the error on

@@ -1,8 +1,8 @@
-"""A robot with known equations of motion: compiled code steps it, and MuJoCo makes the steps that it cannot.
+"""InvertedPendulum in compiled code; MuJoCo makes the steps that the equations of motion do not cover.
 
-Those are steps in which a joint is beyond its limit, steps with parameters that the equations do not cover, and steps
-that diverge. The compiled code leaves such a sub-environment unchanged and MuJoCo continues from there, so every step
-equals MuJoCo's to the last digits, whichever makes it.
+In these steps, a joint is beyond its limit, a parameter adds a force that the equations lack, or the simulation
+diverges. Compiled code leaves such a sub-environment unchanged, and MuJoCo continues from there. Every step equals
+MuJoCo's to the last digits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_finite
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
 
@@ -36,8 +36,8 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
     """Inverted pendulums in compiled code, on one thread.
 
     Attributes:
-        simulation: All of them.
-        engine: MuJoCo's simulations, current only where MuJoCo made the latest step; None until needed.
+        simulation: The pendulums.
+        engine: MuJoCo's simulations of them, current only where MuJoCo made the latest step; None until needed.
     """
 
     random_steps = False
@@ -50,12 +50,12 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs)
-        self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
+        self.streams, self.observations = self.simulation.streams, self.simulation.buffers.observations
         places = inverted_pendulum.PLACES.items()
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
         self.simulation.params[:] = np.concatenate(nominal)[:, None]
         self._follow(self.model_fields)
-        self._stale = np.ones(num_envs, np.bool_)  # environments whose new model MuJoCo does not have yet
+        self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
         self._latest: tuple[Info, Mask | None] = {}, None
 
     def reset(self, envs: Indices, options: Any = None) -> None:
@@ -69,7 +69,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation.begin(envs, self._bounds)
 
     def _follow(self, fields: ModelFields) -> None:
-        """Maps numbers of some fields to parameters of the equations."""
+        """Maps the fields that vary to parameters of the equations."""
         numbers = [(field, place) for field, places in inverted_pendulum.PLACES.items() for place in places]
         found = [
             (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
@@ -77,11 +77,11 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        exchange = self.simulation.exchange
-        exchange.numbers[:] = actions
+        buffers = self.simulation.buffers
+        buffers.continuous[:] = actions
         self.simulation.step(skip)
         self._finish()
-        return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), *self._latest)
+        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), *self._latest)
 
     @property
     def rollout(self) -> PlayRollout:
@@ -103,16 +103,16 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         skip: Indices | None,
     ) -> int:
         """Continues where the compiled rollout stops only because MuJoCo must make a step."""
-        exchange = self.simulation.exchange
+        buffers = self.simulation.buffers
         row, last = rows
         while True:
             row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last), skip)
             t, skip = row - 1, None
-            check_numbers(exchange.numbers, exchange.numbers.shape)
+            check_finite(buffers.continuous, buffers.continuous.shape)
             held = self._finish()
             if len(held):
                 steps.observations[row, held] = self.observations[held]
-                steps.rewards[t], steps.terminated[t] = exchange.rewards, exchange.terminations
+                steps.rewards[t], steps.terminated[t] = buffers.rewards, buffers.terminations
                 diverged = self._latest[1]
                 if diverged is not None:
                     steps.truncated[t] |= diverged
@@ -128,7 +128,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
         self.simulation.params[:, envs] = state["params"][envs].T
-        self._stale[envs] = True  # MuJoCo has another model
+        self._stale[envs] = True
 
     def replay(self) -> LogReplay:
         return ClosedFormLogReplay(self)
@@ -142,24 +142,24 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def _finish(self) -> Indices:
         """Lets MuJoCo make the remaining steps; returns their sub-environments."""
-        exchange = self.simulation.exchange
-        ended = exchange.terminations.nonzero()[0]
+        buffers = self.simulation.buffers
+        ended = buffers.terminations.nonzero()[0]
         held: Indices = ended[self.simulation.states(ended)[:, -1] != 0.0]
         diverged = self._simulate(held) if len(held) else None
-        self._latest = {"reward_survive": exchange.rewards.astype(np.int64)}, diverged
+        self._latest = {"reward_survive": buffers.rewards.astype(np.int64)}, diverged
         return held
 
     def _simulate(self, envs: Indices) -> Mask | None:
         """Steps some sub-environments in MuJoCo; returns which diverged: they keep their previous observation."""
-        exchange = self.simulation.exchange
+        buffers = self.simulation.buffers
         self._hand_over(envs)
         engine = self.engine
-        engine.ctrl[envs] = exchange.numbers[envs]
+        engine.ctrl[envs] = buffers.continuous[envs]
         engine.step(envs, inverted_pendulum.FRAME_SKIP)
-        rewards, terminations, _ = self.task.outcome(engine, exchange.numbers, None)
+        rewards, terminations, _ = self.task.outcome(engine, buffers.continuous, None)
         fine = ~engine.diverged[envs]
-        exchange.rewards[envs] = rewards[envs] * fine
-        exchange.terminations[envs] = terminations[envs] & fine
+        buffers.rewards[envs] = rewards[envs] * fine
+        buffers.terminations[envs] = terminations[envs] & fine
         self.observations[envs[fine]] = self.task.observe(engine, envs[fine])
         reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs], np.zeros((len(envs), 1))]
         self.simulation.put(envs, np.concatenate(reached, axis=1))

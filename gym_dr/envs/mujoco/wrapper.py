@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gym_dr.envs.core import warn_diverged
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import space_of_env
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
 
@@ -122,7 +122,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             EnvStateError: There was no reset yet, or none since the environment was copied.
             InvalidActionError: The action has the wrong shape or type or is not finite; nothing has changed.
         """
-        check_numbers(action, self._actions_shape)
+        check_finite(action, self._actions_shape)
         self._check_begun("step")
         if self._inner.model is not self._model:
             raise EnvStateError("Expected reset() before step(): a copy begins with a new model and nominal values.")
@@ -153,7 +153,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
         self._check_begun("push")
-        self._inner.data.qvel[self._pushed] += check_numbers(velocity, (self.push_size,), "velocities")
+        self._inner.data.qvel[self._pushed] += check_finite(velocity, (self.push_size,), "velocities")
 
     def render(self) -> Any:
         """Renders the robot; without a render mode, warns and returns None.

@@ -197,7 +197,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         simulation.begin(np.zeros(1, np.int64), ((0.25, 0.25),))
         simulation.step()
         kernel: Any = kernels_of(equations).step
-        return float(simulation.exchange.observations[0, 0]), bool(sum(kernel._cache_hits.values()))
+        return float(simulation.buffers.observations[0, 0]), bool(sum(kernel._cache_hits.values()))
 
     return loaded
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
@@ -65,8 +65,8 @@ class BipedalWalkerBackend(Box2DBackend):
         ]
         results = memory.observations, memory.rewards, memory.terminations
         numbers = cast(Any, self._actions)  # the one that takes numbers in float32
-        exchange = Exchange(np.zeros(num_envs, np.int64), numbers, memory.world.status[:, S_FRESH], *results)
-        return self._take(memory, Stepper(step, groups, exchange))
+        buffers = StepBuffers(np.zeros(num_envs, np.int64), numbers, memory.world.status[:, S_FRESH], *results)
+        return self._take(memory, Stepper(step, groups, buffers))
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         with np.errstate(over="ignore"):  # beyond float32 is beyond the bounds too

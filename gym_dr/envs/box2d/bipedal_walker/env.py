@@ -23,7 +23,7 @@ from gym_dr.envs.box2d.bipedal_walker.constants import FPS, SCALE, TERRAIN_STEP
 from gym_dr.envs.box2d.bipedal_walker.generate import terrain
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 from gym_dr.envs.box2d.env import Box2DEnv, Observation
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.randomization.space import ParamSpace
 
 f32 = np.float32
@@ -72,7 +72,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
             InvalidActionError: The action is not four finite numbers.
         """
         with np.errstate(over="ignore"):
-            shares = check_numbers(action, (4,)).astype(f32)
+            shares = check_finite(action, (4,)).astype(f32)
         self._check_begun("step")
         params = self.episode.current
         speeds = f32(params["hip_speed"]), f32(params["knee_speed"])

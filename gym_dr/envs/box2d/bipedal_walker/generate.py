@@ -11,7 +11,7 @@ from numba import njit
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY
+from gym_dr.compiled.flags import ENTRY
 from gym_dr.envs.box2d.bipedal_walker import ground
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER_HARDCORE
 

@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled import pcg64
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 
 GRASS, STUMP, STAIRS, PIT = range(4)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
@@ -73,20 +73,20 @@ class LunarLanderBackend(Box2DBackend):
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         check_memory(num_envs, bytes_needed(Environments.allocate(1)))
         memory = Environments.allocate(num_envs)
-        self._choices: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
+        self._discrete: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
         self._throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side
-        actions = Actions(self._choices, self._throttles, self.continuous)
+        actions = Actions(self._discrete, self._throttles, self.continuous)
         threads = threads_for(num_envs, num_threads)
         groups = [Landers(memory, actions, _gusts(), Scratch.allocate(BLOCK)) for _ in range(threads)]
         results = memory.observations, memory.rewards, memory.terminations
-        exchange = Exchange(self._choices, self._throttles, memory.world.status[:, S_FRESH], *results)
-        return self._take(memory, Stepper(step, groups, exchange))
+        buffers = StepBuffers(self._discrete, self._throttles, memory.world.status[:, S_FRESH], *results)
+        return self._take(memory, Stepper(step, groups, buffers))
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         if self.continuous:
             self._throttles[:] = actions
         else:
-            self._choices[:] = actions
+            self._discrete[:] = actions
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         super().check_state(state)

@@ -19,7 +19,7 @@ from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
-from gym_dr.envs.vector_arguments import check_keywords, check_numbers
+from gym_dr.envs.vector_arguments import check_finite, check_keywords
 from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.space import ParamSpace
 
@@ -164,7 +164,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
     def _throttles(self, action: Any) -> physics.Throttles:
         """Checks the action."""
         if self.continuous:
-            return physics.throttles_of_numbers(*check_numbers(action, (2,)).astype(np.float64).tolist())
+            return physics.throttles_of_numbers(*check_finite(action, (2,)).astype(np.float64).tolist())
         if not self.action_space.contains(action):
             raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
         return physics.throttles_of_choice(int(action))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import contacts, position, sleep, slots
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, BODY_FLOATS, DT, LANES, MAX_CONTACTS, SLOT, SLOT_FLOATS, SLOT_STRIDE

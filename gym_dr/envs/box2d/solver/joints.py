@@ -25,7 +25,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import INLINE
+from gym_dr.compiled.flags import INLINE
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.lanes import pair, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import BODY, LANES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import INLINE
+from gym_dr.compiled.flags import INLINE
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, LANES
 

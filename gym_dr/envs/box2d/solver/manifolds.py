@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import origin, overlaps, segment
 from gym_dr.envs.box2d.solver.layout import BODY

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.arrays import Floats, Indices
-from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 
 f32 = np.float32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.lanes import ONLY, velocity
 from gym_dr.envs.box2d.solver.layout import BODY_FLOATS, DT, LANES

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import CONTACT_FLOATS, LANES, SLOT, SLOT_STRIDE
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.flags import INLINE
 from gym_dr.compiled.fused import multiply_add
-from gym_dr.compiled.options import INLINE
 
 SIN_3 = float.fromhex("-0x1.555545995a603p-3")
 SIN_5 = float.fromhex("0x1.1107605230bc4p-7")

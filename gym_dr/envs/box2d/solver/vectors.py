@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 
 
 @njit(**INLINE)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY, KERNEL
+from gym_dr.compiled.flags import ENTRY, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.island import Topology

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY
+from gym_dr.compiled.flags import ENTRY
 from gym_dr.envs.box2d.solver import broad_phase
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.memory import World

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY
+from gym_dr.compiled.flags import ENTRY
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from tests.envs.box2d.exact import EXACT
 from tests.strategies import few

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.flags import KERNEL
 from gym_dr.compiled.formula import compile_formula
-from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.solver import layout as at

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.flags import ENTRY, INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
-from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
 from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.native import episode, observe
 from gym_dr.envs.box2d.bipedal_walker.native import layout as at

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker.native import layout as at
 from gym_dr.envs.box2d.bipedal_walker.native.layout import (

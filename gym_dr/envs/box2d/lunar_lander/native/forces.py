@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled import pcg64
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
-from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import layout as at

@@ -50,7 +50,7 @@ class Environments(NamedTuple):
 class Actions(NamedTuple):
     """Actions of the next step."""
 
-    choices: npt.NDArray[np.int64]  # (N,) discrete actions, 0 to 3
+    discrete: npt.NDArray[np.int64]  # (N,) actions, 0 to 3
     throttles: npt.NDArray[np.float64]  # (N, 2) continuous ones: main, side
     continuous: bool  # which of the two is used
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.flags import INLINE
 from gym_dr.compiled.formula import compile_formula
-from gym_dr.compiled.options import INLINE
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import layout as at
 from gym_dr.envs.box2d.lunar_lander.native.layout import LANDER, LEG_0, LEG_1

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.flags import ENTRY, INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
-from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
@@ -38,7 +38,7 @@ def _throttles(landers, env):
         return _of_choice(0)
     if actions.continuous:
         return _of_numbers(actions.throttles[env, 0], actions.throttles[env, 1])
-    return _of_choice(actions.choices[env])
+    return _of_choice(actions.discrete[env])
 
 
 @njit(**INLINE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.native import layout as at
 from gym_dr.envs.box2d.lunar_lander.native.layout import JOINT_0, JOINT_1, LANDER, LEG_0, LEG_1, WORK_0, WORK_1

@@ -1,4 +1,4 @@
-"""Compiler options that make machine code exact and fast, defined once."""
+"""Flags of the compiler that make machine code exact and fast."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gym_dr.compiled.kernel import EntryCompiler, KernelCompiler
 _EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nogil": True, "_nrt": False}
 
 ENTRY: Final = _EXACT | {"pipeline_class": EntryCompiler}
-"""Options of a function that Python calls."""
+"""Flags of a function that Python calls."""
 
 KERNEL: Final = _EXACT | {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     "pipeline_class": KernelCompiler,
 }
-"""Options of a function that compiled functions call: without wrappers and machine code it compiles faster."""
+"""Flags of a function that compiled functions call: without wrappers and machine code it compiles faster."""
 
 INLINE: Final = KERNEL | {"forceinline": True}
-"""Options of a function that must be inlined: a small one, since otherwise the loop that calls it stays scalar, or one
+"""Flags of a function that must be inlined: a small one, since otherwise the loop that calls it stays scalar, or one
 that takes tuples of many arrays and is called only once, since a call would put all of them on the stack."""
 
 RUNTIME: Final = {"_nrt": True}
-"""Added to the options of a function that allocates or multiplies matrices, and of those that call it."""
+"""Added to the flags of a function that allocates or multiplies matrices, and of those that call it."""
