@@ -31,8 +31,8 @@ def study(
 ) -> StudyResult:
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
-    Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
-    and a new variant or seed trains only that. A run that fails does not stop the others.
+    Existing results are kept: the same call continues a study that was stopped or killed, to the same files, and trains
+    only new variants and seeds. A run that fails does not stop the others.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")

@@ -16,10 +16,10 @@ from gym_dr.cli.options import command_line, trust_option
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="folder of the tuning")
 @click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
-@click.option("--share", hidden=True)  # of a worker that tune() started; FILE may then be the content of a file
+@click.option("--share", hidden=True)  # of a worker process; FILE may then be the content of a file
 @trust_option
 def command(file: str, share: str | None, **options: Any) -> None:
-    """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
+    """Search options of an algorithm with Optuna, on seeds that reports then refuse.
 
     FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
     command continues a tuning that was stopped or killed. It ends with a file for --config of gymdr train.

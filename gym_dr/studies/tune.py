@@ -1,4 +1,4 @@
-"""The trials of a tuning: each trains a run for each seed and evaluates it; Optuna chooses their options."""
+"""The trials of a tuning: Optuna chooses options, and a trial trains and evaluates a run with them for each seed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextMana
         changes += [f"{name} was changed" for name in ("search", "evaluation") if there.get(name) != form[name]]
         if changes:
             raise ConfigError(
-                f"{folder}: holds another tuning, with whose trials new ones could not be compared: "
+                f"{folder}: holds another tuning, whose trials cannot be compared with new ones: "
                 f"{', '.join(changes)}. Change it back, or choose another `output`."
             )
 
@@ -185,7 +185,7 @@ def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Shar
         study.pruner = plan.pruner()
         for _ in range(share.count):
             stop.check()
-            # each trial has random numbers of its own: those of a stream would not be the same after a stop
+            # each trial has its own random numbers, so that a stop does not change them
             study.sampler = plan.sampler_of(len(study.get_trials(deepcopy=False, states=FINISHED)), share.worker)
             trial = study.ask(dict(plan.search))
             result = _try(study, trial, plan, folder, share.command, stop)
@@ -210,7 +210,7 @@ def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, c
         traceback.print_exc()
         reason = f"{type(error).__name__}: {error}"
     trial.set_user_attr("reason", reason)
-    study.tell(trial, state=TrialState.PRUNED)  # from which samplers learn, other than from failed ones
+    study.tell(trial, state=TrialState.PRUNED)  # samplers learn from pruned trials, but not from failed ones
     return reason
 
 
