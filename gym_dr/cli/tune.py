@@ -10,6 +10,7 @@ import click
 
 from gym_dr.api.tune import PAGE, tune
 from gym_dr.cli.options import command_line, trust_option
+from gym_dr.runs.sources import import_source
 
 
 @click.command()
@@ -27,6 +28,8 @@ def command(file: str, share: str | None, **options: Any) -> None:
     if share is not None:
         from gym_dr.studies.tune import Share, try_trials  # heavy
 
+        for source in options["trust"]:
+            import_source(file, source)
         tuning = json.loads(file) if file.startswith("{") else file
         try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
         return

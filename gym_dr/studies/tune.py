@@ -27,6 +27,7 @@ from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
+from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import StopRequest, stop_signals
 from gym_dr.runs.train import one_thread, train_run, working_on
 from gym_dr.studies.folder import claimed
@@ -142,7 +143,7 @@ def search(
     shares = [
         Share(worker=i, count=left // size + (i < left % size), command=command, progress=progress) for i in range(size)
     ]
-    trusted = [plan.head.env.rpartition(":")[0]]  # already imported when the tuning was read
+    trusted = [source_of(plan.head.env)]  # already imported when the tuning was read
     if size == 1:
         try_trials(tuning, folder, shares[0], trusted)
     elif shares:

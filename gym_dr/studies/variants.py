@@ -16,7 +16,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.runs.config import RunConfig, RunSettings
 from gym_dr.runs.configure import build_config, file_beside
-from gym_dr.runs.environments import check_module
+from gym_dr.runs.sources import check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
@@ -177,7 +177,7 @@ def opened(given: str | Path | Mapping[str, Any], trust: Collection[str]) -> Ite
         return
     table = read_table(given)
     with located(given):
-        check_module(str(table.get("env", "")), trust)
+        check_source(str(table.get("env", "")), trust)
         yield VariantFile(table=table, path=Path(given))
 
 
