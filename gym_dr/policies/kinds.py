@@ -86,7 +86,7 @@ def open_trained(
         space=config.space,
         randomization=config.randomization,
         context_ranges=config.context_ranges,
-        past=config.past,
+        frames=config.frames,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
         load=lambda envs: load(checkpoint["state"], envs, config.options),
         home=home,
@@ -203,7 +203,7 @@ def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
     policy = _policy(name, f"onnx:{found.path}", found.make, setting, found.digest.encode(), record)
     if not found.says_what_it_observes:
         return policy
-    shown: Any = {"context_ranges": told.context_ranges, "context_span": told.context_span, "past": told.past}
+    shown: Any = {"context_ranges": told.context_ranges, "context_span": told.context_span, "frames": told.frames}
     return dataclasses.replace(policy, **shown)
 
 

@@ -25,7 +25,7 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.progress import Progress
 from gym_dr.training.api import PolicyWithMemory, seed_for
 from gym_dr.wrappers.context import DrawContext
-from gym_dr.wrappers.past import ObservePast
+from gym_dr.wrappers.frame_stack import FrameStack
 
 FORMATS = ("minari", "npz")
 TOGETHER = 16  # episodes that are played at once; their states are kept until the last one ends
@@ -102,7 +102,7 @@ class _Recorder:
         self._policy, self._draws, self._states, self._display = policy, draws, states, display
         self._envs = policy.make_envs(draws, together=TOGETHER)
         # without what the policy observes besides, at the end of the observation
-        self.env: Any = next(env for env in stack_of(self._envs) if not isinstance(env, ObservePast | DrawContext))
+        self.env: Any = next(env for env in stack_of(self._envs) if not isinstance(env, FrameStack | DrawContext))
 
     def close(self) -> None:
         self._envs.close()
