@@ -49,7 +49,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Wraps an environment.
 
         Args:
-            env: Any environment; pushes need a ``gym_dr/...`` one.
+            env: Any environment; pushes need a ``gym_dr/...`` one or ``RandomizeMujoco``.
             randomization: A mapping of the names above to distributions, a ``Randomization`` or a path to a TOML file.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
 
