@@ -16,6 +16,7 @@ from gym_dr.runs.create import default_folder, make_folders
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.progress import Progress
+from gym_dr.runs.sources import source_of
 from gym_dr.training.registry import find_algorithm
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def train(
     """Trains an algorithm as ``gymdr train`` does, into a run folder with plots and an evaluation at the end.
 
     An interrupt (Ctrl-C, or a notebook's stop button) stops training after the current update;
-    ``load_run(...).resume()`` continues it. Scripts that train several ``seeds`` must call this under
-    ``if __name__ == "__main__":``, since each seed's process imports the script.
+    ``load_run(...).resume()`` continues it. A script that registers its own environment and trains several ``seeds``
+    must call this under ``if __name__ == "__main__":``, since each seed's process runs the script.
 
     Example:
         >>> run = gym_dr.train("a2c", run_dir="runs/gusty", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
@@ -113,7 +114,7 @@ def train(
         if seeds is None:
             train_and_evaluate(runs[0], resume=False, display="bar" if progress else "nothing", callback=callback)
             return Run(runs[0])
-        trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
+        trusted = [source_of(configs[0].settings.env)]  # already imported
         train_seeds(folders, root, how, trust=trusted, progress=progress)
         return Runs(root, [Run(one) for one in runs], trusted)
     except (LostRunError, Interrupted):

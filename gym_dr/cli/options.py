@@ -15,6 +15,7 @@ from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet, draws
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
+from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 Read = TypeVar("Read")
 
 trust_option = click.option(
-    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
+    "--trust",
+    multiple=True,
+    metavar="MODULE|FILE",
+    help="a module or Python file of its environment, whose code may run; repeatable",
 )
 
 
@@ -241,14 +245,15 @@ def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float]
     return _pairs(texts, expected, ends, alone=True) or None
 
 
-def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
-    """Splits ``--randomize name=distribution`` options; distributions are parsed later, when parameters are known.
+def read_randomize(texts: tuple[str, ...]) -> Randomization:
+    """Reads ``--randomize NAME=DISTRIBUTION`` options, whose names are checked when parameters are known.
 
     Raises:
         ConfigError: A text is malformed.
-        RandomizationError: A name is given twice.
+        RandomizationError: A name is given twice, or a distribution is impossible.
+        UnknownNameError: There is no such distribution.
     """
-    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str)
+    return Randomization(_pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
 
 
 def read_params(texts: tuple[str, ...]) -> dict[str, float]:

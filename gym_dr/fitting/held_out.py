@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -84,15 +84,3 @@ def _starts(motion: LoggedMotion) -> tuple[Indices, Indices]:
     lengths = ends[np.searchsorted(ends, np.arange(len(motion)))] - np.arange(len(motion)) + 1
     starts = np.arange(0, len(motion), max(_APART, len(motion) // _MOST))
     return starts, np.minimum(lengths[starts], STEPS[-1])
-
-
-def known_physics(episodes: Any, names: Any) -> dict[str, float] | None:
-    """True parameters, where a log has them and they are the same in all episodes; None otherwise."""
-    found: dict[str, set[float]] = {}
-    for episode in episodes:
-        for key, value in episode.others.items():
-            if key.startswith("params/") and np.size(value) == 1 and np.asarray(value).dtype.kind in "biuf":
-                found.setdefault(key.removeprefix("params/"), set()).add(float(np.ravel(value)[0]))
-    if not found or not all(name in found for name in names) or any(len(values) > 1 for values in found.values()):
-        return None
-    return {name: values.pop() for name, values in found.items()}

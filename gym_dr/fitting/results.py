@@ -34,7 +34,7 @@ class Fit:
     particles: pd.DataFrame  # draws of the posterior: a column for each parameter
     # a row for each coordinate of the state, by name: unit, measured and process (deviations of errors)
     errors: pd.DataFrame
-    # replay of held-out episodes: physics (nominal, fitted or true), steps, coordinate, error (root mean square), share
+    # replay of held-out episodes: physics (nominal or fitted), steps, coordinate, error (root mean square), share
     # (of the coordinate's deviation in fitted episodes)
     replay: pd.DataFrame
     # residuals in units of their deviation: episode, step, coordinate, residual

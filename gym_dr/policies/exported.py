@@ -13,7 +13,8 @@ from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import ContextRanges, check_module
+from gym_dr.runs.environments import ContextRanges
+from gym_dr.runs.sources import check_source
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.past import NO_PAST, Past
 
@@ -42,7 +43,7 @@ def env_of(policy: OnnxPolicy, trust: Collection[str]) -> str | None:
     env = policy.about.get("env")
     if env is not None:
         with located(policy.path):
-            check_module(env, trust)
+            check_source(env, trust)
     return env
 
 

@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PACKAGES = ("gym-dr", "gymnasium", "numpy", "scipy", "plotly")  # a fit may depend on their versions
-FITTED, NOMINAL, TRUE, PRIOR = 0, 1, 2, 5  # colors, as ``series`` counts them
-PHYSICS = {"nominal": NOMINAL, "fitted": FITTED, "true": TRUE}
-MEANINGS = {
-    "nominal": "Nominal: parameters have their nominal values.",
-    "fitted": "Fitted: they have the means of the posterior.",
-    "true": "True: they have the values that are written in the log.",
-}
+FITTED, NOMINAL, PRIOR = 0, 1, 5  # colors, as ``series`` counts them
+PHYSICS = {"nominal": NOMINAL, "fitted": FITTED}
 QUANTILES = 4000  # of a prior
 BINS = 25  # of densities
 MAX_PAIRS, MIN_PAIRS = 10, 2
@@ -183,16 +178,16 @@ def _replay(fit: Fit) -> Section:
     if len(views) > 1:
         mean = table.groupby(["physics", "steps"], sort=False)["share"].mean().reset_index()
         views.insert(0, _departure(mean, "", ""))
-    words = " ".join(text for name, text in MEANINGS.items() if name in set(table["physics"]))
     exact = " Errors of exactly 0 have no place on a logarithmic axis." if (fit.replay["share"] == 0).any() else ""
     return Section(
         key="replay",
         title="Replay against the log",
         lead="How far simulation departs from the log after some steps, when it starts from a measured state and "
         "repeats the logged actions.",
-        how_to_read=f"{words} Errors are root mean squares, as a share of the standard deviation of the logged "
-        "motion: at 100% a simulation predicts no better than the mean of the log. Lower is better. After few steps, "
-        f"errors of measurement set a floor. Point at the line of a coordinate for the error in its unit.{exact}",
+        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the means of the posterior. "
+        "Errors are root mean squares, as a share of the standard deviation of the logged motion: at 100% a simulation "
+        "predicts no better than the mean of the log. Lower is better. After few steps, measurement noise sets a "
+        f"floor. Point at the line of a coordinate for the error in its unit.{exact}",
         views=views,
         choice="Coordinate",
     )

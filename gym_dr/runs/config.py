@@ -17,6 +17,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.sources import REGISTERED_BY, source_of
 from gym_dr.training.api import Algorithm
 from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wrappers.past import MAX_STACKED, Past
@@ -98,8 +99,11 @@ class RunConfig:
         return form
 
     def to_json(self) -> str:
-        """The content of ``config.json``: ``to_dict``, and what wrote it."""
-        return json.dumps({WRITTEN_BY: __version__, **self.to_dict()}, indent=2) + "\n"
+        """The content of ``config.json``: ``to_dict``, what wrote it, and what registered its environment."""
+        form = {WRITTEN_BY: __version__, **self.to_dict()}
+        if source := source_of(self.settings.env):
+            form[REGISTERED_BY] = source
+        return json.dumps(form, indent=2) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +115,7 @@ class OpenedRun:
     algorithm: Algorithm
 
 
-NOT_COMPARED = ("loggers",)  # settings that change nothing of a run's results
+NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that change nothing of a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),

@@ -29,7 +29,6 @@ from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSett
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
-    check_module,
     check_sensors,
     check_vectorization,
     has_discrete_actions,
@@ -38,6 +37,7 @@ from gym_dr.runs.environments import (
 )
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.other_runs import check_other_run
+from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import check_minibatches
 from gym_dr.training.registry import find_algorithm
@@ -84,7 +84,7 @@ def build_config(
         in_file = {name: value for name, value in in_file.items() if name in kept}
     values = _checked(algorithm, sampler, values)
     if "env" not in values:
-        check_module(in_file.get("env", ""), trust)
+        check_source(in_file.get("env", ""), trust)
     if config is not None and isinstance(rules, str):
         rules = file_beside(Path(config), rules)
     made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
@@ -107,12 +107,12 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
         UnknownNameError: Its algorithm or environment is not installed.
     """
     folder = RunFolder.open(path)
-    name = folder.read_config()["algorithm"]
+    table = folder.read_config()
     with located(folder.config):
-        algorithm = find_algorithm(name)
+        algorithm = find_algorithm(table["algorithm"])
     values, rules = read_config_file(folder.config, algorithm)
     with located(folder.config):
-        check_module(values.get("env", ""), trust)
+        check_source(values.get("env", ""), trust, table.get(REGISTERED_BY, ""))
         if isinstance(rules, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(rules, Mapping):
@@ -129,7 +129,8 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         UnknownNameError: It has an unknown key.
     """
     table = read_table(path)
-    table.pop(WRITTEN_BY, None)
+    for name in (WRITTEN_BY, REGISTERED_BY):
+        table.pop(name, None)
     rules = table.pop("randomization", None)
     with located(path):
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:

@@ -6,10 +6,7 @@ Wrappers around the registered environment add the randomization's disturbances,
 from __future__ import annotations
 
 import contextlib
-import importlib
-import sys
-import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
@@ -19,11 +16,12 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 
 from gym_dr.envs.family import described_space, point_camera
-from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, check_known, shortened, unknown_name
+from gym_dr.errors import ConfigError, UnknownNameError, check_known, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.sources import import_source
 from gym_dr.runs.stopping import children_end_with_us
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.context import DrawContext
@@ -46,22 +44,7 @@ def check_env_id(env_id: str) -> None:
     """
     module, colon, name = env_id.rpartition(":")
     if colon:
-        try:
-            importlib.import_module(module)
-        except GymDrError:  # of what it registers
-            raise
-        except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
-            raise ConfigError(
-                f"Environment {env_id!r}: module {module!r} cannot be imported: {error}. Install it, or add its folder "
-                "to PYTHONPATH."
-            ) from None
-        except Exception as error:  # of the module's own code
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
-            raise ConfigError(
-                f"Environment {env_id!r}: module {module!r} fails with {type(error).__name__}: {error}, "
-                f"at {where[0]}:{where[1]}."
-            ) from error
+        import_source(f"Environment {env_id!r}", module)
     if name not in gym.registry:
         # a missing "gym_dr/" is likelier than a misspelled name
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
@@ -75,22 +58,6 @@ def check_env_id(env_id: str) -> None:
 def training_info(env_id: str, num_envs: int) -> TrainingInfo:
     """What a sampler may know about training on a registered environment."""
     return TrainingInfo(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
-
-
-def check_module(env_id: str, trusted: Collection[str]) -> None:
-    """Checks an environment id from a file, which must not import a module, and so run its code, without consent.
-
-    Modules that the user trusts, or that are already imported, are safe.
-
-    Raises:
-        ConfigError: The id would import another module.
-    """
-    module, colon, _ = env_id.rpartition(":")
-    if colon and module not in trusted and module not in sys.modules:
-        raise ConfigError(
-            f"env: expected the id of an environment, got {shortened(env_id)}, which would import a module, and so run "
-            f"code that a file names. If you trust the module: `trust={[shortened(module)[1:-1]]!r}`"
-        )
 
 
 def check_vectorization(env_id: str, vectorization: str) -> None:
