@@ -33,7 +33,8 @@ def study(
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
     Existing results are kept: the same call continues a study that was stopped or killed, to the same files, and trains
-    only new variants and seeds. A run that fails does not stop the others.
+    only new variants and seeds. A run that fails does not stop the others. A script that registers its own environment
+    must call this under ``if __name__ == "__main__":``, since each run's process runs the script.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")

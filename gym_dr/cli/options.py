@@ -138,11 +138,11 @@ physics_options = _together(
 def opened_policies(
     given: Sequence[str], references: Sequence[str] = (), *, randomization: str | None, **options: Any
 ) -> list[FrozenPolicy]:
-    """Opens the policies that a command names; ``--randomization`` also says what those were trained on that no run."""
+    """Opens the policies that a command names; ``--randomization`` holds their training draws, but not for runs."""
     from gym_dr.policies.open import is_policy_text, open_policies  # heavy
 
-    told = randomization if any(map(is_policy_text, [*given, *references])) else None
-    return open_policies(given, references, randomization=told, **options)
+    trained_on = randomization if any(map(is_policy_text, [*given, *references])) else None
+    return open_policies(given, references, randomization=trained_on, **options)
 
 
 def one_policy(given: Sequence[str], **options: Any) -> FrozenPolicy:

@@ -32,8 +32,8 @@ from gym_dr.runs.environments import (
     check_sensors,
     check_vectorization,
     has_discrete_actions,
+    make_sampler,
     param_space_of,
-    training_info,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.other_runs import check_other_run
@@ -43,7 +43,6 @@ from gym_dr.training.config import check_minibatches
 from gym_dr.training.registry import find_algorithm
 from gym_dr.version import WRITTEN_BY
 from gym_dr.wrappers.adapt import OWN_KEYWORDS
-from gym_dr.wrappers.disturbed_space import split
 
 
 def build_config(
@@ -262,8 +261,7 @@ def _make(
     resolved = resolve("default" if rules is None else rules, space)
     with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
-        info = training_info(settings.env, settings.num_envs)
-        sampler.for_space(space, split(resolved)[0], sampler_options, info)
+        make_sampler(sampler, settings.env, settings.num_envs, space, resolved, sampler_options)
     return RunConfig(
         algorithm=algorithm.name,
         settings=settings,

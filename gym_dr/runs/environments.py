@@ -18,7 +18,7 @@ from gymnasium.vector.async_vector_env import AsyncState
 from gym_dr.envs.family import described_space, point_camera
 from gym_dr.errors import ConfigError, UnknownNameError, check_known, unknown_name
 from gym_dr.randomization.context import OBSERVATION
-from gym_dr.randomization.sampler import TrainingInfo
+from gym_dr.randomization.sampler import ParamSampler, Sampler, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.sources import import_source
@@ -55,9 +55,26 @@ def check_env_id(env_id: str) -> None:
         raise unknown
 
 
-def training_info(env_id: str, num_envs: int) -> TrainingInfo:
-    """What a sampler may know about training on a registered environment."""
-    return TrainingInfo(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
+def make_sampler(
+    kind: Sampler, env_id: str, num_envs: int, space: ParamSpace, randomization: Randomization, options: Any
+) -> ParamSampler:
+    """A new sampler for training on a registered environment; disturbances are always drawn as given.
+
+    Args:
+        kind: The kind of sampler.
+        env_id: A registered id.
+        num_envs: Number of sub-environments.
+        space: Its parameters.
+        randomization: The parameters that vary, with disturbances.
+        options: See ``Sampler.for_space``.
+
+    Raises:
+        RandomizationError: The sampler cannot draw from the randomization.
+        ConfigError: An option is impossible.
+    """
+    threshold = gym.spec(env_id.rpartition(":")[2]).reward_threshold
+    training = TrainingInfo(num_envs=num_envs, reward_threshold=threshold)
+    return kind.for_space(space, split(randomization)[0], options, training)
 
 
 def check_vectorization(env_id: str, vectorization: str) -> None:

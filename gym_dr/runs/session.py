@@ -25,13 +25,12 @@ from gym_dr.runs.checkpoint import (
 )
 from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.environments import end_workers, make_vector_env, training_info, wrap_for_policy
+from gym_dr.runs.environments import end_workers, make_sampler, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, cut_back, last_row
 from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.training.api import TrainedNetworks, seed_for
 from gym_dr.wrappers.adapt import AdaptParams
-from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
@@ -287,9 +286,8 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     settings, space = config.settings, config.space
     if space is None or config.randomization is None:
         raise ConfigError(f"{settings.env} has no parameters to draw.")
-    kind = SAMPLERS.get(settings.sampler)
-    training = training_info(settings.env, settings.num_envs)
-    sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, training)
+    kind, options = SAMPLERS.get(settings.sampler), config.sampler_options
+    sampler = make_sampler(kind, settings.env, settings.num_envs, space, config.randomization, options)
     if settings.sampler != UNIFORM:
         state = load_newest(folder)["session"]["sampler"]
         with located(folder.checkpoints):

@@ -1,4 +1,4 @@
-"""What ONNX files of ``gymdr export`` say about their policies; anybody may have written it, so it is checked."""
+"""The metadata of ONNX files of ``gymdr export``, checked, since a file may come from a stranger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyMetadata:
-    """What a file says about its policy; the defaults are those of a file that says nothing."""
+    """What a file says about its policy; the defaults are for a file without metadata."""
 
     algorithm: str | None = None
     seed: int | None = None
