@@ -32,8 +32,13 @@ def trusting(sources: Collection[str]) -> Command:
 class Ended:
     """How a command ended."""
 
-    code: int  # its exit code: 0, 1 for a bug, 2 for an error that its message explains; negative if it was killed
+    code: int  # its exit code: 0, 1 for a bug, 2 for an error that its message explains; see ``lost`` for others
     message: str = ""  # of the error; for a bug, its traceback
+
+    @property
+    def lost(self) -> bool:
+        """Whether a signal killed or stopped it."""
+        return self.code < 0 or self.code > 128
 
 
 def start(command: Command) -> subprocess.Popen[str]:

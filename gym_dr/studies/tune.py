@@ -165,7 +165,7 @@ def _try_in_processes(
         for share in shares
     }
     ended = run_commands(commands, len(shares)).values()
-    if any(one.code < 0 for one in ended):
+    if any(one.lost for one in ended):
         raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
     if problems := sorted({one.message for one in ended if one.code}):
         raise TrainingError("\n".join(problems))

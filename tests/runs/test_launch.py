@@ -24,6 +24,9 @@ from gym_dr.cli.main import main
 from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs import launch as launcher
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.launch import Launch
+from gym_dr.runs.processes import Ended
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
 from tests.runs.test_processes import workers_of
@@ -110,6 +113,27 @@ def test_a_single_seed_has_neither_deviation_nor_interval(tmp_path: Path, capsys
     assert "95 % over seeds" in printed[0]
     assert "(" not in printed[1]  # no interval
     assert printed[1].split()[-2] == "-"  # no deviation
+
+
+@pytest.mark.parametrize(
+    ("ended", "kind", "message"),
+    [
+        (Ended(code=-9), LostRunError, "its process was killed"),
+        (Ended(code=143), LostRunError, "its process was killed"),
+        (Ended(code=2, message="the loss\nis NaN"), TrainingError, "the loss\nis NaN"),
+        (Ended(code=1, message="Traceback\nValueError: no"), TrainingError, "ValueError: no"),
+        (Ended(code=1), TrainingError, "exit code 1"),
+    ],
+)
+def test_the_error_of_a_run_is_what_its_process_ended_with(
+    ended: Ended, kind: type[GymDrError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config.write_text('{"algorithm": "a2c", "a2c": {"updates": 4}, "gym_dr": "0.4.0"}')
+    monkeypatch.setattr(launcher, "run_commands", lambda commands, *_: dict.fromkeys(commands, ended))
+    (error,) = launcher.train_folders([folder], Launch()).values()
+    assert type(error) is kind
+    assert message in str(error)
 
 
 LONG = ["--updates", "300", *TINY[2:]]
