@@ -125,7 +125,7 @@ class Run:
         returns its action. Observations are those of the training environment, unnormalized. A run that was trained
         with ``context="observation"`` also observes the draw: wrap the environment in
         ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``. One with ``stack_observations`` or
-        ``observe_reward`` needs ``ObservePast(envs, ...)``, inside it.
+        ``observe_reward`` needs ``FrameStack(envs, ...)``, inside it.
 
         A policy with memory takes ``episode_starts`` ``(N,)`` too, True where an observation is the first of an
         episode, and batches only.

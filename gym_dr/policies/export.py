@@ -110,7 +110,7 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
         "algorithm": str(policy.record.get("algorithm")),
         "seed": policy.record.get("seed"),
         "observation": _with_bounds(seen, observation),
-        "observes_past": vars(policy.past),
+        "observes_past": vars(policy.frames),
         "observes_draw": {name: list(ends) for name, ends in (policy.context_ranges or {}).items()},
         "draw_span": policy.context_span,
         "randomization": policy.randomization.to_dict() if policy.randomization else {},

@@ -86,7 +86,7 @@ def open_trained(
         space=config.space,
         randomization=config.randomization,
         context_ranges=config.context_ranges,
-        past=config.past,
+        frames=config.frames,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
         load=lambda envs: load(checkpoint["state"], envs, config.options),
         home=home,
@@ -206,7 +206,7 @@ def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
         _policy(name, source, found.make, setting, content, record),
         context_ranges=metadata.context_ranges,
         context_span=metadata.context_span,
-        past=metadata.past,
+        frames=metadata.frames,
     )
 
 

@@ -26,7 +26,7 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.progress import Progress
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.context import DrawContext
-from gym_dr.wrappers.past import ObservePast
+from gym_dr.wrappers.frame_stack import FrameStack
 
 FORMATS = ("minari", "npz")
 TOGETHER = 16  # episodes that are played at once; their states are kept until the last one ends
@@ -74,7 +74,7 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
     """
     with contextlib.closing(policy.make_envs(draws, together=TOGETHER)) as envs:
         # without what the policy observes besides, at the end of the observation
-        inner: Any = next(env for env in stack_of(envs) if not isinstance(env, ObservePast | DrawContext))
+        inner: Any = next(env for env in stack_of(envs) if not isinstance(env, FrameStack | DrawContext))
         observations, actions = inner.single_observation_space, inner.single_action_space
         check_spaces(observations, actions)
         played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=log.states, display=display)

@@ -38,9 +38,9 @@ def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
 def _about_observations(config: RunConfig) -> str:
     """A sentence, to follow others, on what a policy observes besides the environment's observations."""
     sentence = ""
-    if past := config.past:
-        words = ", ".join(f"{name}={value}" for name, value in vars(past).items())
-        sentence += f" The policy observes what was before: wrap the environment in ObservePast(envs, {words})."
+    if frames := config.frames:
+        words = ", ".join(f"{name}={value}" for name, value in vars(frames).items())
+        sentence += f" The policy observes a frame stack: wrap the environment in FrameStack(envs, {words})."
     if config.context_ranges:
         sentence += (
             f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "

@@ -20,7 +20,7 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.sources import REGISTERED_BY, source_of
 from gym_dr.training.api import Algorithm
 from gym_dr.version import WRITTEN_BY, __version__
-from gym_dr.wrappers.past import MAX_STACKED, Past
+from gym_dr.wrappers.frame_stack import MAX_STACKED, Frames
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
 MAX_ENVS = 1_000_000
@@ -79,9 +79,9 @@ class RunConfig:
     space: ParamSpace | None = dataclasses.field(default=None, compare=False, repr=False)  # of the environment
 
     @property
-    def past(self) -> Past:
+    def frames(self) -> Frames:
         """What the policy observes besides the current observation and the draw."""
-        return Past(stack_observations=self.settings.stack_observations, observe_reward=self.settings.observe_reward)
+        return Frames(stack_observations=self.settings.stack_observations, observe_reward=self.settings.observe_reward)
 
     @property
     def steps_per_update(self) -> int | None:

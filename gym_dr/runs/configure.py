@@ -39,7 +39,7 @@ from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.other_runs import check_other_run
 from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
-from gym_dr.training.config import check_minibatches
+from gym_dr.training.config import PPOConfig, RolloutConfig
 from gym_dr.training.registry import find_algorithm
 from gym_dr.version import WRITTEN_BY
 from gym_dr.wrappers.adapt import OWN_KEYWORDS
@@ -87,7 +87,7 @@ def build_config(
     if config is not None and isinstance(rules, str):
         rules = file_beside(Path(config), rules)
     made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
-    check_minibatches(made.options, made.settings.num_envs)
+    _check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
     made = _with_runs(made, values, by_seed=by_seed)
     _check_actions(made, values)  # not a file's: that of a run has all options, with its family's values
@@ -350,6 +350,24 @@ def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
     fixed_draws = sampler.name == UNIFORM or not settings.resample_every
     expected = f"0 with sampler {sampler.name}, which draws at each reset"
     expect(fixed_draws, "resample_every", expected, settings.resample_every)
+
+
+def _check_minibatches(options: Any, num_envs: int) -> None:
+    """Checks that each minibatch gets a sequence or, without memory, steps to learn from; plugins check their own.
+
+    PPO scales the advantages of each minibatch: those of a single step would be 0.
+    """
+    if not isinstance(options, RolloutConfig):
+        return
+    steps, of = num_envs * options.rollout_steps, f"num_envs {num_envs} x rollout_steps {options.rollout_steps}"
+    if options.memory != "none":
+        most = steps // options.sequence_length
+        what = f"the sequences of an update ({of} / sequence_length {options.sequence_length})"
+    elif isinstance(options, PPOConfig) and options.normalize_advantages:
+        most, what = steps // 2, f"for two steps each ({of})"
+    else:
+        most, what = steps, f"for a step each ({of})"
+    expect(options.minibatches <= most, "minibatches", f"at most {most}, {what}", options.minibatches)
 
 
 def _check_draws_to_observe(config: RunConfig) -> None:

@@ -27,7 +27,7 @@ from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, supported, undisturbed
-from gym_dr.wrappers.past import NO_PAST, ObservePast, Past
+from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames, FrameStack
 from gym_dr.wrappers.sensors import DROP, SensorMap, sensors_of
 
 ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
@@ -253,9 +253,9 @@ def wrap_for_policy(
     context_ranges: ContextRanges | None = None,
     settable: Iterable[str] = (),
     span: float = CONTEXT_SPAN,
-    past: Past = NO_PAST,
+    frames: Frames = ONE_FRAME,
 ) -> VectorEnv[Any, Any, Any]:
-    """Adds the wrappers between physics and policy: disturbances, the past and the context.
+    """Adds the wrappers between physics and policy: disturbances, the frame stack and the context.
 
     Args:
         envs: From ``make_vector_env``, possibly in ``ResampleParams`` or ``VectorParams``.
@@ -263,7 +263,7 @@ def wrap_for_policy(
         context_ranges: Parameters that the policy observes; None for none.
         settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
         span: Maps the ranges to [-span, span].
-        past: What the policy observes besides the current observation.
+        frames: What the policy observes besides the current observation.
 
     Raises:
         ConfigError: Observations of the environment cannot be stacked.
@@ -275,6 +275,6 @@ def wrap_for_policy(
     )
     if rules:
         envs = DisturbVector(envs, rules)
-    if past:
-        envs = ObservePast(envs, **vars(past))
+    if frames:
+        envs = FrameStack(envs, **vars(frames))
     return DrawContext(envs, OBSERVATION, context_ranges, span) if context_ranges else envs

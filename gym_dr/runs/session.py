@@ -112,7 +112,7 @@ class RunSession:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
         config = self.config
-        envs = RequireFinite(wrap_for_policy(envs, config.randomization, config.context_ranges, past=config.past))
+        envs = RequireFinite(wrap_for_policy(envs, config.randomization, config.context_ranges, frames=config.frames))
         if settings.sampler == UNIFORM:
             self.envs = RecordEpisodes(envs, self._record)
             return self.envs

@@ -6,7 +6,6 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.randomization.space import switch_notes
@@ -141,9 +140,8 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
 
 def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
     """Defaults of the environment's family that replace the algorithm's and that no option overrides."""
-
-    def of_run(name: str) -> Any:
-        return getattr(config.settings if hasattr(config.settings, name) else config.options, name)
-
-    defaults = family_defaults(algorithm, config.settings.env)
-    return [f"{name} {value}" for name, value in defaults.items() if of_run(name) == value]
+    found = []
+    for name, value in family_defaults(algorithm, config.settings.env).items():
+        if getattr(config.settings if hasattr(config.settings, name) else config.options, name) == value:
+            found.append(f"{name} {value}")
+    return found

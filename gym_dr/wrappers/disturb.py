@@ -115,7 +115,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 class DisturbVector(ViewWrapper):
     """Disturbs the actions and observations of a vector environment, like ``Disturb`` around each sub-environment.
 
-    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``ObservePast``, ``RecordEpisodes`` and
+    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``FrameStack``, ``RecordEpisodes`` and
     ``DrawContext``. It makes its own draws at each reset.
 
     Attributes:
