@@ -40,7 +40,7 @@ from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
-from gym_dr.wrappers.past import ObservePast
+from gym_dr.wrappers.frame_stack import FrameStack
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
@@ -57,12 +57,12 @@ __all__ = [
     "DisturbVector",
     "DrawContext",
     "EpisodeRecord",
+    "FrameStack",
     "Integer",
     "Interface",
     "LogUniform",
     "Mixture",
     "Normal",
-    "ObservePast",
     "Param",
     "ParamSpace",
     "Quantity",

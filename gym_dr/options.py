@@ -11,7 +11,7 @@ import numbers
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union, get_args, get_origin
+from typing import Any, ClassVar, Union, get_args, get_origin
 
 from gym_dr.errors import ConfigError, check_known, shortened, unknown_name
 
@@ -60,9 +60,11 @@ def changed(cls: type, name: str, default: Any) -> Any:
 def check_values(config: Any) -> None:
     """Checks the fields of a configuration that have ``choices``, or are ``within`` a range.
 
+    The class may have further ``CHECKS``: functions, each with the names of the fields that it gets.
+
     Raises:
         UnknownNameError: A value is not among the choices.
-        ConfigError: A number is out of its range.
+        ConfigError: A number is out of its range, or a further check fails.
     """
     for field in dataclasses.fields(config):
         value, known, within = getattr(config, field.name), field.metadata.get("choices"), field.metadata.get("within")
@@ -71,6 +73,8 @@ def check_values(config: Any) -> None:
         if known and value != field.default and not field.metadata.get("run"):
             for item in value if isinstance(value, tuple | list) else [value]:
                 check_known(field.name, item, known)
+    for check, names in getattr(config, "CHECKS", ()):
+        check(*(getattr(config, name) for name in names))
 
 
 def as_json(config: Any) -> dict[str, Any]:
@@ -79,6 +83,18 @@ def as_json(config: Any) -> dict[str, Any]:
         name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in vars(config).items()
     }
+
+
+Check = tuple[Callable[..., None], tuple[str, ...]]  # raises ConfigError; gets the fields of these names
+
+
+class Checked:
+    """Base of configurations that check themselves; see ``check_values``."""
+
+    CHECKS: ClassVar[tuple[Check, ...]] = ()
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 def is_whole(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from tests.sources import PACKAGE, nodes_of
@@ -67,6 +68,25 @@ def test_imports_point_one_way() -> None:
         if down:
             wrong[".".join(parts)] = down
     assert wrong == {}
+
+
+def module_of(path: Path) -> str:
+    """The name by which others import a file."""
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not in a circle of several either; imports in functions and those for types alone count too."""
+    paths = {module_of(path): path for path in PACKAGE.rglob("*.py")}
+    found: dict[str, set[str]] = {name: set() for name in paths}
+    for name, path in paths.items():
+        for node in nodes_of(path):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[name] |= inner & paths.keys() or {node.module}  # a module, or what one defines
+    TopologicalSorter({name: others & paths.keys() - {name} for name, others in found.items()}).prepare()
 
 
 def test_no_import_is_relative() -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.api.training import train_and_evaluate, train_seeds
-from gym_dr.errors import ConfigError, RunFolderError, shortened
+from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
+from gym_dr.errors import RunFolderError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
@@ -125,7 +125,7 @@ class Run:
         returns its action. Observations are those of the training environment, unnormalized. A run that was trained
         with ``context="observation"`` also observes the draw: wrap the environment in
         ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``. One with ``stack_observations`` or
-        ``observe_reward`` needs ``ObservePast(envs, ...)``, inside it.
+        ``observe_reward`` needs ``FrameStack(envs, ...)``, inside it.
 
         A policy with memory takes ``episode_starts`` ``(N,)`` too, True where an observation is the first of an
         episode, and batches only.
@@ -144,7 +144,7 @@ class Run:
                 the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.policies.open import run_policy  # heavy
+        from gym_dr.policies.run_policy import run_policy  # heavy
 
         return run_policy(self._opened, deterministic=deterministic)
 
@@ -276,12 +276,11 @@ class Runs(Sequence[Run]):
         """
         import pandas as pd  # heavy
 
-        from gym_dr.evaluation.aggregate import SUMMARY, over_seeds
+        from gym_dr.evaluation.aggregate import SUMMARY
 
         try:
             rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
-            seeds = {name: [float(value) for value in row["seeds"].values()] for name, row in rows.items()}
-            table = pd.DataFrame({name: {"seeds": len(one), **over_seeds(one)} for name, one in seeds.items()}).T
+            table = pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
             return table.astype(float)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise RunFolderError(
@@ -347,16 +346,6 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
     runs = [Run(open_run(folder.path, trust)) for folder in expand([str(path)])]
     single = (Path(path) / CONFIG).is_file()
     return runs[0] if single else Runs(Path(path), runs, trust)
-
-
-def check_callback(callback: Any) -> None:
-    """Checks that a callback, if there is one, can be called.
-
-    Raises:
-        ConfigError: It cannot.
-    """
-    if callback is not None and not callable(callback):
-        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
 
 
 def _ready(run: Run, loggers: Sequence[str] | None) -> Run:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.runs.feed import show_results
 from gym_dr.runs.launch import Launch
+from gym_dr.runs.run_loggers import show_results
+from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.studies.folder import study_runs, train_missing
 from gym_dr.studies.plan import read_study
@@ -31,8 +32,9 @@ def study(
 ) -> StudyResult:
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
-    Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
-    and a new variant or seed trains only that. A run that fails does not stop the others.
+    Existing results are kept: the same call continues a study that was stopped or killed, to the same files, and trains
+    only new variants and seeds. A run that fails does not stop the others. A script that registers its own environment
+    must call this under ``if __name__ == "__main__":``, since each run's process runs the script.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")
@@ -72,7 +74,7 @@ def study(
     plan, folder = read_study(study, trust), Path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
     with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
-        trusted = [plan.env.rpartition(":")[0]]  # already imported when the study was read
+        trusted = [source_of(plan.env)]  # already imported when the study was read
         missing = train_missing(runs, how, trust=trusted, display="bar" if progress else "nothing")
         with playing(progress) as display:
             for note in [note for cells in plan.sets for note in cells.notes]:

@@ -27,8 +27,8 @@ def tune(
     """Searches options of an algorithm with Optuna, and writes the best ones to ``best.json`` in the folder.
 
     A trial trains a run for each seed of the file, one after another. Its value is the mean return over their
-    evaluation episodes. The same call continues a tuning that was stopped or killed; interrupted trials are tried
-    again.
+    evaluation episodes. The same call continues a tuning that was stopped or killed; interrupted trials begin anew. A
+    script that registers its own environment must call this under ``if __name__ == "__main__":``, since workers run it.
 
     Example:
         >>> found = gym_dr.tune("examples/tune/cart_pole.toml", output="runs/tuned")

@@ -14,12 +14,11 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import make_vector_env, param_space_of
 
-MODES = ("native", "sync", "async", "EnvPool")
+MODES = ("native", "sync", "async")
 _ACTION_BATCHES = 64  # drawn beforehand and reused
 _MOST_PROCESSES = 32  # of async environments where there are few cores: more fill the memory and are no faster
 
@@ -29,20 +28,12 @@ Name = TypeVar("Name", bound=Hashable)
 class Stepper:
     """Steps a vector environment with random actions; episodes continue between calls."""
 
-    def __init__(self, envs: Any, action_space: gym.Space[Any], num_envs: int) -> None:
-        """Resets the environments.
-
-        Args:
-            envs: Of Gymnasium or EnvPool; they reset at the step after an episode's end.
-            action_space: That of one sub-environment.
-            num_envs: Number of sub-environments.
-        """
+    def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
+        """Resets the environments, which reset an episode at the step after its end."""
         self._envs = envs
-        space = gym.vector.utils.batch_space(action_space, num_envs)
-        space.seed(0)
-        batches = [space.sample().astype(action_space.dtype) for _ in range(_ACTION_BATCHES)]
-        self._actions = itertools.cycle(batches)
-        self._done = np.zeros(num_envs, np.bool_)
+        envs.action_space.seed(0)
+        self._actions = itertools.cycle([envs.action_space.sample() for _ in range(_ACTION_BATCHES)])
+        self._done = np.zeros(envs.num_envs, np.bool_)
         envs.reset()
 
     def rate(self, seconds: float) -> float:
@@ -95,39 +86,15 @@ def _opened(mode: str, env_id: str, num_envs: int) -> Iterator[Stepper]:
     Raises:
         GymDrError: It cannot take part.
     """
-    envs: Any
-    if mode == "EnvPool":
-        envs, action_space = _envpool(env_id, num_envs)
-    else:
-        most = max(_MOST_PROCESSES, 2 * usable_threads())
-        if mode == "async" and num_envs > most:
-            raise ConfigError(f"a process for each environment, of at most {most} here.")
-        space = param_space_of(env_id)
-        envs = make_vector_env(env_id, num_envs, mode, None if space is None else resolve("none", space))
-        action_space = envs.single_action_space
+    most = max(_MOST_PROCESSES, 2 * usable_threads())
+    if mode == "async" and num_envs > most:
+        raise ConfigError(f"a process for each environment, of at most {most} here.")
+    space = param_space_of(env_id)
+    envs: Any = make_vector_env(env_id, num_envs, mode, None if space is None else resolve("none", space))
     try:
-        yield Stepper(envs, action_space, num_envs)
+        yield Stepper(envs)
     finally:  # a process that Ctrl-C has interrupted in a step would never answer a request to close
         envs.close(**({"terminate": True} if mode == "async" else {}))
-
-
-def _envpool(env_id: str, num_envs: int) -> tuple[Any, gym.Space[Any]]:
-    """EnvPool's environment of the same name, and its actions.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    try:
-        import envpool
-    except ImportError:
-        raise ConfigError("not installed (extra gym-dr[bench]).") from None
-    own = env_id.rpartition(":")[2]
-    name = (ENVIRONMENTS.get(own).reference if own in ENVIRONMENTS else "") or env_id
-    if name not in envpool.list_all_envs():
-        raise ConfigError(f"has no {name}.")
-    threads = min(num_envs, usable_threads())
-    pool = envpool.make(name, env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
-    return pool, pool.action_space
 
 
 def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name, list[float]]:

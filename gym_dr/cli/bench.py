@@ -48,8 +48,8 @@ def command(
 ) -> None:
     """Benchmark this machine: steps per second and the time to learn, by number of environments.
 
-    Steps native, sync and async vector environments, and EnvPool's if it is installed, with random actions, and trains
-    an algorithm with default options until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
+    Steps native, sync and async vector environments with random actions, and trains an algorithm with default options
+    until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
     """
     from gym_dr.bench.measure import measure  # heavy
 
@@ -58,7 +58,7 @@ def command(
     chosen = plan.sizes if sizes is None else sizes
     if min(chosen) < 1 or max(chosen) > LARGEST:
         raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {chosen}.")
-    # scaling is over one
+    # the serial fraction compares with one
     plan = replace(plan, sizes=sorted({1, *chosen}), seeds=plan.seeds if seeds is None else seeds)
     family = family_of(env)
     threshold = family.bench_threshold if threshold is None and family is not None else threshold

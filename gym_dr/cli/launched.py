@@ -9,6 +9,8 @@ import traceback
 
 from gym_dr.cli import main as command_line
 
+LONGEST = 16_000  # characters of a message, which is read at the end: so many fit into a pipe
+
 
 def main() -> None:
     """Runs the command line; the message of an error is the only output, and other prints go to standard error."""
@@ -16,9 +18,9 @@ def main() -> None:
     os.dup2(2, 1)
     threading.Thread(target=_end_with_launcher, daemon=True).start()
     try:
-        command_line.main(sys.argv[1:], tell=message.write)
+        command_line.main(sys.argv[1:], tell=lambda text: message.write(text[:LONGEST]))
     except Exception:  # a bug in a plugin or in gym_dr
-        message.write(traceback.format_exc())
+        message.write(traceback.format_exc()[-LONGEST:])
         sys.exit(1)
     finally:
         message.close()

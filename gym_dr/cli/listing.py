@@ -25,19 +25,13 @@ def _limit_of(entry: EnvId) -> str:
     return "no step limit" if entry.max_episode_steps is None else f"at most {entry.max_episode_steps} steps"
 
 
-class _What(click.Choice[str]):
-    """What can be listed; parameters belong to one environment and have a command of their own."""
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value in ("params", "parameters", "presets"):
-            self.fail(f"the {value} of an environment are shown by: gymdr params ENV_ID", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 @click.command()
-@click.argument("what", type=_What(["envs", "algorithms", "samplers", "loggers", "plugins"]))
+@click.argument("what", type=click.Choice(["envs", "algorithms", "samplers", "loggers", "plugins"]))
 def command(what: str) -> None:
-    """List environments, algorithms, samplers, loggers or plugins."""
+    """List environments, algorithms, samplers, loggers or plugins.
+
+    gymdr params ENV_ID shows the parameters and presets of an environment.
+    """
     plugins = load_plugins()
     if what == "envs":
         rows = [(entry.id, _limit_of(entry)) for entry in ENVIRONMENTS.values()]

@@ -15,6 +15,7 @@ from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet, draws
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
+from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 Read = TypeVar("Read")
 
 trust_option = click.option(
-    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
+    "--trust",
+    multiple=True,
+    metavar="MODULE|FILE",
+    help="a module or Python file of its environment, whose code may run; repeatable",
 )
 
 
@@ -134,11 +138,11 @@ physics_options = _together(
 def opened_policies(
     given: Sequence[str], references: Sequence[str] = (), *, randomization: str | None, **options: Any
 ) -> list[FrozenPolicy]:
-    """Opens the policies that a command names; ``--randomization`` also says what those were trained on that no run."""
+    """Opens the policies that a command names; ``--randomization`` holds their training draws, but not for runs."""
     from gym_dr.policies.open import is_policy_text, open_policies  # heavy
 
-    told = randomization if any(map(is_policy_text, [*given, *references])) else None
-    return open_policies(given, references, randomization=told, **options)
+    trained_on = randomization if any(map(is_policy_text, [*given, *references])) else None
+    return open_policies(given, references, randomization=trained_on, **options)
 
 
 def one_policy(given: Sequence[str], **options: Any) -> FrozenPolicy:
@@ -208,21 +212,6 @@ def command_line() -> str:
     return str(click.get_current_context().find_root().obj)
 
 
-def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
-    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
-
-    Raises:
-        ConfigError: A text is malformed.
-        RandomizationError: A name is given twice.
-    """
-
-    def axis(numbers: str) -> tuple[float, float, int]:
-        low, high, count = numbers.split(":")
-        return float(low), float(high), int(count)
-
-    return _pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis)
-
-
 def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float] | None] | None:
     """Reads ``--context-params NAME`` and ``NAME=LOW:HIGH`` options; None without any.
 
@@ -241,14 +230,15 @@ def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float]
     return _pairs(texts, expected, ends, alone=True) or None
 
 
-def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
-    """Splits ``--randomize name=distribution`` options; distributions are parsed later, when parameters are known.
+def read_randomize(texts: tuple[str, ...]) -> Randomization:
+    """Reads ``--randomize NAME=DISTRIBUTION`` options, whose names are checked when parameters are known.
 
     Raises:
         ConfigError: A text is malformed.
-        RandomizationError: A name is given twice.
+        RandomizationError: A name is given twice, or a distribution is impossible.
+        UnknownNameError: There is no such distribution.
     """
-    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str)
+    return Randomization(_pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
 
 
 def read_params(texts: tuple[str, ...]) -> dict[str, float]:

@@ -75,8 +75,9 @@ def command(
     for episode in play.play_policy(policy, cells.draws, seed=seed, video=video):
         shown = [key for key in cells.draws.names if key in episode.params]
         values = ", ".join(f"{key} {episode.params[key]:g}" for key in shown)
-        told = f" ({values})" if values else ""
-        click.echo(f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{told}")
+        click.echo(
+            f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{f' ({values})' if values else ''}"
+        )
     if video:
         click.echo(f"Wrote {video}")
 

@@ -24,8 +24,8 @@ def command(file: str, **options: Any) -> None:
     """Train, evaluate and compare variants over seeds, from one file.
 
     FILE lists the variants, the seeds and the evaluation; docs/guides/studies.md describes the format. The command
-    keeps existing results: it continues a study that was stopped or killed, with the same outcome, and trains only what
-    is new if you add a variant or a seed.
+    keeps existing results: it continues a study that was stopped or killed, to the same result, and trains only new
+    variants and seeds.
     """
     found = study(file, command=command_line(), **options)
     click.echo(found.markdown())

@@ -10,16 +10,17 @@ import click
 
 from gym_dr.api.tune import PAGE, tune
 from gym_dr.cli.options import command_line, trust_option
+from gym_dr.runs.sources import import_source
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="folder of the tuning")
 @click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
-@click.option("--share", hidden=True)  # of a worker that tune() started; FILE may then be the content of a file
+@click.option("--share", hidden=True)  # of a worker process; FILE may then be the content of a file
 @trust_option
 def command(file: str, share: str | None, **options: Any) -> None:
-    """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
+    """Search options of an algorithm with Optuna, on seeds that reports then refuse.
 
     FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
     command continues a tuning that was stopped or killed. It ends with a file for --config of gymdr train.
@@ -27,6 +28,8 @@ def command(file: str, share: str | None, **options: Any) -> None:
     if share is not None:
         from gym_dr.studies.tune import Share, try_trials  # heavy
 
+        for source in options["trust"]:
+            import_source(file, source)
         tuning = json.loads(file) if file.startswith("{") else file
         try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
         return

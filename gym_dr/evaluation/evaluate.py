@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import NotFiniteError, RunFolderError
+from gym_dr.errors import RunFolderError, located
 from gym_dr.evaluation.episodes import EpisodeTable
 from gym_dr.evaluation.question import EVALUATION_SEED, Question
 from gym_dr.evaluation.results import (
@@ -115,7 +115,7 @@ def _evaluate(
     """See ``evaluate_policies``; the folder is locked."""
     held.check_nothing_lost(question)
     document = question.to_document()
-    if held.document is None:  # a folder that has only rows would be nobody's evaluation
+    if held.document is None:  # rows alone would belong to no evaluation
         write_document(held.folder, document)
     elif held.document["complete"] and _same(held.document, document):
         evaluation = Evaluation(held.folder, dict(held.document), held.episodes.rows)
@@ -156,7 +156,7 @@ class _Held:
         return [cells for cells in others if any(self.episodes.finished(p.name, cells).all() for p in policies)]
 
     def check_nothing_lost(self, question: Question) -> None:
-        """Checks that no episode of these policies belongs to another set, which nobody has completed.
+        """Checks that no episode of these policies belongs to another set that no policy has completed.
 
         Raises:
             RunFolderError: Some do.
@@ -305,8 +305,8 @@ def _play_missing(
 ) -> None:
     """Plays the missing episodes in batches of one episode per sub-environment, and writes the table.
 
-    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so it gives the
-    same episodes as without the interruption.
+    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so that its
+    episodes are those of an evaluation without interruption.
     """
     done = len(table.rows)
     with table.growing() as add:
@@ -322,14 +322,14 @@ def _play_missing(
                     if before.all():
                         continue
                     done -= int(before.sum())
-                    with _named(part.title):
+                    with located(part.title):
                         records = play_batch(
                             part.policy.make(envs),
                             envs,
                             draws,
                             seed=part.seed,
                             first=first,
-                            on_finished=functools.partial(_report_new, report, part.title, done),
+                            on_finished=functools.partial(_report_more, report, part.title, done),
                         )
                     for k, record in enumerate(records, first):
                         add(_row(part, draws, k, record, question))
@@ -338,16 +338,7 @@ def _play_missing(
     table.write(question)
 
 
-@contextlib.contextmanager
-def _named(title: str) -> Iterator[None]:
-    """Says whose return is not finite."""
-    try:
-        yield
-    except NotFiniteError as error:
-        raise NotFiniteError(f"{title}: {error}") from None
-
-
-def _report_new(report: Callable[[str, int], None], title: str, before: int, new: int) -> None:
+def _report_more(report: Callable[[str, int], None], title: str, before: int, new: int) -> None:
     report(title, before + new)
 
 

@@ -1,7 +1,7 @@
 """Sobol indices of a noisy function from a few thousand evaluations.
 
 Estimators that only compare pairs of evaluations (Saltelli's, Jansen's and others) are unbiased but noisy, and a
-regression misses what it cannot express. Here a regression explains what it can, and pairs judge what it leaves:
+regression misses what its terms cannot express. Here a regression explains what it can, and pairs estimate the rest:
 
 1. The function is regressed on products of orthonormal polynomials, one of each parameter, so that an index is a sum of
    squared coefficients (polynomial chaos: Sudret 2008, "Global sensitivity analysis using polynomial chaos
@@ -117,7 +117,7 @@ def orthonormal(values: Array, quantiles: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A regression, and what it leaves.
+    """A regression and its residuals.
 
     ``rest`` and ``whole`` are estimates, of shape ``(2, parts)``: the mean of the first row is the estimate, and the
     second row has the influence of each part on it. For a mean over parts both are the same; a product of two parts has

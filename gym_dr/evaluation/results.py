@@ -163,7 +163,7 @@ class Evaluation:
     def regret(self) -> pd.DataFrame:
         """A row for each policy, set and cell: its mean return, that of the best known policy, and its regret.
 
-        ``best`` names the policy with the highest mean in the cell. Its return is too high for that reason, so
+        ``best`` names the policy with the highest mean in the cell. The highest of several noisy means is too high, so
         ``best_known`` is what the policies that one half of the episodes chose return in the other half. Parameters are
         those of a cell with fixed values. Empty without references.
         """

@@ -57,7 +57,7 @@ class CellSet:
     # (sobol, sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed,
     # which replaces draws too.
     definition: Mapping[str, Any]
-    switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that nobody asked for; a file does not say so
+    switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that the user did not ask for; not in the JSON form
 
     @classmethod
     def nominal(cls, episodes: int) -> CellSet:
@@ -264,7 +264,7 @@ class EvaluationSet:
     """Test conditions, before it is known in which environment."""
 
     text: str  # how it was made
-    # its cells in an environment; the number is that of episodes of each cell, for sets that do not say how many
+    # its cells in an environment; the number is the default of episodes of each cell
     cells: Callable[[ParamSpace, Trained, int | None], list[CellSet]]
 
     def __repr__(self) -> str:
@@ -342,7 +342,7 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
 
     Args:
         randomization: What is drawn, in any form that an environment takes; None for nothing.
-        name: Name of the set; empty for one that says what it holds.
+        name: Name of the set; empty to name it after its content.
         episodes: Episodes; None for 100.
         **params: name=value, which replaces a draw, or name=rule, which replaces the rule of ``randomization``.
     """

@@ -10,7 +10,7 @@ them paired: what is hard or easy in an episode for every policy cancels out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -94,16 +94,7 @@ def policy_statistics(
         own = np.stack([point_statistics(sample, success) for sample in samples], axis=1)
         return np.concatenate([own, *(own[:, [i]] - own[:, [j]] for i, j in pairs)], axis=1)
 
-    strata, members = _strata(cells)
-
-    def resampled(*picked: Array, axis: int) -> Array:
-        units = np.concatenate(picked, axis=-1).astype(np.intp)
-        episodes = members[units].reshape(*units.shape[:-1], -1)
-        return with_differences(own[episodes] for own in returns)
-
-    values = with_differences(returns)
-    batch = max(1, _BATCH // returns.shape[1])  # the same for any number of policies: resamples depend on it
-    intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, batch) if min(map(len, strata)) > 1 else None
+    values, intervals = with_differences(returns), _intervals(returns, cells, with_differences)
     rows = [
         _row(names, values[:, k], None if intervals is None else intervals[:, :, k]) for k in range(values.shape[1])
     ]
@@ -123,16 +114,7 @@ def means_with_intervals(values: Array, cells: CellSet) -> list[Interval]:
     Returns:
         One mean for each row.
     """
-    strata, members = _strata(cells)
-
-    def resampled(*picked: Array, axis: int) -> Array:
-        units = np.concatenate(picked, axis=-1).astype(np.intp)
-        episodes = members[units].reshape(*units.shape[:-1], -1)
-        return np.stack([row[episodes].mean(-1) for row in values])
-
-    intervals: Array | None = None
-    if min(map(len, strata)) > 1:
-        intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, max(1, _BATCH // values.shape[1]))
+    intervals = _intervals(values, cells, lambda samples: np.stack([sample.mean(-1) for sample in samples]))
     ends = np.full((2, len(values)), None) if intervals is None else intervals
     means = values.mean(-1).tolist()
     return [{"value": m, "low": low, "high": high} for m, low, high in zip(means, *ends.tolist(), strict=True)]
@@ -168,6 +150,27 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float | None, flo
         return center, None, None
     low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
     return center, low, high
+
+
+def _intervals(values: Array, cells: CellSet, statistic: Callable[[Iterable[Array]], Array]) -> Array | None:
+    """Bootstrap intervals of a statistic of a set's episodes, shape ``(2, ...)``; None if a stratum has a single unit.
+
+    Args:
+        values: Numbers of each episode, shape ``(rows, cells.num_episodes)``.
+        cells: The set.
+        statistic: Samples ``(..., episodes)`` of each row -> the statistic ``(..., ...)`` of each sample.
+    """
+    strata, members = _strata(cells)
+
+    def resampled(*picked: Array, axis: int) -> Array:
+        units = np.concatenate(picked, axis=-1).astype(np.intp)
+        episodes = members[units].reshape(*units.shape[:-1], -1)
+        return statistic(row[episodes] for row in values)
+
+    if min(map(len, strata)) == 1:
+        return None
+    batch = max(1, _BATCH // values.shape[1])  # the same for any number of rows: resamples depend on it
+    return bootstrap(strata, resampled, EPISODE_RESAMPLES, batch)
 
 
 def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], npt.NDArray[np.intp]]:

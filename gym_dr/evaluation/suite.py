@@ -40,7 +40,7 @@ def sets_of(
         space: Its parameters; None if it has none.
         sets: Further ones.
         trained: Distinct training randomizations.
-        episodes: Episodes of each cell of sets that do not say how many; None for their own defaults.
+        episodes: Episodes of each cell of sets without a number of their own; None for the defaults of each kind.
 
     Raises:
         ConfigError: The environment has no parameters, or two sets have the same name.

@@ -24,7 +24,7 @@ def worst_of(returns: Array) -> int:
 
 
 def fresh_episodes(cells: CellSet) -> int:
-    """How often a set's worst cell is played again; 0 for a single cell, which nobody chose."""
+    """How often a set's worst cell is played again; 0 for a set of a single cell."""
     return max(cells.episodes, FEWEST) if cells.num_cells > 1 else 0
 
 

@@ -1,1 +1,1 @@
-"""Fits parameters to logs of a real system: reads and checks logs, replays them, and estimates what they tell."""
+"""Fits parameters to logs of a real system: reads and checks logs, replays them, and estimates parameters."""

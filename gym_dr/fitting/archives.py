@@ -1,6 +1,6 @@
-"""Files of logs: .npz archives that a stranger may have sent, and folders that are written whole or not at all.
+"""Files of logs: .npz archives, possibly from a stranger, and folders that are written whole or not at all.
 
-An archive holds numbers and texts only, never pickles, and does not unpack to more than ``LARGEST`` bytes.
+An archive holds only numbers and texts, never pickles, and unpacks to at most ``LARGEST`` bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gym_dr.errors import GymDrError, LogError, shortened
 
 SUFFIX = ".npz"
-NOTES = (".md", ".txt", ".json", ".toml", ".yaml", ".yml")  # files beside the archives of a folder that are no data
+NOTES = (".md", ".txt", ".json", ".toml", ".yaml", ".yml")  # files that may lie beside the archives of a folder
 KINDS = "biufUS"  # of arrays: numbers and texts
 LARGEST = 2**33  # bytes that a log unpacks to
 
@@ -27,10 +27,10 @@ LARGEST = 2**33  # bytes that a log unpacks to
 
 
 def archives_in(folder: Path) -> list[Path]:
-    """The archives of a folder, sorted by name. Hidden files and notes (``NOTES``) may lie beside them.
+    """The archives of a folder, sorted by name; hidden files and ``NOTES`` are ignored.
 
     Raises:
-        LogError: It has none, holds something else, or cannot be read.
+        LogError: It has none, holds other files, or cannot be read.
     """
     with _readable(folder):
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
@@ -50,7 +50,7 @@ def read_archives(paths: Sequence[Path]) -> list[dict[str, npt.NDArray[Any]]]:
     """The arrays of .npz files by name.
 
     Raises:
-        LogError: A file cannot be read, is damaged, holds Python objects, or all are too large.
+        LogError: A file cannot be read, is damaged or holds Python objects, or all together are too large.
     """
     found, size = [], 0
     for path in paths:
@@ -69,13 +69,13 @@ def check_size(size: int, place: str) -> None:
     if size > LARGEST:
         raise LogError(
             f"{place}: expected a log of at most {LARGEST / 2**30:g} GiB, got {size / 2**30:,.1f} GiB. Give fewer "
-            "episodes, or leave out what is not needed."
+            "episodes, or leave out arrays that are not needed."
         )
 
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raises ``LogError`` if the block cannot read the file or folder; any code may fail on what a stranger sent."""
+    """Raises ``LogError`` whatever error the block raises, since a stranger's file may cause any."""
     try:
         yield
     except GymDrError:
@@ -93,10 +93,10 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def check_new(target: Path, *, makes_parents: bool = False) -> None:
-    """Checks that a folder can be made, and unless it makes them that the folders around it exist.
+    """Checks that a folder can be made, and that its parent exists unless ``makes_parents``.
 
     Raises:
-        LogError: It exists, or the folder around it does not.
+        LogError: It exists, or its parent does not.
     """
     if target.exists() or target.is_symlink():
         raise LogError(f"{target}: already exists. Choose another `output`, or remove it.")
@@ -106,11 +106,11 @@ def check_new(target: Path, *, makes_parents: bool = False) -> None:
 
 @contextlib.contextmanager
 def new_folder(target: Path, *, makes_parents: bool = False) -> Iterator[Path]:
-    """A folder to fill, which gets its name when the block succeeds; otherwise nothing of it remains.
+    """A folder to fill, which gets its name if the block succeeds; otherwise it is removed.
 
     Args:
         target: Its path.
-        makes_parents: Whether to make missing folders around it.
+        makes_parents: Whether to make missing parents.
 
     Raises:
         LogError: The folder exists already, or cannot be written.

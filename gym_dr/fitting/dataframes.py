@@ -1,4 +1,4 @@
-"""Logs as tables: one row for each observation, with the action that follows it."""
+"""Logs as data frames: a row for each observation, with the action that follows it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ EXPECTED = (
 
 
 def split_dataframe(table: pd.DataFrame, place: str) -> list[tuple[str, dict[str, npt.NDArray[Any]]]]:
-    """Splits a table into episodes.
+    """Splits a data frame into episodes.
 
-    In each episode the last row's action is dropped, since no observation follows it; it may be missing.
+    The action in the last row of each episode is dropped and may be missing, since no observation follows it.
 
     Args:
         table: Columns ``observation_0``, ... or ``observation``, ``action_0``, ... or ``action``, and optionally
-            ``episode`` and ``time``; all others are kept.
-        place: Begins the names of the episodes and the messages.
+            ``episode`` and ``time``; other columns are kept.
+        place: Name of the table, at the start of the names of episodes and of messages.
 
     Returns:
-        For each episode its name, and its arrays by name, among them observations ``(T + 1, n)`` and actions ``(T, m)``
-        or ``(T,)``.
+        For each episode its name and its arrays by name, with observations ``(T + 1, n)`` and actions ``(T, m)`` or
+        ``(T,)``.
 
     Raises:
-        LogError: Columns are missing or hold something else than numbers, or rows are out of order.
+        LogError: Columns are missing or are not numbers, or rows are out of order.
     """
     table = table.rename(columns=str)
     columns = list(table.columns)
@@ -81,7 +81,7 @@ def _episodes(table: pd.DataFrame, place: str) -> list[tuple[str, int, int]]:
     starts = np.flatnonzero((labels != labels.shift()).to_numpy())
     if len(starts) > labels.nunique():
         raise LogError(
-            f"{place}: expected the rows of each {EPISODE} together, got some after those of another one. Sort them: "
+            f"{place}: expected the rows of each {EPISODE} together, got them interrupted by another. Sort them: "
             f"table.sort_values(['{EPISODE}', '{TIME}'])."
         )
     names = [f"{label:g}" if isinstance(label, float) else str(label) for label in labels.iloc[starts]]
@@ -89,7 +89,7 @@ def _episodes(table: pd.DataFrame, place: str) -> list[tuple[str, int, int]]:
 
 
 def _values(column: pd.Series[Any], place: str) -> npt.NDArray[Any]:
-    """Whole numbers as int64, others as float64 with NaN where a value is missing, and texts."""
+    """A column as int64, as float64 with NaN for missing values, or as texts."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "mM":
         hint = "Seconds since the first row: (t - t.iloc[0]).dt.total_seconds()."

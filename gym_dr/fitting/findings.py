@@ -148,7 +148,7 @@ def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list
     where = counted(unseen, "held-out episode") if unseen else "the fitted episodes themselves"
     if held_out and not unseen:
         where += " (no step of those held out can be replayed)"
-    texts = [f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted", "true") if name in part]
+    texts = [f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted")]
     return [
         f"Replay of {where}, error after {counted(int(steps), 'step')} relative to the motion's standard deviation: "
         f"{', '.join(texts)}."

@@ -1,9 +1,9 @@
-"""Replay of episodes that a fit has not seen: how far simulation departs from the log within some steps."""
+"""Replay of held-out episodes: how far simulation departs from the log within some steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,13 @@ def replay_errors(
     scale: Array,
     phases: npt.NDArray[np.int64] | None = None,
 ) -> pd.DataFrame:
-    """Replays from measured states under logged actions.
+    """Errors of replays from measured states under logged actions.
 
     Args:
         motion: Of held-out episodes.
         simulator: Of the environment.
-        physics: name -> parameters that are not nominal.
-        scale: How much each coordinate varies in fitted episodes, ``(n,)``; in a few held-out steps it may not at all.
+        physics: name -> values of parameters that are not nominal.
+        scale: Standard deviation of each coordinate in fitted episodes, ``(n,)``; in a few held-out steps it may be 0.
         phases: See ``Likelihood.phases``.
 
     Returns:
@@ -56,7 +56,7 @@ def replay_errors(
 def _departures(
     motion: LoggedMotion, simulator: Simulator, params: Mapping[str, float], phases: npt.NDArray[np.int64] | None
 ) -> dict[int, Array]:
-    """Steps -> simulated less measured states, ``(starts, n)``."""
+    """Steps -> simulated minus measured states, ``(starts, n)``."""
     starts, lengths = _starts(motion)
     replay, slots = simulator.replay, simulator.replay.num_envs
     errors: dict[int, list[Array]] = {step: [] for step in STEPS}
@@ -79,20 +79,8 @@ def _departures(
 
 
 def _starts(motion: LoggedMotion) -> tuple[Indices, Indices]:
-    """Rows to start from, and how many rows follow without a gap, at most as many as the most steps."""
+    """Rows to start from, and how many steps can be replayed from each, at most the largest of ``STEPS``."""
     ends = np.flatnonzero(~motion.joined)
     lengths = ends[np.searchsorted(ends, np.arange(len(motion)))] - np.arange(len(motion)) + 1
     starts = np.arange(0, len(motion), max(_APART, len(motion) // _MOST))
     return starts, np.minimum(lengths[starts], STEPS[-1])
-
-
-def known_physics(episodes: Any, names: Any) -> dict[str, float] | None:
-    """True parameters, where a log has them and they are the same in all episodes; None otherwise."""
-    found: dict[str, set[float]] = {}
-    for episode in episodes:
-        for key, value in episode.others.items():
-            if key.startswith("params/") and np.size(value) == 1 and np.asarray(value).dtype.kind in "biuf":
-                found.setdefault(key.removeprefix("params/"), set()).add(float(np.ravel(value)[0]))
-    if not found or not all(name in found for name in names) or any(len(values) > 1 for values in found.values()):
-        return None
-    return {name: values.pop() for name, values in found.items()}

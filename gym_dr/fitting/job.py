@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from gym_dr.arrays import Array
-from gym_dr.errors import LogError, RandomizationError
+from gym_dr.errors import LogError
 from gym_dr.fitting.estimate import Estimate, estimate, first_guess
 from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
-from gym_dr.fitting.held_out import known_physics, replay_errors
+from gym_dr.fitting.held_out import replay_errors
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
@@ -70,7 +70,6 @@ class FitJob:
         count = int(np.ceil(self.options.held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
         end = len(problem.episodes) - count
         used, kept = problem.episodes[:end], problem.episodes[end:]
-        truth, untrue = self._truth()
         delay, chances = self._delay(used)
         likelihood, estimate = self._estimate(used, delay)
         self.tell("sampling the posterior")
@@ -83,7 +82,6 @@ class FitJob:
         physics = {
             "nominal": dict(prior.known),
             "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
-            **({} if truth is None else {"true": truth}),
         }
         shown = unseen or likelihood
         replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
@@ -93,7 +91,6 @@ class FitJob:
             sentences.append(f"{sure}{self._untried_delays()}")
         if prior.noise is not None:
             sentences += noise_sentences(_noise(likelihood, estimate), prior.noise)
-        sentences += untrue
         replayed_episodes = 0 if unseen is None else len(np.unique(unseen.motion.episode))
         sentences += replay_sentences(replayed, replayed_episodes, len(kept))
         return Fit(
@@ -250,17 +247,6 @@ class FitJob:
             progress=lambda power: self.tell(f"particles at {100 * power:.0f} % of the likelihood"),
         )
         return particles, "particles", estimate
-
-    def _truth(self) -> tuple[dict[str, float] | None, list[str]]:
-        """The log's own parameters, if it has them, or a sentence if they are impossible."""
-        prior = self.problem.prior
-        logged = known_physics(self.problem.episodes, prior.names)
-        if logged is None:
-            return None, []
-        try:
-            return prior.space.check({name: value for name, value in logged.items() if name in prior.space}), []
-        except RandomizationError as error:
-            return None, [f"The log's own parameters are not replayed: {error}"]
 
     def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
         """The likelihood of held-out episodes; None without any step that can be replayed."""

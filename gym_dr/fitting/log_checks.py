@@ -20,10 +20,10 @@ LARGEST = 1e8  # of observations, in the units of any environment
 
 
 def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
-    """Checks that an environment's episodes can be logged: observations ``(n,)``, and actions ``(m,)`` or choices.
+    """Checks that an environment's episodes can be logged: observations ``(n,)``, and actions ``(m,)`` or discrete.
 
     Raises:
-        LogError: They have another form.
+        LogError: A space has another form.
     """
     if not isinstance(observation_space, Box) or len(observation_space.shape) != 1:
         raise LogError(
@@ -31,7 +31,7 @@ def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]
         )
     if not isinstance(action_space, Discrete) and (not isinstance(action_space, Box) or len(action_space.shape) != 1):
         raise LogError(
-            f"Expected an environment whose actions are rows of numbers or choices, got {shortened(action_space)}."
+            f"Expected an environment whose actions are rows of numbers or discrete, got {shortened(action_space)}."
         )
 
 
@@ -46,12 +46,12 @@ def check_log(
         action_space: Of a single environment.
 
     Returns:
-        The same episodes with actions as the environment takes them: float64 ``(T, m)``, within the bounds, or int64
-        ``(T,)``. Actions ``(T,)`` for a single number, ``(T, 1)`` for choices and choices as floats are accepted.
+        The same episodes with actions as the environment takes them: float64 ``(T, m)`` within the bounds, or int64
+        ``(T,)``. Also accepts ``(T,)`` for a single number, and discrete actions ``(T, 1)`` or as floats.
 
     Raises:
-        LogError: The environment's episodes cannot be logged, or the log has other observations or actions, or
-            observations that are too large for any motion.
+        LogError: The environment's episodes cannot be logged, the log has other observations or actions, or its
+            observations are too large for any motion.
     """
     check_spaces(observation_space, action_space)
     width = (observation_space.shape or (0,))[0]
@@ -70,20 +70,20 @@ def check_log(
 
 
 def _check_sizes(observations: Array) -> None:
-    """Raises LogError for numbers with which no simulation can be compared."""
+    """Raises LogError for numbers too large to be compared with any simulation."""
     large = np.argwhere(np.abs(observations) > LARGEST)
     if large.size:
         row, column = large[0].tolist()
         raise LogError(
             f"{OBSERVATIONS}: expected numbers up to {LARGEST:g}, got {observations[row, column]:g} in row {row}, "
-            f"column {column}. Log in the environment's units, and leave out what a sensor shows when it fails."
+            f"column {column}. Log in the environment's units, and leave out readings of a failed sensor."
         )
 
 
 def _check_choices(actions: npt.NDArray[Any], space: Any) -> npt.NDArray[np.int64]:
-    """Choices of a ``Discrete``."""
+    """Actions of a ``Discrete``."""
     if actions.ndim == 2 and actions.shape[1] != 1:
-        raise LogError(f"{ACTIONS}: expected one choice in each step, for {space}, got {actions.shape[1]} numbers.")
+        raise LogError(f"{ACTIONS}: expected one number in each step, for {space}, got {actions.shape[1]} numbers.")
     flat = actions.reshape(-1)
     first, last = int(space.start), int(space.start + space.n - 1)
     wrong = np.flatnonzero((flat != np.round(flat)) | (flat < first) | (flat > last))

@@ -34,11 +34,11 @@ _Raw = tuple[str, Mapping[str, Any]]  # source, and what it holds by name
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedEpisode:
-    """What was observed and done in one episode of T actions."""
+    """Observations and actions of one episode of T actions."""
 
-    observations: Array  # (T + 1, n), of which the first is before the first action
-    actions: npt.NDArray[Any]  # (T, m) float64, or (T,) int64 choices
-    time: Array | None = None  # (T + 1,) s, of the observations; None if it was not logged
+    observations: Array  # (T + 1, n), the first one before the first action
+    actions: npt.NDArray[Any]  # (T, m) float64, or (T,) int64 for discrete actions
+    time: Array | None = None  # (T + 1,) s, of the observations; None without
     others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # by name: "qpos", "params/gravity"
     source: str = "episode 0"  # begins messages: "flights/003.npz"
 
@@ -65,19 +65,19 @@ def read_log(source: Any) -> list[LoggedEpisode]:
 
             - a path of an .npz file: one episode with the arrays ``observations`` (T + 1, n) and ``actions`` (T, m) or
               (T,), and optionally ``time`` (T + 1,), in s;
-            - a folder of such files, which are read in the order of their names;
-            - a mapping with the same keys, in which a mapping ``others`` may hold more, or a ``LoggedEpisode``;
+            - a folder of such files, read in the order of their names;
+            - a mapping with the same keys, and optionally more arrays in a mapping ``others``, or a ``LoggedEpisode``;
             - a ``pandas.DataFrame`` with a row for each observation and the action that follows it: see
               ``gym_dr.fitting.dataframes.split_dataframe``.
 
-            Arrays of other names are kept in ``others``.
+            Arrays with other names are kept in ``others``.
 
     Returns:
         The episodes, at least one, all with the same numbers of observations and actions. Observations and time are
         float64, actions float64 or int64; all are finite.
 
     Raises:
-        LogError: Something is missing, damaged, or does not fit together, or does not fit into memory.
+        LogError: Something is missing or damaged, does not fit together, or does not fit into memory.
     """
     found = [_episode(parts, place) for place, parts in _raw(source, "", itertools.count())]
     if not found:
@@ -101,12 +101,12 @@ def _width(shape: tuple[int, ...]) -> str:
 
 
 def _raw(source: Any, place: str, numbers: Iterator[int]) -> Iterator[_Raw]:
-    """What a source holds, episode by episode.
+    """The content of a source, episode by episode.
 
     Args:
         source: See ``read_log``.
-        place: Begins the names of sources that have none of their own.
-        numbers: Number episodes without a name.
+        place: Name for sources without a name of their own.
+        numbers: For episodes without a name.
     """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if isinstance(source, LoggedEpisode):
@@ -151,7 +151,7 @@ def _episode(parts: Mapping[str, Any], place: str) -> LoggedEpisode:
             hint = ", or values[:, None] if each is a single number" if observations.ndim == 1 else ""
             raise LogError(f"{OBSERVATIONS}: expected shape (T + 1, n){hint}, got {observations.shape}.")
         if actions.ndim not in (1, 2) or not all(actions.shape[1:]):
-            raise LogError(f"{ACTIONS}: expected shape (T, m), or (T,) for choices, got {actions.shape}.")
+            raise LogError(f"{ACTIONS}: expected shape (T, m), or (T,) for discrete actions, got {actions.shape}.")
         _check_lengths(len(observations), len(actions))
         for name, values in ((OBSERVATIONS, observations), (ACTIONS, actions)):
             _check_finite(name, values)
@@ -169,7 +169,7 @@ def _numbers(name: str, given: Any) -> npt.NDArray[Any]:
     """Whole numbers as int64, others as float64; a new array."""
     try:
         values = np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as error:  # rows of different lengths, or what has no array
+    except (ValueError, TypeError, RuntimeError) as error:  # rows of different lengths, or no array at all
         raise LogError(f"{name}: expected an array of numbers, got {shortened(given)}: {error}.") from None
     if values.dtype.kind not in "biuf":
         got = "Python objects, such as rows of different lengths" if values.dtype == object else str(values.dtype)
@@ -203,7 +203,7 @@ def _check_finite(name: str, values: npt.NDArray[Any]) -> None:
         column = f", column {place[1]}" if len(place) > 1 else ""
         raise LogError(
             f"{name}: expected finite numbers, got {values[tuple(place)]} in row {place[0]}{column}. Split the episode "
-            "there, or fill the gap with what was true."
+            "there, or fill in the true value."
         )
 
 
@@ -222,7 +222,7 @@ def _time(given: Any, count: int) -> Array:
 
 
 def _others(parts: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """Everything that is no observation, action or time, as arrays."""
+    """All arrays but observations, actions and time."""
     nested = parts.get(_OTHERS)
     given = {name: parts[name] for name in parts if name not in (OBSERVATIONS, ACTIONS, _TIME)}
     if isinstance(nested, Mapping):

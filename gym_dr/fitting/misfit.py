@@ -1,9 +1,9 @@
-"""Whether noise explains the residuals, or the model is wrong.
+"""A test of the model: whether residuals are consistent with noise.
 
 If the model is right, innovations are independent of everything before them: states, actions, earlier innovations. So a
-regression on those must find nothing. What the simulator lacks (friction, a delay, another time step) depends on
-them. The statistic is that of Wooldridge (1991, "On the application of robust, regression-based diagnostics"), which
-holds when noise is larger in some steps than in others.
+regression on those finds nothing. What the simulator lacks (friction, a delay, another time step) depends on them.
+The statistic of Wooldridge (1991, "On the application of robust, regression-based diagnostics") holds also when noise
+is larger in some steps than in others.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.motion import LoggedMotion
 
-LEVEL = 0.01  # share of right models that are suspected
+LEVEL = 0.01  # share of right models that are called suspicious
 _STEPS_A_FEATURE = 8  # at least, of a regression
-_CLEAR = 0.01  # largest share of noise in the variance of a state that can be a feature
-_ROUNDING = 1e-5  # errors, over the deviation of a coordinate, that are taken for rounding
-_NEGLIGIBLE = 0.01  # share of the assumed variance that may depend on anything
-# the same where the simulator draws random numbers: those are not normal, so innovations are not quite independent
+_CLEAR = 0.01  # share of noise in a state's variance up to which the state is a feature
+_ROUNDING = 1e-5  # noise over a coordinate's standard deviation that is taken for rounding
+_NEGLIGIBLE = 0.01  # predictable share of the assumed variance that is ignored
+# the same for random simulators, whose noise is not normal, so that innovations are not quite independent
 _NEGLIGIBLE_RANDOM = 0.1
-_LARGEST = 5.0  # deviations to which innovations count
+_LARGEST = 5.0  # standard deviations at which innovations are clipped
 
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
     """Evidence against a model."""
 
-    coordinate: str  # whose residuals depend on it most
-    feature: str  # of what they depend on; empty if they are off on average
-    p: float  # probability of as much by chance, over all coordinates
-    episodes_p: float  # that parameters differ as much between episodes by chance; nan for one episode
-    explained: float  # share of that coordinate's variance, as estimated
+    coordinate: str  # whose residuals are least consistent with noise
+    feature: str  # on which they depend most; empty if their mean is not 0
+    p: float  # p-value over all coordinates
+    episodes_p: float  # p-value of equal parameters in all episodes; nan for one episode
+    explained: float  # estimated share of that coordinate's variance
 
     def suspicious(self, varies: bool) -> bool:
-        """Whether noise does not explain the residuals, if parameters may vary between episodes or not."""
+        """Whether residuals are not consistent with noise, given whether parameters may vary between episodes."""
         return self.p < LEVEL or self.episodes_differ(varies)
 
     def episodes_differ(self, varies: bool) -> bool:
-        """Whether episodes have different parameters, unless they may."""
+        """Whether episodes have different parameters although they may not."""
         return not varies and self.episodes_p < LEVEL / 2
 
 
 def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
-    """Looks for what innovations depend on."""
+    """Tests whether innovations depend on what was known before."""
     names, features = _features(motion, estimate)
     follows = np.concatenate([[False], motion.joined[:-1]])
     rows = follows if follows.mean() > 0.5 else np.ones_like(follows)
@@ -80,7 +80,7 @@ def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
 
 
 def _predicted(z: Array, features: Array) -> float:
-    """The variance of innovations ``(T,)``, 1 as assumed, that features ``(T, k)`` predict."""
+    """The variance of innovations ``(T,)``, of an assumed 1, that features ``(T, k)`` predict."""
     solved = np.linalg.lstsq(features, z, rcond=None)[0]
     return float(np.square(features @ solved).mean())
 
@@ -99,10 +99,9 @@ def _chance(z: Array, features: Array) -> float:
 
 
 def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Array]:
-    """What is known before each step, standardized: names and ``(T, k)``; the first one is constant, without a name.
+    """Standardized features that are known before each step: names and ``(T, k)``; the first is constant and nameless.
 
-    States that are mostly noise are left out: where episodes begin alike, measured states tell more of the errors than
-    of the states.
+    States that are mostly noise are left out: where episodes begin alike, measured states are mostly errors.
     """
     innovations = estimate.innovations
     sharp = motion.seen & (estimate.linearized.noise.measured < _CLEAR * np.square(motion.scale))
@@ -131,13 +130,13 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Arra
 
 
 def _coordinate(motion: LoggedMotion, k: int) -> Array:
-    """The measured values of a coordinate before each step; those of an angle between -pi and pi."""
+    """The measured values of a coordinate before each step, angles between -pi and pi."""
     values = motion.before[:, motion.places[k]]
     return np.remainder(values + np.pi, 2 * np.pi) - np.pi if motion.coordinates[k].angle else values
 
 
 def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
-    """Actions as columns: numbers as they are, of choices all but the first as 0 or 1."""
+    """Actions as columns: continuous ones as they are, discrete ones as 0 or 1 for each but the first."""
     if actions.ndim == 1:
         choices = np.unique(actions)[1:]
         return (actions[:, None] == choices).astype(np.float64), [f"action {choice}" for choice in choices.tolist()]
@@ -146,7 +145,7 @@ def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
 
 
 def _between_episodes(motion: LoggedMotion, estimate: Estimate) -> float:
-    """The p-value of a score test that all episodes have the same parameters."""
+    """The p-value of a score test of equal parameters in all episodes."""
     episodes = np.unique(motion.episode)
     if len(episodes) < 2 or not len(estimate.u):
         return float("nan")

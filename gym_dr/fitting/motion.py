@@ -1,4 +1,4 @@
-"""Logged steps that can be replayed, of all episodes in one table."""
+"""The logged steps of all episodes that can be replayed, in one table."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class LoggedMotion:
 
     coordinates: Sequence[Coordinate]  # n
     before: Array  # (T, size) measured states before the steps
-    after: Array  # (T, size) and after them
-    actions: npt.NDArray[Any]  # (T, ...), what was logged
+    after: Array  # (T, size) measured states after the steps
+    actions: npt.NDArray[Any]  # (T, ...), as logged
     episode: Indices  # (T,) the episode of each step
-    time: Indices  # (T,) its number in the episode
-    seen: Mask  # (n,) whether the coordinate is measured; others are guessed in ``before`` and ``after``
-    scale: Array  # (n,) how much each coordinate varies
-    places: Indices  # (n,) of the coordinates among the numbers of a state
-    inexact: Array  # (n,) deviations of what a replayed step misses
-    skipped: Sequence[tuple[str, int]] = ()  # why other steps cannot be replayed, and how many
+    time: Indices  # (T,) the number of each step in its episode
+    seen: Mask  # (n,) which coordinates are measured; others are simulated in ``before`` and ``after``
+    scale: Array  # (n,) standard deviation of each coordinate
+    places: Indices  # (n,) index of each coordinate in a state
+    inexact: Array  # (n,) standard deviation of the error of a replayed step
+    skipped: Sequence[tuple[str, int]] = ()  # steps that cannot be replayed: reason, count
 
     def __len__(self) -> int:
         return len(self.before)
@@ -51,11 +51,11 @@ class LoggedMotion:
 
 
 def stretches(steps: int, most: int) -> Indices:
-    """Rows of a part of a log of so many steps: stretches that are spread over all of it, so that no episode decides.
+    """Some of the steps of a log: stretches spread over all of it, so that no single episode decides.
 
     Args:
-        steps: Of the log.
-        most: Rows, at most.
+        steps: Length of the log.
+        most: Steps to choose, at most.
     """
     if steps <= most:
         return np.arange(steps)
@@ -66,14 +66,14 @@ def stretches(steps: int, most: int) -> Indices:
 def read_motion(
     episodes: Sequence[LoggedEpisode], simulator: Simulator, params: Mapping[str, float], late: int = 0
 ) -> LoggedMotion:
-    """Reads states from observations; what they leave open is simulated from the start of each episode.
+    """Reads states from observations; unobserved numbers are simulated from the start of each episode.
 
     Args:
         episodes: The log.
         simulator: Of the environment.
-        params: Of that simulation: name -> value.
-        late: Logged steps after which an action acts. What acts before the first one does is unknown, so the motion
-            begins there.
+        params: Parameters of that simulation: name -> value.
+        late: Logged steps after which an action acts. Before the first logged one does, the action is unknown, so
+            motion begins there.
 
     Raises:
         LogError: No step can be replayed.
@@ -119,9 +119,9 @@ def read_motion(
 
 
 def _guessed(states: list[Array], actions: list[Any], simulator: Simulator, params: Mapping[str, float]) -> list[Array]:
-    """States whose open numbers come from a simulation that follows the measured ones."""
+    """States with unobserved numbers from a simulation that follows the measured ones."""
     filled = [s.copy() for s in states]
-    start = np.nan_to_num(simulator.start(params))  # what is only drawn may be nothing at first
+    start = np.nan_to_num(simulator.start(params))  # numbers that are only drawn may be missing at first
     for s in filled:
         s[:1] = np.where(np.isnan(s[:1]), start, s[:1])  # none if the episode is shorter than a delay
     for t in range(max(map(len, actions))):

@@ -1,9 +1,9 @@
 """Samples of a posterior: a tempered particle method.
 
-Particles start as draws of the prior, uniform in the unit cube. The likelihood comes in by and by, as powers from 0 to
-1, each as large as keeps half of the particles effective; then particles are resampled and moved by a random walk of
-their own covariance, in coordinates that make valleys of the likelihood straight (Del Moral, Doucet and Jasra 2006,
-"Sequential Monte Carlo samplers"; Jasra et al. 2011 for the choice of the powers).
+Particles start as draws of the prior, uniform in the unit cube. The likelihood enters gradually, with powers from 0 to
+1, each as large as keeps half of the particles effective. At each power, particles are resampled and moved by a random
+walk with their own covariance, in coordinates in which valleys of the likelihood are straight (Del Moral, Doucet and
+Jasra 2006, "Sequential Monte Carlo samplers"; Jasra et al. 2011 for the choice of the powers).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.fitting.unconstrained import UnconstrainedTransform
 
-_EFFECTIVE = 0.5  # share of particles that stay effective in a stage
-_ACCEPTED = 0.25  # of the random walk, aimed at
+_EFFECTIVE = 0.5  # share of particles to keep effective in a stage
+_ACCEPTED = 0.25  # target acceptance rate of the random walk
 _MAX_STAGES = 500
 
 
@@ -35,13 +35,13 @@ def tempered_particles(
 
     Args:
         log_likelihood: Points ``(count, p)`` of the cube -> ``(count,)``.
-        transform: Coordinates of the random walk.
+        transform: Into the coordinates of the random walk.
         rng: Source of randomness.
         count: Particles.
-        moves: Of each particle in each stage.
-        reference: An approximation of the likelihood to begin with, in place of the prior alone; None for that.
-        points: Draws of the prior times the reference, ``(count, dimensions)``.
-        progress: Gets the power of the likelihood after each stage.
+        moves: Moves of each particle in each stage.
+        reference: An approximation of the likelihood to start from; None to start from the prior alone.
+        points: Draws of the prior times the reference, ``(count, dimensions)``; None for draws of the prior.
+        progress: Called with the power of the likelihood after each stage.
 
     Returns:
         Points ``(count, dimensions)``, equally likely.
@@ -97,7 +97,7 @@ def _next_step(values: Array, left: float) -> float:
 
 
 def _resampled(log_weights: Array, rng: np.random.Generator) -> Array:
-    """Indices drawn in proportion to weights, systematically: one random number for all."""
+    """Indices drawn in proportion to weights, with one random number for all (systematic resampling)."""
     weights = np.exp(log_weights)
     ends = np.cumsum(weights) / weights.sum()
     places = (np.arange(len(weights)) + rng.uniform()) / len(weights)
@@ -106,7 +106,7 @@ def _resampled(log_weights: Array, rng: np.random.Generator) -> Array:
 
 
 def _root_of_covariance(points: Array) -> Array:
-    """A square root, also of a covariance that rounding makes singular."""
+    """A root of the covariance, which rounding may have made singular."""
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
     root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
     return root

@@ -12,8 +12,8 @@ from gym_dr.fitting.prior import Prior
 from gym_dr.randomization.distributions import Choice, Constant, Distribution, Mixture, Normal, Uniform
 from gym_dr.randomization.spec import Correlation, Randomization, Rule
 
-KEPT = 0.9  # share of the prior's deviation from which on a parameter keeps its prior
-_BINS = 10  # of equal probability, where no normal distribution fits
+KEPT = 0.9  # contraction from which a parameter keeps its prior
+_BINS = 10  # of equal probability, where a normal distribution does not fit
 _FITS = 0.04  # largest distance of distribution functions
 _CORRELATED = 0.1  # smallest correlation that matters
 _INDEPENDENT = 1e-4  # share of independence, which keeps a correlation matrix positive definite
@@ -26,17 +26,17 @@ def randomization_of(
     others: Mapping[str, Distribution],
     margin: float = 1.0,
 ) -> Randomization:
-    """What the particles leave possible.
+    """The randomization of particles.
 
     Args:
-        prior: What was possible before; its bounds are kept.
+        prior: Whose bounds are kept.
         values: name -> values of all particles.
-        contraction: name -> deviation of the particles over that of the prior.
+        contraction: name -> standard deviation of the particles over that of the prior.
         others: Distributions of disturbances.
-        margin: How many times wider than the particles ranges are.
+        margin: Factor by which to widen ranges.
 
     Returns:
-        A randomization that also holds what was known.
+        A randomization that includes the known values.
     """
     rules: dict[str, Rule] = {}
     for name, drawn in values.items():
@@ -53,7 +53,7 @@ def randomization_of(
 
 
 def marginal(values: Array, low: float, high: float, margin: float = 1.0) -> Distribution:
-    """A distribution within bounds: a truncated normal one if it fits, else bins of equal probability."""
+    """A distribution within bounds: truncated normal if that fits, else bins of equal probability."""
     mean, deviation = float(values.mean()), max(float(values.std()), 1e-12 * max(1.0, abs(float(values.mean()))))
     ends = (low - mean) / deviation, (high - mean) / deviation
     normal = scipy.stats.truncnorm(*ends, loc=mean, scale=deviation)
@@ -73,7 +73,7 @@ def marginal(values: Array, low: float, high: float, margin: float = 1.0) -> Dis
 
 
 def delay_distribution(delays: tuple[int, ...], probabilities: Array) -> Distribution:
-    """Whole steps with their probabilities; a constant if there is one."""
+    """A choice of delays with their probabilities, or a constant."""
     kept = probabilities > 1e-3
     chosen = [float(d) for d, keep in zip(delays, kept, strict=True) if keep]
     if len(chosen) == 1:
@@ -83,12 +83,12 @@ def delay_distribution(delays: tuple[int, ...], probabilities: Array) -> Distrib
 
 
 def noise_distribution(measured: Array, margin: float, prior: Distribution) -> Distribution:
-    """``obs_noise`` as the errors of measurement have it, within the bounds of its prior.
+    """The range of ``obs_noise`` that covers the measurement noise, within the bounds of its prior.
 
     Args:
-        measured: Deviations of the errors of an observation's numbers, ``(n,)``.
-        margin: How many times wider than these the range is.
-        prior: What was possible before.
+        measured: Standard deviations of measurement noise, in units of the observation, ``(n,)``.
+        margin: Factor by which to widen the range.
+        prior: Of ``obs_noise``.
     """
     ends = np.array([measured.min() / margin, measured.max() * margin])
     low, high = np.clip(ends, *prior.support).tolist()
@@ -96,7 +96,7 @@ def noise_distribution(measured: Array, margin: float, prior: Distribution) -> D
 
 
 def _correlation(values: Mapping[str, Array]) -> Correlation | None:
-    """Correlation of the normal scores of the particles; None if there is none to speak of."""
+    """Correlation of the normal scores of the particles; None if it is negligible."""
     names = tuple(sorted(values))
     if len(names) < 2:
         return None

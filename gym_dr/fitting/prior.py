@@ -1,4 +1,4 @@
-"""What is known before a log is read: the parameters to find, with their distributions."""
+"""The prior of a fit: the parameters to find with their distributions, and the known values."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _EDGE = 1e-9  # uniforms stay this far inside (0, 1)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prior:
-    """A point of it is ``u``, a number in (0, 1) for each parameter, whose prior is uniform."""
+    """The prior; a point of it is ``u``, a uniform number in (0, 1) for each parameter to find."""
 
     space: ParamSpace  # of the environment
-    randomization: Randomization  # the parameters to find, without disturbances and constants
-    known: Mapping[str, float]  # the others that are not nominal
-    delay: str = ""  # the disturbance that delays: one of DELAYS; empty for none
+    randomization: Randomization  # of the parameters to find
+    known: Mapping[str, float]  # values of other parameters that are not nominal
+    delay: str = ""  # one of DELAYS; empty for none
     delays: tuple[int, ...] = (0,)  # steps that are possible
     delay_weights: tuple[float, ...] = (1.0,)  # their probabilities
-    noise: Distribution | None = None  # of ``obs_noise``; None if it is not asked for
+    noise: Distribution | None = None  # of ``obs_noise``; None if it is not to be found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Prior:
         return {name: found[name] for name in self.names}
 
     def alone(self, name: str, u: Array) -> Array:
-        """Values of one parameter at probabilities ``(count,)``, whatever the correlated others are."""
+        """Values of one parameter at probabilities ``(count,)``, without its correlation with others."""
         single = Randomization({name: self.randomization[name]})
         return values_at(single, self.space, {name: np.clip(u, _EDGE, 1.0 - _EDGE)})[name]
 
@@ -62,17 +62,18 @@ class Prior:
 
 
 def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Mapping[str, float]) -> Prior:
-    """Checks what is asked for.
+    """Makes a prior.
 
     Args:
         space: The environment's parameters.
-        randomize: name -> prior, of parameters and of the disturbances that a log can show; None for none.
-        randomization: A whole prior, in any form that an environment takes, whose rules those replace; None for none.
-        known: Parameters that are known not to be nominal.
+        randomize: name -> prior, of parameters and of disturbances that a log can show; None for none.
+        randomization: A whole prior in any form that an environment takes, whose rules ``randomize`` replaces; None for
+            none.
+        known: name -> known value that is not nominal.
 
     Raises:
-        RandomizationError: Nothing is asked for, a parameter has only a few possible values or is known as well, or a
-            disturbance cannot be found.
+        RandomizationError: There is nothing to find, a parameter is not continuous or is also known, or a disturbance
+            cannot be found.
         UnknownNameError: There is no such parameter.
     """
     rules = _asked(space, randomize, randomization)
@@ -80,8 +81,8 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     own = resolve(rules.without(disturbances), space)
     if both := [name for name in randomize or () if name in known]:
         raise RandomizationError(
-            f"{', '.join(both)}: expected in `randomize` or in `params`, got both: a value that is known is not to be "
-            "found."
+            f"{', '.join(both)}: expected in `randomize` or in `params`, got both. Leave a known value out of "
+            "`randomize`."
         )
     if given := [name for name in known if name in DISTURBANCES]:
         raise RandomizationError(
@@ -96,8 +97,8 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     for name, rule in wanted.rules:
         if isinstance(rule.distribution, Bernoulli | Choice | Integer) or space[name].kind != "float":
             raise RandomizationError(
-                f"Parameter {name!r}: expected a range of numbers to find it in, got {rule!r}. A fit finds numbers, "
-                f"not choices: set it with `params`."
+                f"Parameter {name!r}: expected a range of numbers to find it in, got {rule!r}. A fit finds "
+                f"numbers, not choices: set it with `params`."
             )
     chosen = ranges_of(wanted, space) | {name: (value, value) for name, value in checked.items()}
     checked |= switches_needed(space, chosen)
@@ -121,14 +122,14 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
 
 
 def with_whole_delays(prior: Prior, hold: int) -> Prior:
-    """The same prior with those delays only that a log can tell, in steps of the environment.
+    """The same prior with only the delays that a log can show, in steps of the environment.
 
     Args:
-        prior: What is asked for.
-        hold: Steps of the environment that a logged action acts.
+        prior: With all delays.
+        hold: Steps of the environment for which a logged action acts.
 
     Raises:
-        RandomizationError: There is none.
+        RandomizationError: There are none.
     """
     kept = [k for k, delay in enumerate(prior.delays) if delay % hold == 0]
     if not kept:
@@ -145,7 +146,7 @@ def with_whole_delays(prior: Prior, hold: int) -> Prior:
 
 
 def _asked(space: ParamSpace, randomize: Any, randomization: Any) -> Randomization:
-    """The whole prior, in which rules for single parameters replace its own; disturbances included."""
+    """The whole prior with the rules of ``randomize``, disturbances included."""
     if not (randomize is None or isinstance(randomize, Mapping)):
         raise RandomizationError(f"Expected a mapping of names to priors, got {shortened(randomize)}.")
     single = Randomization.from_dict(randomize or {})
@@ -160,18 +161,18 @@ def _asked(space: ParamSpace, randomize: Any, randomization: Any) -> Randomizati
     elif isinstance(randomization, Mapping):
         whole = Randomization.from_dict(randomization)
     else:
-        whole = resolve(randomization, space)  # which says what it expects
+        whole = resolve(randomization, space)  # its error says what is expected
     kept = whole.without(set(single))
     return Randomization({**dict(kept.rules), **dict(single.rules)}, correlation=kept.correlation)
 
 
 def _delays(disturbances: Mapping[str, Any]) -> tuple[str, tuple[int, ...], tuple[float, ...]]:
-    """The delay that is asked for, its possible values and their probabilities."""
+    """The delay to find, its possible values and their probabilities."""
     unknown = [name for name in disturbances if name not in (*DELAYS, NOISE)]
     if unknown:
         raise RandomizationError(
             f"{unknown[0]}: expected parameters of the environment, {', '.join(DELAYS)} or {NOISE}. A log does not "
-            "show other disturbances; what they do looks like noise of its steps, which a fit estimates too."
+            "show other disturbances: they look like process noise, which a fit estimates too."
         )
     asked = [name for name in DELAYS if name in disturbances]
     if len(asked) > 1:

@@ -1,4 +1,4 @@
-"""What a fit has found."""
+"""The result of a fit."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ DETERMINED, NARROWED, PRIOR_KEPT = "determined", "narrowed", "keeps its prior"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """Ranges from a log; ``gym_dr.fit`` makes it.
+    """Ranges from a log, as ``gym_dr.fit`` returns them.
 
     Example:
-        >>> found = gym_dr.fit("flights", env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6)})
-        >>> run = gym_dr.train("ppo", env="gym_dr/LunarLanderDR-v3", randomization=found.randomization)
+        >>> fitted = gym_dr.fit("flights", env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6)})
+        >>> run = gym_dr.train("ppo", env="gym_dr/LunarLanderDR-v3", randomization=fitted.randomization)
     """
 
     env: str  # id of the environment
     randomization: Randomization  # what the log leaves possible, with correlations
-    prior: Randomization  # what was possible before
-    # a row for each parameter to find, by name: unit, nominal, prior_low, prior_high, mean, deviation, low and high
-    # (ends of the 90 % interval), contraction (deviation over that of the prior), told (one of the words above)
+    prior: Randomization  # of the parameters to find
+    # a row for each parameter to find, by name: unit, nominal, prior_low, prior_high, mean, std, low and high (ends
+    # of the 90 % interval), contraction (std over that of the prior), identified (one of the words above)
     parameters: pd.DataFrame
     particles: pd.DataFrame  # draws of the posterior: a column for each parameter
-    # a row for each coordinate of the state, by name: unit, measured and process (deviations of errors)
+    # a row for each coordinate of the state, by name: unit, measured and process (standard deviations of noise)
     errors: pd.DataFrame
-    # replay of held-out episodes: physics (nominal, fitted or true), steps, coordinate, error (root mean square), share
-    # (of the coordinate's deviation in fitted episodes)
+    # replay of held-out episodes: physics (nominal or fitted), steps, coordinate, error (root mean square), share
+    # (of the coordinate's standard deviation in fitted episodes)
     replay: pd.DataFrame
-    # residuals in units of their deviation: episode, step, coordinate, residual
+    # residuals in units of their standard deviation: episode, step, coordinate, residual
     residuals: pd.DataFrame
-    suspicious: bool  # whether noise does not explain the residuals
+    suspicious: bool  # whether the residuals are not consistent with noise
     findings: Sequence[str]  # sentences: the verdict first, then what is determined and what is not
     facts: Mapping[str, str]  # steps, episodes, method, seconds
 
@@ -48,7 +48,7 @@ class Fit:
 
     @property
     def table(self) -> Table:
-        """The parameters, with two digits of what the log leaves open."""
+        """The parameters, rounded to two digits of their standard deviation."""
         rows = []
         for name, row in self.parameters.iterrows():
             mean, low, high = (_rounded(row[key], row["std"]) for key in ("mean", "low", "high"))
@@ -60,25 +60,21 @@ class Fit:
 
     @property
     def error_table(self) -> Table:
-        """The standard deviations of errors, of sensors and of each step."""
+        """The standard deviations of measurement and process noise."""
         rows = [
             [str(name), *(f"{row[key]:.3g}" for key in ("measured", "process")), row["unit"]]
             for name, row in self.errors.iterrows()
         ]
         note = (
-            "Standard deviations. Errors of measurement are those of the log's sensors. Errors of the process are what "
-            "each step of the system adds and the simulation lacks."
+            "Standard deviations. Measurement noise is that of the log's sensors. Process noise is what each step of "
+            "the system adds and the simulation lacks."
         )
-        columns = ["coordinate", "error of measurement", "error of the process, each step", "unit"]
-        return Table(caption="Errors that the fit has estimated", columns=columns, rows=rows, notes=[note])
-
-    def _repr_html_(self) -> str:
-        """The parameters, for notebooks."""
-        return self.table.__html__()
+        columns = ["coordinate", "measurement noise", "process noise, each step", "unit"]
+        return Table(caption="Noise that the fit has estimated", columns=columns, rows=rows, notes=[note])
 
 
-def _rounded(value: float, deviation: float) -> str:
-    """A value with two digits of its deviation, and at most six decimals."""
-    if not deviation > 0:
+def _rounded(value: float, std: float) -> str:
+    """A value with two digits of its standard deviation, and at most six decimals."""
+    if not std > 0:
         return f"{value:.4g}"
-    return f"{value:.{min(max(1 - math.floor(math.log10(deviation)), 0), 6)}f}"
+    return f"{value:.{min(max(1 - math.floor(math.log10(std)), 0), 6)}f}"

@@ -20,12 +20,12 @@ def resample(
     Args:
         episodes: All with times, or all without; see ``read_log``.
         time_step: Duration of the environment's steps, s; None if it has none.
-        tolerance: Relative difference of intervals that counts as none.
+        tolerance: Relative difference of intervals to ignore.
 
     Returns:
-        The episodes, and how many steps of the environment each logged action lasts. Without times nothing changes, and
-        an action lasts one step. A log that is k times faster than the environment keeps each k-th observation, and
-        in ``others`` each k-th row of what has T + 1 or T rows; an incomplete step at the end is left out.
+        The episodes, and how many steps of the environment each logged action acts. Without times nothing changes, and
+        an action acts for one step. A log that is k times faster than the environment keeps each k-th observation, and
+        each k-th row of arrays with T + 1 or T rows in ``others``; an incomplete step at the end is left out.
 
     Raises:
         LogError: Times are missing in some episodes, irregular, or fit no whole number of steps, or an action changes
@@ -50,12 +50,12 @@ def resample(
     raise LogError(
         f"{timed[0].source}: expected observations every {time_step:g} s, a step of the environment, or a multiple or "
         f"a whole fraction of it, got one every {interval:g} s. Make the environment with steps of {interval:g} s, or "
-        "log at such a rate."
+        "log at that rate."
     )
 
 
 def _whole(ratio: float, tolerance: float) -> int | None:
-    """The whole number that a ratio is near to; None if there is none."""
+    """The whole number near a ratio; None if there is none."""
     number = round(ratio)
     return number if number >= 1 and abs(ratio - number) <= tolerance * number else None
 

@@ -1,4 +1,4 @@
-"""Logged steps in simulation, under any parameters."""
+"""Simulation of logged steps under any parameters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gym_dr.envs.replay import LogReplay
 
 
 class Simulator:
-    """Predicts the state after each logged step from that before, for all steps at once.
+    """Predicts the state after each logged step from the state before it, for all steps at once.
 
     Attributes:
         replay: The sub-environments.
-        hold: Steps of the environment that a logged action acts.
-        steps: How many environment steps have been simulated.
+        hold: Steps of the environment for which a logged action acts.
+        steps: Environment steps simulated so far.
     """
 
     def __init__(self, replay: LogReplay, hold: int = 1) -> None:
@@ -28,7 +28,7 @@ class Simulator:
         self._streams: dict[int, npt.NDArray[np.uint64]] = {}  # by seed
 
     def begin(self, params: Mapping[str, float], seed: int = 0) -> None:
-        """Sets parameters in all sub-environments, unless they have them; random numbers start again."""
+        """Sets parameters in all sub-environments, unless they are set already, and restarts random numbers."""
         wanted = tuple(sorted(params.items()))
         if wanted != self._begun:
             self.replay.begin(params)
@@ -58,8 +58,8 @@ class Simulator:
             states: Shape ``(n, size)``.
             actions: Shape ``(n, ...)``.
             params: name -> value; the others are nominal.
-            phases: Shape ``(n, profiles)`` of influences with a known profile; None without.
-            seed: Of the simulator's own randomness; the same one gives the same random numbers.
+            phases: The step of each force profile, ``(n, profiles)``; None without.
+            seed: Of the simulator's random numbers.
 
         Returns:
             Shape ``(n, size)``.

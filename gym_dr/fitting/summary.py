@@ -16,7 +16,7 @@ from gym_dr.fitting.prior import Prior
 if TYPE_CHECKING:  # heavy
     import pandas as pd
 
-_GRID = 1000  # draws of a prior, for its deviation
+_GRID = 1000  # draws of a prior, for its standard deviation
 
 
 def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:

@@ -197,7 +197,7 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     """Adds a policy's nodes."""
     observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
     state = _recall(graph, weights) if weights.state_size else ""
-    # a broken sensor must not break what is remembered: it reads what it did on average in training
+    # a number that is not finite, as of a broken sensor, must not reach the memory: its mean in training stands for it
     finite, usual = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean[-weights.inputs :])
     seen = graph.op("Where", finite, observation, usual)
     following: list[str] = []  # parts of the next state

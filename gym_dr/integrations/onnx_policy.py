@@ -30,7 +30,7 @@ class OnnxPolicy:
 
     Attributes:
         path: Of the file.
-        about: Metadata: name -> text, which nobody has checked.
+        about: Metadata: name -> text, not checked.
         digest: Of its content.
     """
 
@@ -46,7 +46,7 @@ class OnnxPolicy:
 
     @property
     def says_what_it_observes(self) -> bool:
-        """Whether its metadata tell what it observes besides the environment's observation."""
+        """Whether its metadata list what it observes besides the environment's observation."""
         return _OURS in self.about
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Callable[[npt.NDArray[Any], Mask], npt.NDArray[Any]]:
@@ -106,7 +106,7 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # as all policies play
-    options.log_severity_level = 4  # what it refuses, it raises too
+    options.log_severity_level = 4  # errors are raised, not logged
     with _readable(path):
         if len(content) > MAX_FILE:
             raise ConfigError(f"expected at most {MAX_FILE:,} bytes, got {len(content):,}.")

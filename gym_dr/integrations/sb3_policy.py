@@ -216,7 +216,7 @@ class FrameStack:
 
 
 def _read_part(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Reads a part of an archive that nobody trusts yet, up to ``MAX_PART`` bytes.
+    """Reads a part of an archive that is not trusted yet, up to ``MAX_PART`` bytes.
 
     Raises:
         ValueError: It is larger, or compressed in a way whose size cannot be bounded.

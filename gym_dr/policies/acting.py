@@ -25,7 +25,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 def takes_episode_starts(policy: Policy, source: str = "The policy") -> bool:
     """Whether a policy remembers, so that it is called as ``policy(observations, episode_starts)``.
 
-    It does if its signature has a second positional parameter without a default, or one named ``episode_starts``.
+    Its signature then has a second positional parameter without a default, or one named ``episode_starts``.
     Other parameters with defaults stay at them, and ``*args`` gets only the observations, as does compiled code without
     a signature.
 

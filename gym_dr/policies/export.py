@@ -103,20 +103,20 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
     observation, action = envs.single_observation_space, envs.single_action_space
     interface = interface_of(policy.env)
     plain = sum(quantity.size for quantity in interface.observation) if interface else 0
-    seen = _named(interface.observation if interface else (), plain) if plain <= observation.shape[0] else []
+    seen = _entries(interface.observation if interface else (), plain) if plain <= observation.shape[0] else []
     about: dict[str, Any] = {
         "gym_dr": __version__,
         "env": policy.env,
         "algorithm": str(policy.record.get("algorithm")),
         "seed": policy.record.get("seed"),
         "observation": _with_bounds(seen, observation),
-        "observes_past": vars(policy.past),
+        "observes_past": vars(policy.frames),
         "observes_draw": {name: list(ends) for name, ends in (policy.context_ranges or {}).items()},
         "draw_span": policy.context_span,
         "randomization": policy.randomization.to_dict() if policy.randomization else {},
     }
     if isinstance(action, gym.spaces.Box):
-        named = _named(interface.actions if interface else (), action.shape[0])
+        named = _entries(interface.actions if interface else (), action.shape[0])
         about["action"] = _with_bounds(named, action)
     else:
         meanings = [quantity.meaning for quantity in interface.actions] if interface else []
@@ -129,7 +129,7 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
     return about
 
 
-def _named(quantities: tuple[Quantity, ...], count: int) -> list[dict[str, Any]]:
+def _entries(quantities: tuple[Quantity, ...], count: int) -> list[dict[str, Any]]:
     """One entry for each number of consecutive quantities, without empty texts; none if they are not as many."""
     entries = [
         {key: text for key, text in {"name": each.name, "meaning": each.meaning, "unit": each.unit}.items() if text}
@@ -150,7 +150,7 @@ def _with_bounds(entries: list[dict[str, Any]], space: gym.spaces.Box) -> list[d
 
 
 def _time_step(policy: FrozenPolicy, envs: Any) -> float | None:
-    """Seconds between two actions, if the environment says so."""
+    """Seconds between two actions; None if the environment does not tell."""
     try:
         step: float | str | None = envs.unwrapped.replay().time_step
     except (AttributeError, EnvStateError):  # no native environment, or it cannot be replayed

@@ -25,7 +25,7 @@ from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
 from gym_dr.training.api import EpisodeStarts, Policy
 from gym_dr.training.config import CONTEXT_SPAN
-from gym_dr.wrappers.past import NO_PAST, Past
+from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames
 from gym_dr.wrappers.vector_params import with_params
 
 NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
@@ -45,7 +45,7 @@ class FrozenPolicy:
     randomization: Randomization | None  # of its training; None if unknown, or without parameters
     context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
     context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
-    past: Past = NO_PAST
+    frames: Frames = ONE_FRAME
     digest: str  # of everything that determines its actions
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
     home: Path  # the folder of its evaluation, unless another one is asked for
@@ -84,7 +84,7 @@ class FrozenPolicy:
         if draws.values:
             envs = with_params(envs)
         return wrap_for_policy(
-            envs, randomization, self.context_ranges, tuple(draws.values), self.context_span, self.past
+            envs, randomization, self.context_ranges, tuple(draws.values), self.context_span, self.frames
         )
 
     def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:

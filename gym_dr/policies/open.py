@@ -1,28 +1,24 @@
 """Opens policies of any origin: runs, files of Stable-Baselines3, ONNX files, functions, and random actions.
 
-Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
-loaded unless the user names it as trusted. ONNX files are data.
+In order: ``_source`` finds out what is given, ``open_policies`` in which environment all act, a function of
+``gym_dr.policies.origins`` opens each, and ``_comparable`` gives them distinct names and lets them act once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from gym_dr.errors import ConfigError, check_known, shortened
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.policies.acting import takes_episode_starts
-from gym_dr.policies.actions import for_one_or_many
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.exported import env_of
 from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.policies.kinds import (
+from gym_dr.policies.onnx_metadata import env_of
+from gym_dr.policies.origins import (
     RANDOM,
     Setting,
     open_callable,
@@ -37,12 +33,11 @@ from gym_dr.randomization.context import INFO, OBSERVATION, check_context, conte
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import CONTEXTS, OpenedRun, RunConfig
+from gym_dr.runs.config import CONTEXTS, OpenedRun
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import ContextRanges, check_env_id, param_space_of
 from gym_dr.runs.folder import EVALUATION, expand
-from gym_dr.training.api import MemorylessPolicy, Policy
-from gym_dr.training.config import CONTEXT_SPAN
+from gym_dr.training.api import Policy
 
 EXPECTED = f"{RANDOM}, [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:function"
 _TEXT = re.compile(
@@ -69,12 +64,12 @@ ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Source:
-    """A policy, or several runs, before it is known in which environment they are compared."""
+    """A policy, or several runs, before it is known in which environment all act."""
 
     kind: str
     open: Callable[[Setting], list[FrozenPolicy]]
     env: str | None = None  # that it records
-    tells: bool = False  # whether it says what it observes
+    says_what_it_observes: bool = False
 
 
 def open_policy(
@@ -100,10 +95,10 @@ def open_policy(
             default or is named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode,
             so everywhere at its first call. It keeps its state itself.
         env: Id of its environment; required unless it is a run or a file of ``Run.export``, which name their own.
-        randomization: What it was trained on, in any form that an environment takes; None if unknown. Runs say so
-            themselves.
+        randomization: What it was trained on, in any form that an environment takes; None if unknown. Runs record
+            it.
         context: "observation" if it was trained on environments made with ``context="observation"``: it observes the
-            draw, mapped to [-1, 1]. Runs and files of ``Run.export`` say so themselves.
+            draw, mapped to [-1, 1]. Runs and files of ``Run.export`` record it.
         context_params: Which parameters it observes, as its environments had it: names, or name -> (low, high). None
             for all of ``randomization``, with its ranges.
         stochastic: Whether a run or a policy of Stable-Baselines3 samples its actions, or takes the most likely ones.
@@ -129,7 +124,7 @@ def open_policy(
         trust=trust,
     )
     if len(found) > 1:
-        raise ConfigError(f"{policy}: holds several runs: expected one, such as {_place(found[0])}.")
+        raise ConfigError(f"{policy}: holds several runs: expected one, such as {_where(found[0])}.")
     return found[0]
 
 
@@ -151,33 +146,31 @@ def open_policies(
         references: Others, which only show what is possible.
         env: Id of the environment of all; None for that which one records.
         randomization: Training randomization of those that do not record it.
-        context: Of those that do not say what they observe.
-        context_params: Likewise.
+        context: Of those that do not record what they observe.
+        context_params: Of the same policies.
         stochastic: See ``open_policy``.
         trust: See ``open_policy``.
 
     Returns:
-        The policies in the order given, then the references, which say so themselves.
+        The policies in the order given, then the references, marked as such.
     """
     load_plugins()
-    asked, others = ([_source(name, one, trust) for name, one in _named(given)] for given in (policies, references))
-    sources = [*asked, *others]
-    if not asked:
+    compared, others = ([_source(*one, trust) for one in _with_names(given)] for given in (policies, references))
+    sources = [*compared, *others]
+    if not compared:
         raise ConfigError("Expected a run or a policy, got none.")
     env = env or next((source.env for source in sources if source.env), None)
     if env is None:
         raise ConfigError("Expected `env`: only runs and files of gymdr export record their environment.")
     if stochastic and not any(source.kind in ("run", "sb3") for source in sources):
         raise ConfigError("`stochastic` is for runs and policies of Stable-Baselines3: expected one, got none.")
-    if context != INFO and all(source.tells for source in sources):
+    if context != INFO and all(source.says_what_it_observes for source in sources):
         raise ConfigError(
-            "`context` is for policies that do not say what they observe: expected one, got only runs and files of "
-            "gymdr export."
+            "`context` is for policies that do not record what they observe, as runs and files of gymdr export do: "
+            "leave it out."
         )
     if randomization is not None and all(source.kind == "run" for source in sources):
-        raise ConfigError(
-            "`randomization` is for policies that are not runs: a run says itself what it was trained on."
-        )
+        raise ConfigError("`randomization` is for policies that are not runs, which record it: leave it out.")
     check_env_id(env)
     # runs and opened policies know it
     space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env)
@@ -188,7 +181,7 @@ def open_policies(
     setting = Setting(
         env=env, space=space, randomization=draws, context_ranges=ranges, stochastic=stochastic, trust=trust
     )
-    found = [policy for source in asked for policy in source.open(setting)]
+    found = [policy for source in compared for policy in source.open(setting)]
     found += [dataclasses.replace(policy, reference=True) for source in others for policy in source.open(setting)]
     return _comparable(found, env)
 
@@ -204,27 +197,6 @@ def open_runs(runs: Sequence[OpenedRun]) -> list[FrozenPolicy]:
     return _comparable([open_trained(run, home=run.folder.evaluation) for run in runs], env)
 
 
-def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
-    """Loads the policy from a run's newest checkpoint; see ``Run.policy``.
-
-    Raises:
-        ConfigError: The algorithm cannot load policies, or not deterministic ones.
-        CheckpointError: There is no usable checkpoint.
-    """
-    from gym_dr.training.behavior import RememberingPolicy  # heavy
-
-    policy = open_trained(run, stochastic=False if deterministic else None, home=run.folder.evaluation)
-    with contextlib.closing(policy.make_envs(Draws())) as envs:
-        act, shape = policy.make(envs), envs.single_observation_space.shape
-        if isinstance(act, RememberingPolicy):
-            act.hint = _about_observations(run.config)
-        if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
-            return act
-        return for_one_or_many(
-            cast(MemorylessPolicy, act), shape, str(run.folder.path), _about_observations(run.config)
-        )
-
-
 def is_policy_text(text: str) -> bool:
     """Whether a text names a policy (see ``EXPECTED``) rather than a run."""
     return _TEXT.fullmatch(text) is not None and not Path(text).exists()
@@ -233,8 +205,8 @@ def is_policy_text(text: str) -> bool:
 # ---- what is given ---------------------------------------------------------------------------------------------------
 
 
-def _named(given: PoliciesLike) -> list[tuple[str | None, Any]]:
-    """Each policy with its name, None if it has to find one."""
+def _with_names(given: PoliciesLike) -> list[tuple[str | None, Any]]:
+    """Each policy with the name that the user gives it, None without one."""
     if isinstance(given, Mapping):
         return list(given.items())
     several = given if isinstance(given, Sequence) and not isinstance(given, str | OpenedRuns) else [given]
@@ -242,7 +214,7 @@ def _named(given: PoliciesLike) -> list[tuple[str | None, Any]]:
 
 
 def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
-    """What a policy is, before it is opened.
+    """What is given, before it is opened.
 
     Raises:
         RunFolderError: There is no run at a path.
@@ -250,7 +222,7 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
     """
     if isinstance(given, FrozenPolicy):
         policy = dataclasses.replace(given, name=name or given.name)
-        return _Source(kind="open", open=lambda setting: [policy], env=policy.env, tells=True)
+        return _Source(kind="open", open=lambda _: [policy], env=policy.env, says_what_it_observes=True)
     if isinstance(given, str) and is_policy_text(given):
         return _text_source(name, given, trust)
     if isinstance(given, str | Path):
@@ -276,16 +248,18 @@ def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source
     assert match is not None  # the caller has seen that
     kind = next(kind for kind in ("sb3", "onnx", "function", "random") if match[kind])
     given, name = match[kind], name or match["name"]
-    if kind == "onnx":  # what it holds decides how it is opened
+    if kind == "onnx":  # its content decides how it is opened
         found = read_onnx(Path(given))
         return _Source(
             kind=kind,
             open=lambda setting: [open_onnx(found, name or found.path.stem, setting)],
             env=env_of(found, trust),
-            tells=found.says_what_it_observes,
+            says_what_it_observes=found.says_what_it_observes,
         )
     opener = {"sb3": open_sb3, "function": open_function, "random": open_random}[kind]
-    return _Source(kind=kind, open=lambda setting: [opener(given, name, setting)], tells=kind == "random")
+    return _Source(
+        kind=kind, open=lambda setting: [opener(given, name, setting)], says_what_it_observes=kind == "random"
+    )
 
 
 def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Source:
@@ -293,7 +267,7 @@ def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Sou
         home = path / EVALUATION
         return [open_trained(run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
 
-    return _Source(kind="run", open=opened, env=runs[0].config.settings.env, tells=True)
+    return _Source(kind="run", open=opened, env=runs[0].config.settings.env, says_what_it_observes=True)
 
 
 def _context_ranges(
@@ -325,20 +299,6 @@ def _context_ranges(
     return {one.name: (one.low, one.high) for one in ranges}
 
 
-def _about_observations(config: RunConfig) -> str:
-    """A sentence, to follow others, on what a policy observes besides the environment's observations."""
-    sentence = ""
-    if past := config.past:
-        words = ", ".join(f"{name}={value}" for name, value in vars(past).items())
-        sentence += f" The policy observes what was before: wrap the environment in ObservePast(envs, {words})."
-    if config.context_ranges:
-        sentence += (
-            f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "
-            f"DrawContext(envs, 'observation', run.config.context_ranges, span={CONTEXT_SPAN})."
-        )
-    return sentence
-
-
 # ---- several together ------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +319,7 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
     for policy in found:
         if policy.env != env:
             raise ConfigError(
-                f"{_place(policy)}: was trained on {policy.env}, not on {env}: policies are compared on one."
+                f"{_where(policy)}: was trained on {policy.env}, not on {env}: policies are compared on one."
             )
     if twice := [name for name, count in Counter(policy.name for policy in found).items() if count > 1]:
         raise ConfigError(f"Two policies are named {twice[0]!r}; name one of them: `policies={{'NAME': 'POLICY'}}`.")
@@ -368,7 +328,7 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
     return found
 
 
-def _place(policy: FrozenPolicy) -> str:
+def _where(policy: FrozenPolicy) -> str:
     return policy.source if policy.run is None else str(policy.run.folder.path)
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import EnvStateError, check_known
@@ -23,9 +24,9 @@ from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.progress import Progress
-from gym_dr.training.api import PolicyWithMemory, seed_for
+from gym_dr.training.api import seed_for
 from gym_dr.wrappers.context import DrawContext
-from gym_dr.wrappers.past import ObservePast
+from gym_dr.wrappers.frame_stack import FrameStack
 
 FORMATS = ("minari", "npz")
 TOGETHER = 16  # episodes that are played at once; their states are kept until the last one ends
@@ -71,10 +72,12 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
         LogError: The log cannot be written, or episodes of the environment cannot be logged.
         InvalidActionError: The policy's actions do not fit the environment.
     """
-    with contextlib.closing(_Recorder(policy, draws, log.states, display)) as recorder:
-        observations, actions = recorder.env.single_observation_space, recorder.env.single_action_space
+    with contextlib.closing(policy.make_envs(draws, together=TOGETHER)) as envs:
+        # without what the policy observes besides, at the end of the observation
+        inner: Any = next(env for env in stack_of(envs) if not isinstance(env, FrameStack | DrawContext))
+        observations, actions = inner.single_observation_space, inner.single_action_space
         check_spaces(observations, actions)
-        played = recorder.episodes(seed)
+        played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=log.states, display=display)
         if log.format == "minari":
             return minari.write_minari(
                 log.output,
@@ -88,52 +91,46 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
         digits = max(3, len(str(draws.episodes - 1)))
         with new_folder(Path(log.output)) as folder:
             for number, one in enumerate(played):
+                arrays: Any = {"observations": one.observations, "actions": one.actions, **one.others}
                 with open(folder / f"{number:0{digits}}{SUFFIX}", "xb") as file:
-                    np.savez_compressed(
-                        file, observations=one.observations, actions=one.actions, **cast(Any, one.others)
-                    )
+                    np.savez_compressed(file, **arrays)
         return Path(log.output)
 
 
-class _Recorder:
-    """Plays episodes of a policy in batches."""
+def _episodes(
+    policy: FrozenPolicy,
+    envs: VectorEnv[Any, Any, Any],
+    draws: Draws,
+    width: int,
+    *,
+    seed: int,
+    states: bool,
+    display: Progress,
+) -> Iterator[LoggedEpisode]:
+    """Plays episodes in batches; ``width`` is the size of the environment's own observation."""
+    title = f"{policy.name} on {policy.env}"
 
-    def __init__(self, policy: FrozenPolicy, draws: Draws, states: bool, display: Progress) -> None:
-        self._policy, self._draws, self._states, self._display = policy, draws, states, display
-        self._envs = policy.make_envs(draws, together=TOGETHER)
-        # without what the policy observes besides, at the end of the observation
-        self.env: Any = next(env for env in stack_of(self._envs) if not isinstance(env, ObservePast | DrawContext))
+    def state() -> dict[str, npt.NDArray[Any]]:
+        """The state of all sub-environments; empty if it is not wanted or not offered."""
+        nonlocal states
+        try:
+            found: dict[str, npt.NDArray[Any]] = cast(Any, envs.unwrapped).get_state() if states else {}
+        except (AttributeError, EnvStateError):
+            states, found = False, {}
+            display.note(f"{policy.env} does not offer its state; the log has none.")
+        return found
 
-    def close(self) -> None:
-        self._envs.close()
-
-    def episodes(self, seed: int) -> Iterator[LoggedEpisode]:
-        """Plays the episodes; ``seed`` is that of the first one."""
-        title, total = f"{self._policy.name} on {self._policy.env}", self._draws.episodes
-        for first in range(0, total, self._envs.num_envs):
-            self._display(title, first, total)
-            trace = _Trace(self.env.single_observation_space.shape[0], self._state)
-            act = self._act(seed + first)
-            for record in play_batch(act, self._envs, self._draws, seed=seed, first=first, on_step=trace.add):
-                yield trace.episode(record, seed + first, f"episode {first + record.env_index}")
-        self._display(title, total, total)
-
-    def _act(self, seed: int) -> PolicyWithMemory:
-        made = self._policy.make(self._envs)
+    for first in range(0, draws.episodes, envs.num_envs):
+        display(title, first, draws.episodes)
+        made = policy.make(envs)
         if (reseed := getattr(made, "reseed", None)) is not None:  # of one that samples actions
             # random actions of an episode depend on its seed alone
-            reseed(seed if self._policy.record["kind"] == "random" else seed_for(seed, stream=2, index=2))
-        return checked(made, self._envs, self._policy.source, self._policy.env)
-
-    def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """The state of all sub-environments; empty if it is not wanted or not offered."""
-        state: dict[str, npt.NDArray[Any]] = {}
-        try:
-            state = cast(Any, self._envs.unwrapped).get_state() if self._states else {}
-        except (AttributeError, EnvStateError):
-            self._states = False
-            self._display.note(f"{self._policy.env} does not offer its state; the log has none.")
-        return state
+            begin = seed + first
+            reseed(begin if policy.record["kind"] == "random" else seed_for(begin, stream=2, index=2))
+        act, trace = checked(made, envs, policy.source, policy.env), _Trace(width, state)
+        for record in play_batch(act, envs, draws, seed=seed, first=first, on_step=trace.add):
+            yield trace.episode(record, seed + first, f"episode {first + record.env_index}")
+    display(title, draws.episodes, draws.episodes)
 
 
 class _Trace:

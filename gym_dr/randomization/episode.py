@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -11,40 +10,20 @@ import numpy as np
 from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
-from gym_dr.errors import EnvStateError, RandomizationError, shortened, unknown_name
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import ParamSpace, with_switches
+from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 
-OPTIONS = ("params", "reset_mask")  # of ``reset``: ours, and Gymnasium's for vector environments
 _ONE = np.zeros(1, np.int64)
 
 
-def exact_values(options: Mapping[str, Any] | None) -> Any:
-    """``options["params"]`` of ``reset``, the exact values of the next episode; None without.
-
-    Other options are the environment's own, which are not known here.
-
-    Raises:
-        RandomizationError: The options are no mapping.
-        UnknownNameError: An option looks like one of ours, misspelled.
-    """
-    if options is None:
-        return None
-    if not isinstance(options, Mapping):
-        raise RandomizationError(f"Expected options that are a dict or None, got {shortened(options)}.")
-    for name in options:
-        if name not in OPTIONS and difflib.get_close_matches(str(name), OPTIONS, cutoff=0.8):
-            raise unknown_name("option of reset", name, OPTIONS)
-    return options.get("params")
-
-
 class EpisodeParams:
-    """The parameter values of one environment, set at every reset; see ``ParamTable`` for where they come from."""
+    """The parameter values of one environment, set at every reset from a ``ParamTable``."""
 
     def __init__(self, space: ParamSpace, randomization: Randomization, memory: Array | None = None) -> None:
         """Starts with nominal values; the first episode begins with ``begin``.
@@ -61,28 +40,13 @@ class EpisodeParams:
         self.exact: Mapping[str, float] = {}  # checked values for the next episode only
         self.begun = False  # whether there was an episode yet
 
-    @property
-    def draw_index(self) -> int:
-        """The current draw index; 0 in the first episode."""
-        return int(self.table.index[0])
-
-    def check_options(self, options: Mapping[str, Any] | None) -> dict[str, float]:
-        """Reads ``options["params"]``, the exact values of one episode, before anything changes.
-
-        Raises:
-            UnknownNameError: There is no such parameter or option.
-            RandomizationError: A value is not a single number, out of bounds or not finite.
-        """
-        values = exact_values(options)
-        return {} if values is None else self.space.check(values)
-
     def begin(self, *, seed: int | None, np_random_seed: int | None, exact: Mapping[str, float]) -> None:
         """Sets the values of a new episode.
 
         Args:
             seed: The argument of ``reset``; an integer restarts the sequence of draws.
             np_random_seed: Seed of the environment's own generator, part of the draws' keys.
-            exact: From ``check_options``.
+            exact: Checked values of this episode, which replace draws and pins.
         """
         if seed is not None or not self.begun:
             # Gymnasium marks a generator that was set by hand with -1; its draws get a random seed too
@@ -101,14 +65,14 @@ class EpisodeParams:
 
     def info(self) -> dict[str, Any]:
         """The current values and draw index, as every ``reset`` and ``step`` reports them."""
-        return {"params": dict(self.current), "draw_index": self.draw_index}
+        return {"params": dict(self.current), "draw_index": int(self.table.index[0])}
 
 
 class RandomizedEnv:
-    """Mixin of every randomized single environment: what it offers beyond Gymnasium's interface.
+    """What every randomized single environment offers beyond Gymnasium's interface: subclasses and wrappers inherit it.
 
-    Wrappers hide these attributes, so use ``env.unwrapped`` (or ``env.get_wrapper_attr``); for a vector environment use
-    ``VectorParams``. Vector environments set the settable properties of their sub-environments.
+    Outer wrappers hide these attributes: use ``env.get_wrapper_attr("params")``, and ``VectorParams`` around sync and
+    async vector environments, which sets the settable properties of their sub-environments.
 
     Attributes:
         episode: The parameters of the current episode.
@@ -120,13 +84,13 @@ class RandomizedEnv:
     metadata: dict[str, Any]
 
     def _allocate(self) -> Array | None:
-        """Memory for the parameters, if the physics reads them in place; called when all arguments are checked."""
+        """Memory for the parameters if the physics reads them in place; called after all arguments are checked."""
         return None
 
     def _randomize(
         self, space: ParamSpace, randomization: Any = "default", context: str = "info", context_params: Any = None
     ) -> None:
-        """Handles the keywords of every randomized environment in a subclass's constructor; see ``NativeVectorEnv``.
+        """Sets up parameters and context, in a constructor; see ``NativeVectorEnv`` for the arguments.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
@@ -142,7 +106,7 @@ class RandomizedEnv:
     def _begin_episode(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """Seeds the environment and sets the values of its next episode, including those in ``options["params"]``.
 
-        Call it before the environment's own reset, which needs the values; they are keyed by its generator's seed.
+        Call it before the environment's own reset, which needs the values; the seed of the generator keys them.
 
         Returns:
             The other options; None if there are none.
@@ -151,24 +115,21 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter; nothing has changed.
             RandomizationError: A value is impossible; nothing has changed.
         """
-        exact = self._with_switches(self.episode.check_options(options))
+        values = exact_values(options)
+        exact = {} if values is None else self._with_switches(self.param_space.check(values))
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
-        env.np_random  # noqa: B018  creates the generator, and with it its seed, if the first reset has no seed
+        env.np_random  # noqa: B018  creates the generator and its seed if the first reset has no seed
         self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
         return {key: value for key, value in (options or {}).items() if key != "params"} or None
 
     def _check_begun(self, call: str) -> None:
-        """Refuses a call that needs an episode if there is none yet.
-
-        Raises:
-            EnvStateError: There was no reset yet.
-        """
+        """Raises EnvStateError if there was no reset yet."""
         if not self.episode.begun:
             raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What the user sees: the observation with its context, and ``info`` with the current values unless hidden."""
+        """The observation with its context, and ``info`` with the current values unless they are hidden."""
         info = self.context.visible_info({**info, **self.episode.info()})
         return self.context.extend(observation, self.episode.current), info
 
@@ -190,7 +151,7 @@ class RandomizedEnv:
     @property
     def draw_index(self) -> int:
         """The current draw index: resets since the environment was seeded, unless a draw is held."""
-        return self.episode.draw_index
+        return int(self.episode.table.index[0])
 
     @property
     def sampler(self) -> ParamSampler:
@@ -249,17 +210,13 @@ class RandomizedEnv:
 
 
 def check_not_randomized(env: gym.Env[Any, Any]) -> None:
-    """Checks that an environment may be wrapped, and so randomized.
-
-    Raises:
-        RandomizationError: It is randomized already: each would reset what the other has set.
-    """
+    """Raises RandomizationError if an environment is already randomized: each layer would reset what the other sets."""
     if env.has_wrapper_attr("episode"):
         raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
 
 
 class BuiltEnv(RandomizedEnv):
-    """A randomized environment whose subclass says only how it is built; wrappers have constructors of their own."""
+    """A randomized environment in place of one of Gymnasium's; a subclass says how it is built."""
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any

@@ -89,8 +89,8 @@ def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
     """
     if not isinstance(randomize, Mapping):
         raise RandomizationError(f"randomize: expected a mapping of names to rules, got {shortened(randomize)}.")
-    own = space.expand(Randomization.from_dict(randomize)).to_dict()
-    return _checked(Randomization.from_dict({**_read(whole, space).to_dict(), **own}), space)
+    rest, own = _read(whole, space), space.expand(Randomization.from_dict(randomize))
+    return _checked(Randomization({**rest, **own}, correlation=own.correlation or rest.correlation), space)
 
 
 def _read(value: Any, space: ParamSpace) -> Randomization:

@@ -84,22 +84,16 @@ def _provenance(group: Group) -> Provenance:
             "unknown."
         )
         return Provenance(name=group.name, text=text, commands=[], config="")
-    config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
+    run, seeds = group.runs[0], ", ".join(map(str, group.seeds))
+    several = len(group.seeds) > 1
+    text = f"{run.config.algorithm} on {run.config.settings.env}, seed{'s' if several else ''} {seeds}."
+    text += " The configuration is that of the first seed; the others differ only in the seed." if several else ""
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
     commands = [("Command", command) for command in typed if command]
-    path = str(group.runs[0].folder.config)
-    repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
-    several = len(group.seeds) > 1
-    text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
-    if several:
-        repeat += ["--seeds", ",".join(map(str, group.seeds))]
-        text += " The configuration is that of the first seed; the others differ only in the seed"
-        folders = group.folders_by_seed
-        for name, folder in folders.items():
-            repeat += [f"--{name.replace('_', '-')}", folder]
-        text += f", and in the run with the same seed that {' and '.join(folders)} names." if folders else "."
-    commands.append(("Reproduce with", shlex.join(repeat)))
-    return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
+    if not commands:
+        again = ["gymdr", "train", run.config.algorithm, "--config", str(run.folder.config), "--run-dir", "runs/again"]
+        commands = [("Reproduce with", shlex.join(again))]
+    return Provenance(name=group.name, text=text, commands=commands, config=run.config.to_json())
 
 
 def _typed(folder: RunFolder) -> str | None:

@@ -8,7 +8,6 @@ was killed then.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import os
 import tempfile
@@ -23,7 +22,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.runs.checkpoint import MAX_CHECKPOINTS, checkpoint_paths, updates_saved
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.processes import POLL, Ended, Process, resume_command
+from gym_dr.runs.processes import POLL, Ended, ended, resume_command, start
 
 RETRIES = 3  # of a run whose worker was lost
 
@@ -63,7 +62,7 @@ def train_on_ray(
         ray = stack.enter_context(_connected(address))
         task = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(train_files)
         running: dict[Any, str] = {}  # what a task hands back -> the path of its run
-        ended, lost = dict[str, Ended](), Counter[str]()
+        done, lost = dict[str, Ended](), Counter[str]()
         waiting = list(folders)
         try:
             while waiting or running:
@@ -75,11 +74,11 @@ def train_on_ray(
                     try:
                         back = ray.get(next(stream))
                     except ray.exceptions.RayTaskError as error:  # of our own function, such as a full disk
-                        ended[path] = Ended(code=1, message=str(error))
+                        done[path] = Ended(code=1, message=str(error))
                     except ray.exceptions.RayError:
                         lost[path] += 1
                         if lost[path] > RETRIES:
-                            ended[path] = Ended(code=-1)
+                            done[path] = Ended(code=-1)
                         else:
                             waiting.append(path)
                     else:
@@ -87,14 +86,14 @@ def train_on_ray(
                         if back.ended is None:
                             running[stream] = path
                         else:
-                            ended[path] = back.ended
-                watch(ended)
+                            done[path] = back.ended
+                watch(done)
         except SystemExit as stopped:  # how Ray answers SIGTERM
             raise KeyboardInterrupt(stopped.code) from None
         finally:
             for stream in running:
                 ray.cancel(stream, force=True)
-    return ended
+    return done
 
 
 @contextlib.contextmanager
@@ -127,17 +126,17 @@ def train_files(path: str, files: Files, trust: Collection[str]) -> Iterator[Han
         write_files(folder, files)
         known: dict[str, tuple[int, int]] = {}
         read_changes(folder, known)
-        saved, process = updates_saved(folder), Process(resume_command(str(folder.path), trust))
+        saved, process = updates_saved(folder), start(resume_command(str(folder.path), trust))
         try:
-            while (ended := process.ended()) is None:
+            while (end := ended(process)) is None:
                 time.sleep(POLL)
                 if (updates := updates_saved(folder)) > saved:
                     saved = updates
                     yield HandedBack(files=read_changes(folder, known))
         finally:
-            process.end()
-        message = ended.message.replace(str(folder.path), path)
-        yield HandedBack(files=read_changes(folder, known), ended=dataclasses.replace(ended, message=message))
+            process.communicate()  # closes its input
+        message = end.message.replace(str(folder.path), path)
+        yield HandedBack(files=read_changes(folder, known), ended=Ended(code=end.code, message=message))
 
 
 def read_changes(folder: RunFolder, known: dict[str, tuple[int, int]]) -> Files:

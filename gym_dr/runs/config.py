@@ -17,9 +17,10 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.sources import REGISTERED_BY, source_of
 from gym_dr.training.api import Algorithm
 from gym_dr.version import WRITTEN_BY, __version__
-from gym_dr.wrappers.past import MAX_STACKED, Past
+from gym_dr.wrappers.frame_stack import MAX_STACKED, Frames
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
 MAX_ENVS = 1_000_000
@@ -78,9 +79,9 @@ class RunConfig:
     space: ParamSpace | None = dataclasses.field(default=None, compare=False, repr=False)  # of the environment
 
     @property
-    def past(self) -> Past:
+    def frames(self) -> Frames:
         """What the policy observes besides the current observation and the draw."""
-        return Past(stack_observations=self.settings.stack_observations, observe_reward=self.settings.observe_reward)
+        return Frames(stack_observations=self.settings.stack_observations, observe_reward=self.settings.observe_reward)
 
     @property
     def steps_per_update(self) -> int | None:
@@ -98,8 +99,11 @@ class RunConfig:
         return form
 
     def to_json(self) -> str:
-        """The content of ``config.json``: ``to_dict``, and what wrote it."""
-        return json.dumps({WRITTEN_BY: __version__, **self.to_dict()}, indent=2) + "\n"
+        """The content of ``config.json``: ``to_dict``, what wrote it, and what registered its environment."""
+        form = {WRITTEN_BY: __version__, **self.to_dict()}
+        if source := source_of(self.settings.env):
+            form[REGISTERED_BY] = source
+        return json.dumps(form, indent=2) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +115,7 @@ class OpenedRun:
     algorithm: Algorithm
 
 
-NOT_COMPARED = ("loggers",)  # settings that change nothing of a run's results
+NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that change nothing of a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),

@@ -29,21 +29,20 @@ from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSett
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
-    check_module,
     check_sensors,
     check_vectorization,
     has_discrete_actions,
+    make_sampler,
     param_space_of,
-    training_info,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.other_runs import check_other_run
+from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
-from gym_dr.training.config import check_minibatches
+from gym_dr.training.config import PPOConfig, RolloutConfig
 from gym_dr.training.registry import find_algorithm
 from gym_dr.version import WRITTEN_BY
 from gym_dr.wrappers.adapt import OWN_KEYWORDS
-from gym_dr.wrappers.disturbed_space import split
 
 
 def build_config(
@@ -84,11 +83,11 @@ def build_config(
         in_file = {name: value for name, value in in_file.items() if name in kept}
     values = _checked(algorithm, sampler, values)
     if "env" not in values:
-        check_module(in_file.get("env", ""), trust)
+        check_source(in_file.get("env", ""), trust)
     if config is not None and isinstance(rules, str):
         rules = file_beside(Path(config), rules)
     made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
-    check_minibatches(made.options, made.settings.num_envs)
+    _check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
     made = _with_runs(made, values, by_seed=by_seed)
     _check_actions(made, values)  # not a file's: that of a run has all options, with its family's values
@@ -107,12 +106,12 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
         UnknownNameError: Its algorithm or environment is not installed.
     """
     folder = RunFolder.open(path)
-    name = folder.read_config()["algorithm"]
+    table = folder.read_config()
     with located(folder.config):
-        algorithm = find_algorithm(name)
+        algorithm = find_algorithm(table["algorithm"])
     values, rules = read_config_file(folder.config, algorithm)
     with located(folder.config):
-        check_module(values.get("env", ""), trust)
+        check_source(values.get("env", ""), trust, table.get(REGISTERED_BY, ""))
         if isinstance(rules, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(rules, Mapping):
@@ -129,7 +128,8 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         UnknownNameError: It has an unknown key.
     """
     table = read_table(path)
-    table.pop(WRITTEN_BY, None)
+    for name in (WRITTEN_BY, REGISTERED_BY):
+        table.pop(name, None)
     rules = table.pop("randomization", None)
     with located(path):
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
@@ -261,8 +261,7 @@ def _make(
     resolved = resolve("default" if rules is None else rules, space)
     with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
-        info = training_info(settings.env, settings.num_envs)
-        sampler.for_space(space, split(resolved)[0], sampler_options, info)
+        make_sampler(sampler, settings.env, settings.num_envs, space, resolved, sampler_options)
     return RunConfig(
         algorithm=algorithm.name,
         settings=settings,
@@ -351,6 +350,24 @@ def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
     fixed_draws = sampler.name == UNIFORM or not settings.resample_every
     expected = f"0 with sampler {sampler.name}, which draws at each reset"
     expect(fixed_draws, "resample_every", expected, settings.resample_every)
+
+
+def _check_minibatches(options: Any, num_envs: int) -> None:
+    """Checks that each minibatch gets a sequence or, without memory, steps to learn from; plugins check their own.
+
+    PPO scales the advantages of each minibatch: those of a single step would be 0.
+    """
+    if not isinstance(options, RolloutConfig):
+        return
+    steps, of = num_envs * options.rollout_steps, f"num_envs {num_envs} x rollout_steps {options.rollout_steps}"
+    if options.memory != "none":
+        most = steps // options.sequence_length
+        what = f"the sequences of an update ({of} / sequence_length {options.sequence_length})"
+    elif isinstance(options, PPOConfig) and options.normalize_advantages:
+        most, what = steps // 2, f"for two steps each ({of})"
+    else:
+        most, what = steps, f"for a step each ({of})"
+    expect(options.minibatches <= most, "minibatches", f"at most {most}, {what}", options.minibatches)
 
 
 def _check_draws_to_observe(config: RunConfig) -> None:

@@ -6,10 +6,7 @@ Wrappers around the registered environment add the randomization's disturbances,
 from __future__ import annotations
 
 import contextlib
-import importlib
-import sys
-import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
@@ -19,17 +16,18 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 
 from gym_dr.envs.family import described_space, point_camera
-from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, check_known, shortened, unknown_name
+from gym_dr.errors import ConfigError, UnknownNameError, check_known, unknown_name
 from gym_dr.randomization.context import OBSERVATION
-from gym_dr.randomization.sampler import TrainingInfo
+from gym_dr.randomization.sampler import ParamSampler, Sampler, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.sources import import_source
 from gym_dr.runs.stopping import children_end_with_us
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, supported, undisturbed
-from gym_dr.wrappers.past import NO_PAST, ObservePast, Past
+from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames, FrameStack
 from gym_dr.wrappers.sensors import DROP, SensorMap, sensors_of
 
 ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
@@ -46,22 +44,7 @@ def check_env_id(env_id: str) -> None:
     """
     module, colon, name = env_id.rpartition(":")
     if colon:
-        try:
-            importlib.import_module(module)
-        except GymDrError:  # of what it registers
-            raise
-        except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
-            raise ConfigError(
-                f"Environment {env_id!r}: module {module!r} cannot be imported: {error}. Install it, or add its folder "
-                "to PYTHONPATH."
-            ) from None
-        except Exception as error:  # of the module's own code
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
-            raise ConfigError(
-                f"Environment {env_id!r}: module {module!r} fails with {type(error).__name__}: {error}, "
-                f"at {where[0]}:{where[1]}."
-            ) from error
+        import_source(f"Environment {env_id!r}", module)
     if name not in gym.registry:
         # a missing "gym_dr/" is likelier than a misspelled name
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
@@ -72,25 +55,26 @@ def check_env_id(env_id: str) -> None:
         raise unknown
 
 
-def training_info(env_id: str, num_envs: int) -> TrainingInfo:
-    """What a sampler may know about training on a registered environment."""
-    return TrainingInfo(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
+def make_sampler(
+    kind: Sampler, env_id: str, num_envs: int, space: ParamSpace, randomization: Randomization, options: Any
+) -> ParamSampler:
+    """A new sampler for training on a registered environment; disturbances are always drawn as given.
 
-
-def check_module(env_id: str, trusted: Collection[str]) -> None:
-    """Checks an environment id from a file, which must not import a module, and so run its code, without consent.
-
-    Modules that the user trusts, or that are already imported, are safe.
+    Args:
+        kind: The kind of sampler.
+        env_id: A registered id.
+        num_envs: Number of sub-environments.
+        space: Its parameters.
+        randomization: The parameters that vary, with disturbances.
+        options: See ``Sampler.for_space``.
 
     Raises:
-        ConfigError: The id would import another module.
+        RandomizationError: The sampler cannot draw from the randomization.
+        ConfigError: An option is impossible.
     """
-    module, colon, _ = env_id.rpartition(":")
-    if colon and module not in trusted and module not in sys.modules:
-        raise ConfigError(
-            f"env: expected the id of an environment, got {shortened(env_id)}, which would import a module, and so run "
-            f"code that a file names. If you trust the module: `trust={[shortened(module)[1:-1]]!r}`"
-        )
+    threshold = gym.spec(env_id.rpartition(":")[2]).reward_threshold
+    training = TrainingInfo(num_envs=num_envs, reward_threshold=threshold)
+    return kind.for_space(space, split(randomization)[0], options, training)
 
 
 def check_vectorization(env_id: str, vectorization: str) -> None:
@@ -269,9 +253,9 @@ def wrap_for_policy(
     context_ranges: ContextRanges | None = None,
     settable: Iterable[str] = (),
     span: float = CONTEXT_SPAN,
-    past: Past = NO_PAST,
+    frames: Frames = ONE_FRAME,
 ) -> VectorEnv[Any, Any, Any]:
-    """Adds the wrappers between physics and policy: disturbances, the past and the context.
+    """Adds the wrappers between physics and policy: disturbances, the frame stack and the context.
 
     Args:
         envs: From ``make_vector_env``, possibly in ``ResampleParams`` or ``VectorParams``.
@@ -279,7 +263,7 @@ def wrap_for_policy(
         context_ranges: Parameters that the policy observes; None for none.
         settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
         span: Maps the ranges to [-span, span].
-        past: What the policy observes besides the current observation.
+        frames: What the policy observes besides the current observation.
 
     Raises:
         ConfigError: Observations of the environment cannot be stacked.
@@ -291,6 +275,6 @@ def wrap_for_policy(
     )
     if rules:
         envs = DisturbVector(envs, rules)
-    if past:
-        envs = ObservePast(envs, **vars(past))
+    if frames:
+        envs = FrameStack(envs, **vars(frames))
     return DrawContext(envs, OBSERVATION, context_ranges, span) if context_ranges else envs

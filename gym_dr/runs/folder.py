@@ -155,13 +155,9 @@ class RunFolder:
 
     def _is_run(self) -> bool:
         """Whether gym_dr created the folder; other programs write files named config.json too."""
-        if not self.checkpoints.is_dir():
-            return False
-        try:
-            self.read_config()
-        except ConfigError:
-            return False
-        return True
+        with contextlib.suppress(ConfigError):
+            return self.checkpoints.is_dir() and bool(self.read_config())
+        return False
 
     def _is_empty(self) -> bool:
         """Whether the folder holds nothing, or only what a process that was killed writes before a configuration."""

@@ -99,9 +99,10 @@ def train_folders(
 
 def _failure(path: str, ended: Ended) -> TrainingError:
     """The error of a run that failed."""
-    if ended.code < 0:
+    if ended.lost:
         return LostRunError(f"its process was killed. Continue with: gymdr resume {path}")
-    return TrainingError(ended.message.splitlines()[-1] if ended.code == 1 else ended.message)
+    message = ended.message or f"its process ended with exit code {ended.code}"
+    return TrainingError(message.splitlines()[-1] if ended.code == 1 else message)
 
 
 def _updates(folder: RunFolder) -> int:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, PluginError, PluginWarning, warn
-from gym_dr.registry import Registry, load_object
+from gym_dr.errors import ConfigError, PluginError
+from gym_dr.registry import Registry
 
 
 class LogWriter(Protocol):
@@ -61,7 +60,6 @@ class Logger:
 
 LOGGERS: Registry[Logger] = Registry("logger")
 FIELD = "loggers"  # of the settings
-MAX_REASON = 300  # characters of a failure's message
 
 
 def check_loggers(names: Any) -> None:
@@ -86,67 +84,3 @@ def _is_installed(module: str) -> bool:
     with contextlib.suppress(ModuleNotFoundError):  # a parent package is missing
         return importlib.util.find_spec(module) is not None
     return False
-
-
-class Loggers:
-    """Writers of several loggers. One that fails is left out: no training should end for want of a dashboard."""
-
-    def __init__(self, names: Sequence[str], path: Path, config: Mapping[str, Any], *, required: bool) -> None:
-        """Opens a writer for each name.
-
-        Args:
-            names: Of loggers.
-            path: A folder in which each of them gets one of its own; they are created.
-            config: What is shown.
-            required: Whether each must open; if not, one that cannot is left out too.
-
-        Raises:
-            PluginError: One cannot be opened, and is required.
-        """
-        self._writers: dict[str, LogWriter] = {}
-        for name in names:
-            try:
-                make, own = load_object(LOGGERS.get(name).open), path.resolve() / name
-                own.mkdir(parents=True, exist_ok=True)
-                self._writers[name] = make(own, config)
-            except Exception as error:  # a service may raise anything
-                with contextlib.suppress(OSError):  # it has files
-                    (path / name).rmdir()
-                if required:
-                    self.close()
-                    raise PluginError(f"Logger {name!r} cannot be opened: {_described(error)}") from error
-                self._leave_out(name, f"cannot be opened: {_described(error)}")
-
-    def __bool__(self) -> bool:
-        return bool(self._writers)
-
-    def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
-        """Writes finite numbers and samples; see ``LogWriter.write``."""
-        finite = {name: float(value) for name, value in scalars.items() if math.isfinite(value)}
-        self._each(lambda writer: writer.write(step, finite, histograms))
-
-    def results(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes what came out; see ``LogWriter.results``."""
-        finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
-        self._each(lambda writer: writer.results(step, finite))
-
-    def close(self) -> None:
-        """Closes all writers."""
-        self._each(lambda writer: writer.close())
-        self._writers.clear()
-
-    def _each(self, call: Callable[[LogWriter], None]) -> None:
-        for name, writer in list(self._writers.items()):
-            try:
-                call(writer)
-            except Exception as error:  # a service may raise anything
-                self._leave_out(name, f"failed: {_described(error)}")
-
-    def _leave_out(self, name: str, why: str) -> None:
-        self._writers.pop(name, None)
-        warn(f"Logger {name!r} {why} It is disabled for the rest of the run.", PluginWarning)
-
-
-def _described(error: Exception) -> str:
-    text = " ".join(str(error).split()) or "no message"
-    return f"{type(error).__name__}: {text[:MAX_REASON].rstrip('.')}."

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,50 +94,41 @@ def whole_rows(path: Path) -> str:
     return content[: content.rfind(b"\n") + 1].decode()
 
 
-def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None:
-    """Rewrites a CSV file atomically with the rows for which ``predicate`` is true; a missing file stays missing.
+def cut_back(path: Path, updates: int) -> None:
+    """Rewrites a CSV file atomically with the rows of the first updates; a missing file stays missing.
 
     Raises:
-        RunFolderError: The file cannot be read or written, or ``predicate`` fails on a row.
+        RunFolderError: The file cannot be read or written, or was not written by a run.
     """
     if not path.exists():
         return
-    with reading(path) as reader:
-        columns = list(reader.fieldnames or [])
-        rows = [row for row in reader if predicate(row)]
-    if any(None in row or None in row.values() for row in rows):  # how csv marks too many or too few values
-        raise RunFolderError(f"{path}: was not written by a run (a row's columns differ from the header).")
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
-    if columns:
-        writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(path, out.getvalue().encode())
+    with _readable(path):
+        lines = whole_rows(path).splitlines(keepends=True)
+        kept = lines[:1] + [line for line in lines[1:] if int(line.partition(",")[0]) < updates]
+        if any(line.count(",") != lines[0].count(",") for line in kept):
+            raise ValueError("a row's columns differ from the header")
+    write_atomically(path, "".join(kept).encode())
 
 
 def last_row(path: Path) -> dict[str, float]:
-    """The last row of a CSV file of numbers; empty if it has none.
+    """The last row of a CSV file of numbers; empty if there is none.
 
     Raises:
-        RunFolderError: The file cannot be read, or holds something other than numbers.
+        RunFolderError: The file cannot be read, or was not written by a run.
     """
-    with reading(path) as reader:
-        rows = list(reader)
-        return {name: float(value) for name, value in rows[-1].items()} if rows else {}
+    with _readable(path):
+        lines = whole_rows(path).splitlines() if path.exists() else []
+        values = zip(lines[0].split(","), map(float, lines[-1].split(",")), strict=True) if len(lines) > 1 else ()
+        return dict(values)
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[csv.DictReader[str]]:
-    """The rows of a file as texts; none if it is missing.
-
-    Raises:
-        RunFolderError: The file cannot be read, or the block cannot use a row.
-    """
+def _readable(path: Path) -> Iterator[None]:
     try:
-        yield csv.DictReader(io.StringIO(whole_rows(path) if path.exists() else ""))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        yield
+    except (OSError, UnicodeDecodeError) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise RunFolderError(f"{path}: was not written by a run ({error}).") from None
 
 

@@ -1,4 +1,4 @@
-"""Whether a new run can go on from the weights of another run, or imitate its policy."""
+"""Other runs that a new run starts from, or whose policy it imitates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_env
 from gym_dr.runs.folder import seed_name
-from gym_dr.training.config import check_same_networks, check_teacher
-from gym_dr.wrappers.past import Past
+from gym_dr.training.config import check_same, check_same_networks, check_teacher
 
 
 def named_runs(config: RunConfig) -> dict[str, Path]:
@@ -23,37 +22,35 @@ def named_runs(config: RunConfig) -> dict[str, Path]:
 
 
 def folders_of_seeds(config: RunConfig) -> dict[str, str]:
-    """Options that name a run with this run's seed -> the folder of several seeds that it is in.
-
-    That is what a user named who trained several seeds, each from a run of its own.
-    """
+    """Options that name the run with this run's seed in a folder of several seeds -> that folder."""
     own = seed_name(config.settings.seed)
     return {name: str(path.parent) for name, path in named_runs(config).items() if path.name == own}
 
 
 def check_other_run(config: RunConfig, other: RunConfig, kind: str, name: str, source: str) -> None:
-    """Checks that a run can take from another one what an option says.
+    """Checks that a run can start from the weights of another run, or imitate its policy.
 
     Args:
         config: Of the new run.
-        other: Of the other one.
-        kind: "weights" to go on from, or "teacher" for a policy to imitate; see ``options.option``.
+        other: Of the other run.
+        kind: "weights" to start from, or "teacher" for a policy to imitate; see ``options.option``.
         name: The option that names the other run, for messages.
         source: The other run's folder, for messages.
 
     Raises:
-        ConfigError: Networks, spaces, or what they observe differ. For a teacher: it is no policy to imitate, or
-            observes what this run's environment does not have.
+        ConfigError: Networks, spaces or observations differ; or the teacher has no policy to imitate, or observes
+            parameters that this run's environment does not have.
     """
     goes_on = kind == "weights"
     (check_same_networks if goes_on else check_teacher)(config.options, other.options, name, source)
     _check_spaces(config.settings.env, other.settings.env, name, source)
-    _check_same_past(config.past, other.past, name, source)
+    for stacked, value in vars(other.frames).items():
+        check_same(stacked, getattr(config.frames, stacked), value, name, source)
     (_check_same_draws if goes_on else _check_observable)(config, other, name, source)
 
 
 def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
-    """Checks that another run's environment has the same observations and actions."""
+    """Checks that two environments have the same observations and actions."""
     if env_id == other_id:
         return
     with contextlib.closing(make_env(env_id, None)) as env, contextlib.closing(make_env(other_id, None)) as other:
@@ -65,18 +62,8 @@ def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
                 raise ConfigError(f"{name}: {source} has {what} {theirs} ({other_id}), and {env_id} has {mine}.")
 
 
-def _check_same_past(mine: Past, theirs: Past, name: str, source: str) -> None:
-    """Checks that policies observe as much of the past as those of another run."""
-    for option_name, value in vars(theirs).items():
-        if (own := getattr(mine, option_name)) != value:
-            raise ConfigError(
-                f"{name}: {source} has {option_name} {value!r}, and this run {own!r}, so its weights do not fit. Give "
-                f"both the same: `{option_name}={value!r}`"
-            )
-
-
 def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
-    """Checks that networks observe the same draws as those of another run."""
+    """Checks that the networks of two runs observe the draws of the same parameters."""
     seen = [("policy", [list(each.context_ranges or ()) for each in (config, other)])]
     if getattr(config.options, "critic_context", False):  # as the other one's, which is checked before
         seen.append(("critic", [list(each.randomization or ()) for each in (config, other)]))

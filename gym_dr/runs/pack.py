@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
+from gym_dr.runs.plain import check_plain
+
 MAX_PACKED = 4 * 2**30  # bytes
 
 
@@ -39,13 +41,12 @@ def unpack(path: Path) -> Any:
     """Reads what ``pack`` wrote; memory is bounded by the size of the file.
 
     Raises:
-        OSError: The file cannot be read.
-        ValueError: The file is damaged, too large or in another format.
+        OSError: The file cannot be read, is too large, or is a link or a pipe.
+        ValueError: The file is damaged or in another format.
     """
     from safetensors import SafetensorError, safe_open  # heavy, as torch
 
-    if path.stat().st_size > MAX_PACKED:
-        raise ValueError(f"expected at most {MAX_PACKED} bytes")
+    check_plain(path, MAX_PACKED)
     try:
         with safe_open(path, framework="pt") as archive:
             # copies, since the originals are mapped to the file

@@ -28,10 +28,14 @@ def read_plain(path: Path, most: int) -> bytes:
     Raises:
         OSError: It is missing, cannot be read, is larger, or is something else.
     """
+    check_plain(path, most)
+    with open(path, "rb") as file:
+        return file.read(most)
+
+
+def check_plain(path: Path, most: int) -> None:
+    """Checks that a file can be read, without reading it; see ``read_plain``."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise OSError(errno.EINVAL, "it is not a plain file")
-    with open(path, "rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
+    if path.stat().st_size > most:
         raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
-    return content

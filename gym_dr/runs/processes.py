@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,45 +32,40 @@ def trusting(sources: Collection[str]) -> Command:
 class Ended:
     """How a command ended."""
 
-    code: int  # its exit code: 0, 1 for a bug, 2 for an error that its message explains; negative if it was killed
+    code: int  # its exit code: 0, 1 for a bug, 2 for an error that its message explains; see ``lost`` for others
     message: str = ""  # of the error; for a bug, its traceback
 
+    @property
+    def lost(self) -> bool:
+        """Whether a signal killed or stopped it."""
+        return self.code < 0 or self.code > 128
 
-class Process:
-    """A process that runs a command, and ends when this process does. Ctrl-C does not reach it."""
 
-    def __init__(self, command: Command) -> None:
-        """Starts it."""
-        # its output, which becomes the message of an error; in a file, since nobody reads it before the end
-        self._message = tempfile.TemporaryFile()  # noqa: SIM115  closed by end()
-        modules = os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # are found where this process does
-        with children_end_with_us():
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", PROGRAM, *command],
-                stdin=subprocess.PIPE,  # it ends when this is closed, as when this process is killed
-                stdout=self._message,
-                env={**os.environ, "PYTHONPATH": modules},
-            )
+def start(command: Command) -> subprocess.Popen[str]:
+    """Starts a process that runs a command, and ends when its input is closed, as when this process is killed.
 
-    def stop(self) -> None:
-        """Asks for a stop after the current update; the second time, for one at once."""
-        self._process.terminate()
+    Ctrl-C does not reach it. SIGTERM stops it after the current update; the second time, at once.
+    """
+    modules = os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # are found where this process does
+    with children_end_with_us():
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", PROGRAM, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,  # the message of an error, which fits into a pipe
+            text=True,
+            env={**os.environ, "PYTHONPATH": modules},
+        )
 
-    def ended(self) -> Ended | None:
-        """How it ended; None while it runs."""
-        if (code := self._process.poll()) is None:
-            return None
-        self._message.seek(0)
-        return Ended(code=code, message=self._message.read().decode(errors="replace").strip())
 
-    def end(self) -> None:
-        """Ends it at once, if it still runs."""
-        self._process.communicate()  # closes its input
-        self._message.close()
+def ended(process: subprocess.Popen[str]) -> Ended | None:
+    """How a process ended; None while it runs."""
+    if (code := process.poll()) is None:
+        return None
+    return Ended(code=code, message=process.communicate()[0].strip())
 
 
 def run_commands(
-    commands: Mapping[str, Command], workers: int | None, watch: Callable[[Collection[str]], None] = lambda ended: None
+    commands: Mapping[str, Command], workers: int | None, watch: Callable[[Collection[str]], None] = lambda done: None
 ) -> dict[str, Ended]:
     """Runs commands in processes.
 
@@ -86,7 +80,7 @@ def run_commands(
     Raises:
         KeyboardInterrupt: A signal arrived, and all commands have ended; its number is the argument.
     """
-    waiting, running, ended = list(commands), dict[str, Process](), dict[str, Ended]()
+    waiting, running, done = list(commands), dict[str, subprocess.Popen[str]](), dict[str, Ended]()
     received: list[int] = []
     passed_on = 0  # of them
     with stop_signals(received.append):
@@ -94,21 +88,20 @@ def run_commands(
             while running or (waiting and not received):
                 while waiting and not received and len(running) < (workers or usable_threads()):
                     name = waiting.pop(0)
-                    running[name] = Process(commands[name])
+                    running[name] = start(commands[name])
                 time.sleep(POLL)
                 for _ in received[passed_on:]:  # the first lets them finish their updates, the second does not
                     passed_on += 1
                     for process in running.values():
-                        process.stop()
+                        process.terminate()
                 for name, process in list(running.items()):
-                    if (found := process.ended()) is not None:
-                        process.end()
-                        ended[name] = found
+                    if (found := ended(process)) is not None:
+                        done[name] = found
                         del running[name]
-                watch(ended)
+                watch(done)
         finally:
             for process in running.values():
-                process.end()
+                process.communicate()  # closes its input
     if received:
         raise KeyboardInterrupt(received[0])
-    return ended
+    return done

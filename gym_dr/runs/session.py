@@ -25,13 +25,12 @@ from gym_dr.runs.checkpoint import (
 )
 from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.environments import end_workers, make_vector_env, training_info, wrap_for_policy
-from gym_dr.runs.feed import LoggerFeed
+from gym_dr.runs.environments import end_workers, make_sampler, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import CsvLog, filter_rows, last_row
+from gym_dr.runs.metrics import CsvLog, cut_back, last_row
+from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.training.api import TrainedNetworks, seed_for
 from gym_dr.wrappers.adapt import AdaptParams
-from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
@@ -60,7 +59,7 @@ class RunSession:
         resume: bool,
         stop: Callable[[], int] = lambda: 0,
         callback: TrainingCallback | None = None,
-        feed: LoggerFeed | None = None,
+        loggers: RunLoggers | None = None,
     ) -> None:
         """Prepares a new run, or one that resumes from its newest checkpoint.
 
@@ -71,7 +70,7 @@ class RunSession:
             resume: Whether to resume from the newest checkpoint; a run without one starts again.
             stop: Called after each update; any result but 0, such as a signal's number, ends the run.
             callback: The user's: called after each update with its metrics; True saves the update and ends the run.
-            feed: To the run's loggers, which the caller closes; None for none.
+            loggers: Of the run, which the caller closes; None for none.
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
@@ -88,9 +87,9 @@ class RunSession:
         self._sampler_state: Mapping[str, Any] | None = None  # of that sampler in the checkpoint to resume from
         if resume:
             self._restore()
-        if feed is not None:
-            feed.open()
-        self._feed = feed
+        if loggers is not None:
+            loggers.open()
+        self._loggers = loggers or RunLoggers(folder, config, required=False)  # which is not open
         self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop, self._callback = stop, callback
         self._ended = False  # by the callback
@@ -113,7 +112,7 @@ class RunSession:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
         config = self.config
-        envs = RequireFinite(wrap_for_policy(envs, config.randomization, config.context_ranges, past=config.past))
+        envs = RequireFinite(wrap_for_policy(envs, config.randomization, config.context_ranges, frames=config.frames))
         if settings.sampler == UNIFORM:
             self.envs = RecordEpisodes(envs, self._record)
             return self.envs
@@ -136,7 +135,6 @@ class RunSession:
         other = open_run(run)
         return TrainedNetworks(
             source=str(other.folder.path),
-            algorithm=other.config.algorithm,
             options=other.config.options,
             state=load_newest(other.folder)["state"],
             context_ranges=other.config.context_ranges,
@@ -175,8 +173,7 @@ class RunSession:
         if self._callback is not None:
             answer = self._callback(dict(row))
             self._ended = isinstance(answer, bool | np.bool_) and bool(answer)  # others, as of print, mean nothing
-        if self._feed is not None:
-            self._feed.update(row, saved=self._ended)
+        self._loggers.update(row, saved=self._ended)
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
         """See ``Session.save``.
@@ -234,7 +231,7 @@ class RunSession:
             )
         # drop rows of updates that will be repeated
         for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):
-            filter_rows(path, lambda row: int(row["update"]) < self.first_update)
+            cut_back(path, self.first_update)
         if self.restored is not None:  # the process may have been killed before it did this
             finish_checkpoint(self.folder, self.restored)
 
@@ -259,8 +256,7 @@ class RunSession:
 
     def _record_update(self, row: Row) -> None:
         self._learned.write({"update": self.updates_made, **row})
-        if self._feed is not None:
-            self._feed.sampler(row)
+        self._loggers.sampler(row)
 
     def _record(self, record: EpisodeRecord) -> None:
         self._episodes += 1
@@ -277,8 +273,7 @@ class RunSession:
             **record.params,
         }
         self._draws.write(row)
-        if self._feed is not None:
-            self._feed.episode(row)
+        self._loggers.episode(row)
 
 
 def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
@@ -291,9 +286,8 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     settings, space = config.settings, config.space
     if space is None or config.randomization is None:
         raise ConfigError(f"{settings.env} has no parameters to draw.")
-    kind = SAMPLERS.get(settings.sampler)
-    training = training_info(settings.env, settings.num_envs)
-    sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, training)
+    kind, options = SAMPLERS.get(settings.sampler), config.sampler_options
+    sampler = make_sampler(kind, settings.env, settings.num_envs, space, config.randomization, options)
     if settings.sampler != UNIFORM:
         state = load_newest(folder)["session"]["sampler"]
         with located(folder.checkpoints):

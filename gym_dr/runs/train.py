@@ -12,8 +12,8 @@ from gym_dr.randomization.space import switch_notes
 from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.configure import family_defaults
 from gym_dr.runs.environments import lost_worker
-from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.progress import Display, Progress
+from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
 from gym_dr.runs.stopping import StopRequest, stop_signals
 from gym_dr.training.api import Algorithm
@@ -25,7 +25,7 @@ class Work:
 
     run: OpenedRun
     stop: StopRequest  # set by a signal
-    feed: LoggerFeed  # to the run's loggers
+    loggers: RunLoggers
 
 
 @contextlib.contextmanager
@@ -45,9 +45,9 @@ def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) ->
         one_thread(),
         run.folder.locked(),
         stop_signals(stop),
-        contextlib.closing(LoggerFeed(run.folder, run.config, required=new)) as feed,
+        contextlib.closing(RunLoggers(run.folder, run.config, required=new)) as loggers,
     ):
-        yield Work(run=run, stop=stop, feed=feed)
+        yield Work(run=run, stop=stop, loggers=loggers)
 
 
 @contextlib.contextmanager
@@ -106,7 +106,13 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
             progress(title, updates, total, steps=row["steps"], result=result)
 
         session = RunSession(
-            folder, config, report, resume=resume, stop=lambda: work.stop.number, callback=callback, feed=work.feed
+            folder,
+            config,
+            report,
+            resume=resume,
+            stop=lambda: work.stop.number,
+            callback=callback,
+            loggers=work.loggers,
         )
         progress(title, session.first_update, total)
         try:
@@ -134,6 +140,8 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
 
 def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
     """Defaults of the environment's family that replace the algorithm's and that no option overrides."""
-    chosen = {**vars(config.options), **vars(config.settings)}
-    defaults = family_defaults(algorithm, config.settings.env)
-    return [f"{name} {value}" for name, value in defaults.items() if chosen[name] == value]
+    found = []
+    for name, value in family_defaults(algorithm, config.settings.env).items():
+        if getattr(config.settings if hasattr(config.settings, name) else config.options, name) == value:
+            found.append(f"{name} {value}")
+    return found

@@ -1,4 +1,4 @@
-"""What a study compares: contrasts of variants, from pairs of them or from factors, paired by seed."""
+"""What a study compares: contrasts between variants, paired by seed, from pairs of variants or from factors."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ class _Comparisons:
 
 
 def read_comparisons(table: Mapping[str, Any], names: Sequence[str]) -> list[Contrast]:
-    """Reads the table ``comparisons`` of a study's file: pairs of variants, or a baseline, by default the first one.
+    """Reads the table ``comparisons`` of a study's file: pairs, or a baseline, by default the first variant.
 
     Args:
         table: The table.
-        names: Those of all variants.
+        names: Names of all variants.
 
     Raises:
         UnknownNameError: A key or a variant is unknown.
-        ConfigError: There is both a baseline and pairs, or a pair is none.
+        ConfigError: There are a baseline and pairs, or a pair does not have two different variants.
     """
     given = _Comparisons(**check_fields(_Comparisons, table))
     if given.pairs and given.baseline:
@@ -89,7 +89,7 @@ def read_comparisons(table: Mapping[str, Any], names: Sequence[str]) -> list[Con
 
 
 def _check_pair(expected: str, kind: str, pair: Sequence[str], names: Collection[str]) -> None:
-    """Checks that a pair has two different names that are known."""
+    """Checks that a pair has two different, known names."""
     for name in pair:
         check_known(kind, name, names)
     if len(pair) != 2 or len(set(pair)) != 2:
@@ -101,7 +101,7 @@ def _check_pair(expected: str, kind: str, pair: Sequence[str], names: Collection
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Factors: a way to write a study's variants, and the contrasts between them.
+    """Factors, which define variants and the contrasts between them.
 
     The first levels of all factors are the baseline. Around it, each factor varies alone and each crossed pair jointly.
 
@@ -115,7 +115,7 @@ class Design:
 
     @cached_property
     def levels(self) -> dict[str, list[str]]:
-        """Factor -> its levels, that of the baseline first."""
+        """Factor -> its levels, the baseline's first."""
         return {factor: list(levels) for factor, levels in self.factors.items()}
 
     @cached_property
@@ -124,7 +124,7 @@ class Design:
         return {self.name_of(levels): levels for levels in self.varied()}
 
     def varied(self) -> list[dict[str, str]]:
-        """The levels that differ from the baseline's, for each variant."""
+        """For each variant, its levels that differ from the baseline's."""
         groups = [(), *((factor,) for factor in self.levels), *self.crossed]
         return [
             dict(zip(group, chosen, strict=True))
@@ -133,12 +133,12 @@ class Design:
         ]
 
     def name_of(self, levels: Mapping[str, str]) -> str:
-        """The name of the variant with these levels of some factors, and the baseline's of all others."""
+        """The name of the variant with some levels; its other levels are the baseline's."""
         named = [levels[factor] for factor, known in self.levels.items() if levels.get(factor, known[0]) != known[0]]
         return JOIN.join(named) or BASELINE
 
     def variants(self) -> dict[str, dict[str, Any]]:
-        """Name -> the content of all of its levels' tables, with the smallest number of seeds."""
+        """Name of a variant -> the merged tables of its levels; the smallest number of seeds wins."""
         found = {}
         for name, own in self.combinations.items():
             tables = [levels[own.get(factor, self.levels[factor][0])] for factor, levels in self.factors.items()]
@@ -148,17 +148,17 @@ class Design:
         return found
 
     def pairs(self, factor: str, level: str) -> list[tuple[str, str]]:
-        """Variants with the baseline's level of a factor, each with the one that differs in this level alone."""
+        """Pairs of variants that differ only in a factor: the first has the baseline's level, the second ``level``."""
         found = [(name, self.name_of({**own, factor: level})) for name, own in self.combinations.items()]
         return [
             (one, other) for one, other in found if factor not in self.combinations[one] and other in self.combinations
         ]
 
     def contrasts(self) -> list[Contrast]:
-        """The effects of levels, and of combinations of crossed levels.
+        """Main effects of levels, and interactions of crossed levels.
 
         A main effect is a level's difference from the baseline's level, averaged over all pairs of variants that differ
-        in it alone. An interaction is how much more two levels change together than each of them alone, added up.
+        only in it. An interaction is how much more two levels change together than the sum of what each changes alone.
         """
         found = []
         for factor, (first, *others) in self.levels.items():

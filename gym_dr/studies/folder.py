@@ -1,4 +1,4 @@
-"""The folder of a study or a tuning: it holds that alone. That of a study has the runs of its variants."""
+"""The folder of a study or a tuning, which holds nothing else; that of a study has the runs of its variants."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ VERSION = 1  # of the documents of studies and tunings
 def claimed(
     folder: Path, kind: str, name: str, form: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]
 ) -> Iterator[None]:
-    """Takes a folder for a study or a tuning, for the block. It may be new, or hold the same one.
+    """Locks a folder for a study or a tuning in the block; it must be new, or hold the same one.
 
     Args:
         folder: The folder, which may be a stranger's.
         kind: "study" or "tuning".
         name: The file that describes it.
         form: The content of the file.
-        check: Checks the content that it has in the folder.
+        check: Checks the content of the file in the folder.
 
     Raises:
         ConfigError: The file cannot be read.
@@ -94,7 +94,7 @@ class StudyRun(OpenedRun):
 
 @contextlib.contextmanager
 def study_runs(folder: Path, plan: Study, overwrite: Collection[str], command: str) -> Iterator[list[StudyRun]]:
-    """Takes a folder for a study, for the block; gives its runs, whose folders have their configurations.
+    """Locks a folder for a study in the block; gives its runs, whose folders have their configurations.
 
     Args:
         folder: The folder.
@@ -144,7 +144,7 @@ def study_runs(folder: Path, plan: Study, overwrite: Collection[str], command: s
 
 
 def _check_runs(folder: Path, runs: Sequence[StudyRun], overwrite: Collection[str]) -> None:
-    """Checks that no run leads elsewhere, or is of a variant that was edited after its training."""
+    """Checks that no run is a link, and that no variant was edited after its training."""
     paths = [run.folder.path for run in runs]
     check_seeds(folder, [folder / "runs", *dict.fromkeys(path.parent for path in paths), *paths])
     for path in paths:

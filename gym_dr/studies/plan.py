@@ -78,7 +78,7 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class _Head(Head):
-    """The top-level keys of a study's file that are no tables."""
+    """The top-level keys of a study's file that are not tables."""
 
     reserved_seeds: tuple[int, ...] = ()
     unequal_budgets: bool = False
@@ -102,8 +102,8 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
 
     Raises:
         UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
-        ConfigError: The file cannot be read; two variants have the same name; there are no seeds, or reserved ones;
-            budgets differ; or a value cannot be used.
+        ConfigError: The file cannot be read, two variants have the same name, there are no seeds, a seed is reserved,
+            budgets differ, or a value cannot be used.
         RandomizationError: A range is impossible.
     """
     with opened(given, trust) as file:
@@ -178,7 +178,7 @@ def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> di
 def _sets(
     env: str, variants: Mapping[str, Variant], evaluation: _Evaluation, axes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[CellSet, ...]:
-    """Nominal values, training draws and the chosen sets; training draws that are among the latter are left out."""
+    """Nominal values, training draws and the chosen sets; training draws that a chosen set repeats are left out."""
     check_success(evaluation.success)
     if evaluation.protocol is not None:
         check_known("protocol", evaluation.protocol, ("dre",))
@@ -196,7 +196,7 @@ def _sets(
 
 
 def _trained(variants: Mapping[str, Variant], space: ParamSpace | None) -> dict[str, Randomization]:
-    """Distinct training randomizations, by the names of the sets of their draws: that of a preset or a variant."""
+    """Distinct training randomizations, by the name of their set: a preset's, or else the first variant's."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants.values():

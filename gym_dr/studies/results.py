@@ -43,8 +43,8 @@ METHOD = (
     "episodes; p-values are from paired t-tests, with Holm's correction for all differences of a statistic."
 )
 FACTORS = (
-    "A level's difference from the baseline's is averaged over all pairs of variants that differ in it alone. Levels "
-    "with other ones are compared with what both change alone, added up."
+    "A level's difference from the baseline's level is averaged over all pairs of variants that differ only in it. Two "
+    "levels together are compared with the sum of what each changes alone."
 )
 
 

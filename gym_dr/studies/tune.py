@@ -1,4 +1,4 @@
-"""The trials of a tuning: each trains a run for each seed and evaluates it; Optuna chooses their options."""
+"""The trials of a tuning: Optuna chooses options, and a trial trains and evaluates a run with them for each seed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
+from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import StopRequest, stop_signals
 from gym_dr.runs.train import one_thread, train_run, working_on
 from gym_dr.studies.folder import claimed
@@ -90,7 +91,7 @@ def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextMana
         changes += [f"{name} was changed" for name in ("search", "evaluation") if there.get(name) != form[name]]
         if changes:
             raise ConfigError(
-                f"{folder}: holds another tuning, with whose trials new ones could not be compared: "
+                f"{folder}: holds another tuning, whose trials cannot be compared with new ones: "
                 f"{', '.join(changes)}. Change it back, or choose another `output`."
             )
 
@@ -142,7 +143,7 @@ def search(
     shares = [
         Share(worker=i, count=left // size + (i < left % size), command=command, progress=progress) for i in range(size)
     ]
-    trusted = [plan.head.env.rpartition(":")[0]]  # already imported when the tuning was read
+    trusted = [source_of(plan.head.env)]  # already imported when the tuning was read
     if size == 1:
         try_trials(tuning, folder, shares[0], trusted)
     elif shares:
@@ -164,7 +165,7 @@ def _try_in_processes(
         for share in shares
     }
     ended = run_commands(commands, len(shares)).values()
-    if any(one.code < 0 for one in ended):
+    if any(one.lost for one in ended):
         raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
     if problems := sorted({one.message for one in ended if one.code}):
         raise TrainingError("\n".join(problems))
@@ -185,7 +186,7 @@ def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Shar
         study.pruner = plan.pruner()
         for _ in range(share.count):
             stop.check()
-            # each trial has random numbers of its own: those of a stream would not be the same after a stop
+            # each trial has its own random numbers, so that a stop does not change them
             study.sampler = plan.sampler_of(len(study.get_trials(deepcopy=False, states=FINISHED)), share.worker)
             trial = study.ask(dict(plan.search))
             result = _try(study, trial, plan, folder, share.command, stop)
@@ -210,7 +211,7 @@ def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, c
         traceback.print_exc()
         reason = f"{type(error).__name__}: {error}"
     trial.set_user_attr("reason", reason)
-    study.tell(trial, state=TrialState.PRUNED)  # from which samplers learn, other than from failed ones
+    study.tell(trial, state=TrialState.PRUNED)  # samplers learn from pruned trials, but not from failed ones
     return reason
 
 

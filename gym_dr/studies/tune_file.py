@@ -35,7 +35,7 @@ DEFAULTS = {"sampler": "TPESampler", "pruner": {"name": "MedianPruner", "n_warmu
 
 @dataclass(frozen=True, kw_only=True)
 class TuningHead(Head):
-    """The top-level keys of a tuning's file that are no tables."""
+    """The top-level keys of a tuning's file that are not tables."""
 
     algorithm: str = "ppo"
     trials: int = 0
@@ -47,7 +47,7 @@ class Tuning:
     """What is tuned, on which seeds, and what counts.
 
     Attributes:
-        file: Where it comes from.
+        file: The file that defines it.
         head: The file's top-level keys.
         search: Option -> its range or choices.
         cells: What a trial is evaluated on; its value is the mean return there.
@@ -73,7 +73,7 @@ class Tuning:
 
     @property
     def first(self) -> dict[str, Any]:
-        """Params of the first trial: the values without a search, where it allows them."""
+        """Params of the first trial: the values without a search, if the search allows them."""
         known = _known(self.variant({}).config)
         return {name: _label(known[name]) for name, one in self.search.items() if _allows(one, _label(known[name]))}
 
@@ -107,7 +107,7 @@ def _read(file: VariantFile) -> Tuning:
     known = _known(base.config)
     search = {name: _distribution(name, form, known) for name, form in file.inner("search").items()}
     _check_budgets(search, head, base.config, file)
-    for end in (0, -1):  # each value of an option, with the first and with the last values of all others
+    for end in (0, -1):  # each value of an option, with the first and the last values of all others
         others = {name: _extremes(one)[end] for name, one in search.items()}
         for name, one in search.items():
             for value in _extremes(one):
@@ -124,7 +124,7 @@ def _read(file: VariantFile) -> Tuning:
 
 
 def _variant(file: VariantFile, head: TuningHead, params: Mapping[str, Any]) -> Variant:
-    """What a trial trains; the seeds that are tuned on are reserved."""
+    """What a trial trains; the tuning's seeds are reserved."""
     values = {name: json.loads(one) if str(one)[:1] == "[" else one for name, one in params.items()}
     made = file.variant("trial", values, head)
     config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
@@ -202,7 +202,7 @@ def _cells(file: VariantFile, config: RunConfig) -> CellSet:
 
 
 def _maker(kind: str, given: Any) -> functools.partial[Any]:
-    """What makes a sampler or a pruner: the name of a class of Optuna, or a table with its keywords."""
+    """Makes a sampler or pruner from the name of Optuna's class, or from a table with its name and keywords."""
     form = {"name": given} if isinstance(given, str) else given
     if not isinstance(form, Mapping) or "name" not in form:
         raise ConfigError(f'{kind}: expected a name or {{ name = "...", ... }}, got {shortened(given)}.')

@@ -1,4 +1,4 @@
-"""Variants: what the file of a study or a tuning trains, each with a checked configuration."""
+"""Variants: what a study or a tuning trains, read from its file and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.runs.config import RunConfig, RunSettings
 from gym_dr.runs.configure import build_config, file_beside
-from gym_dr.runs.environments import check_module
+from gym_dr.runs.sources import check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
@@ -26,7 +26,7 @@ OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that a
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """Top-level keys of a file that are no tables."""
+    """Top-level keys of a file that are not tables."""
 
     env: str = RunSettings.env
     algorithm: str | None = None
@@ -85,7 +85,7 @@ class VariantFile:
         return inner_table(self.table, key)
 
     def head(self, cls: type[AnyHead], tables: Sequence[str]) -> AnyHead:
-        """Its top-level keys as a dataclass, without ``tables`` and those of algorithms and samplers.
+        """Its top-level keys that are neither ``tables`` nor tables of algorithms and samplers, as a dataclass.
 
         Raises:
             UnknownNameError: A key is unknown.
@@ -100,7 +100,7 @@ class VariantFile:
         return head
 
     def beside(self, randomization: Any) -> Any:
-        """A randomization; if the file names another file, the path is relative to this one."""
+        """A randomization; the path of a file is relative to this file."""
         if self.path is None or not isinstance(randomization, str):
             return randomization
         return file_beside(self.path, randomization)
@@ -127,7 +127,7 @@ class VariantFile:
         number, most = own.get(SEEDS, len(head.seeds)), len(head.seeds)
         whole = is_whole(number) and 1 <= number <= most
         expect(whole, SEEDS, f"how many of the study's seeds to use, from 1 to {most}", number)
-        drawn = own if "randomization" in own else {**self.table, **own}  # the common rules belong together
+        drawn = own if "randomization" in own else {**self.table, **own}  # a variant's own randomization replaces both
         common = self.inner("settings")
         sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
         given = {**common, **self.inner(found.name), **self.inner(sampler.name)}
@@ -149,10 +149,10 @@ class VariantFile:
         return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number])
 
     def check_used(self, variants: Iterable[Variant]) -> None:
-        """Checks that the tables of algorithms and samplers have options of some variant.
+        """Checks that some variant uses each algorithm and sampler that has a table.
 
         Raises:
-            ConfigError: One has not.
+            ConfigError: None uses one of them.
         """
         used = {each for v in variants for each in (v.algorithm.name, v.config.settings.sampler)}
         for name in self.table:
@@ -177,15 +177,15 @@ def opened(given: str | Path | Mapping[str, Any], trust: Collection[str]) -> Ite
         return
     table = read_table(given)
     with located(given):
-        check_module(str(table.get("env", "")), trust)
+        check_source(str(table.get("env", "")), trust)
         yield VariantFile(table=table, path=Path(given))
 
 
 def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A table within another one; empty if there is none.
+    """A table inside another; empty if there is none.
 
     Raises:
-        ConfigError: The key has a value that is no table.
+        ConfigError: The value is not a table.
     """
     found = table.get(key, {})
     if not isinstance(found, Mapping):

@@ -35,7 +35,7 @@ from gym_dr.training.networks import (
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import Rollout
-from gym_dr.wrappers.past import sensor_columns
+from gym_dr.wrappers.frame_stack import sensor_columns
 from gym_dr.wrappers.vector_params import spaces_of
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]  # parameters, lr=... -> optimizer
@@ -82,7 +82,7 @@ class ActorCritic:
         self.critic_context = self.visible if config.critic_context else ()
         self.prediction_coef = config.predict_draw
         self._sequence_length = config.sequence_length
-        remembers = 0 if config.critic_context else config.units
+        remembers = 0 if config.critic_context else memory_units(config)
         inputs = observation_size(envs) + len(self.critic_context) + remembers
         with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
@@ -91,7 +91,7 @@ class ActorCritic:
             seen = observation_size(envs) + self.actor.code_size
             self.critic_memory = GRUMemory(seen, remembers, config.init) if remembers else None
             predicts = config.predict_draw > 0
-            self.predictor = nn.Linear(config.units, len(self.visible)) if predicts else None
+            self.predictor = nn.Linear(memory_units(config), len(self.visible)) if predicts else None
             if config.init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions start equally likely
                 orthogonal(self.critic, last_gain=1.0)
@@ -320,6 +320,11 @@ def adam_agent(envs: VectorEnv[Any, Any, Any], config: EpochsConfig, seed: int, 
     return ActorCritic(envs, config, seed, device, make_optimizer=optimizer, actor_lr=config.lr, critic_lr=config.lr)
 
 
+def memory_units(config: AgentConfig) -> int:
+    """Numbers that a configuration's policy remembers; 0 without memory."""
+    return 0 if config.memory == "none" else config.memory_size
+
+
 def actor_of(envs: VectorEnv[Any, Any, Any], config: AgentConfig) -> Actor:
     """The actor of a configuration; see ``make_actor``."""
     return make_actor(
@@ -328,7 +333,7 @@ def actor_of(envs: VectorEnv[Any, Any, Any], config: AgentConfig) -> Actor:
         config.activation,
         TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor,
         config.normalize_observations,
-        memory_size=config.units,
+        memory_size=memory_units(config),
         init=config.init,
     )
 

@@ -31,7 +31,6 @@ class TrainedNetworks:
     """What another run has learned, for algorithms that go on from it or imitate it."""
 
     source: str  # the run's folder, for messages
-    algorithm: str  # name
     options: Any  # its configuration
     state: Mapping[str, Any]  # of its newest checkpoint, as passed to ``Session.save``
     context_ranges: Mapping[str, tuple[float, float]] | None  # of parameters that its policy observes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from gym_dr.errors import ConfigError
-from gym_dr.options import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, changed, check_values, expect, option
+from gym_dr.options import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, Check, Checked, changed, expect, option
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
@@ -25,7 +25,7 @@ INIT_HELP = (
 )
 
 
-class AgentConfig:
+class AgentConfig(Checked):
     """What an ``ActorCritic`` takes from a configuration; these values stand for options that it does not offer."""
 
     hidden_sizes: tuple[int, ...] = (64, 64)
@@ -45,17 +45,60 @@ class AgentConfig:
     entropy_coef: float = 0.0
     max_grad_norm: float = 0.5
 
-    @property
-    def units(self) -> int:
-        """Numbers that the policy remembers; 0 without memory."""
-        return 0 if self.memory == "none" else self.memory_size
-
 
 # options that networks must share to have the same weights
 SHARED_BY_NETWORKS = (
     *("hidden_sizes", "activation", "memory", "memory_size", "state_dependent_std", "critic_context"),
     *("normalize_observations", "ignored_sensors", "normalize_rewards", "reward_scale"),
 )
+
+
+# ---- what values are possible together: see ``options.check_values`` -------------------------------------------------
+
+
+def _check_hidden_sizes(sizes: tuple[int, ...]) -> None:
+    expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
+    # a configuration may be untrusted, and evaluating its run must not exhaust memory
+    weights = sum(before * after for before, after in pairwise(sizes))
+    small = max(sizes) <= 2**16 and weights <= MAX_WEIGHTS
+    expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
+
+
+def _check_rollout_steps(steps: int) -> None:
+    # at most one of two steps in a row is a reset, so every rollout has a valid step
+    expect(steps >= 2, "rollout_steps", "at least 2", steps)
+
+
+def _check_memory(memory: str, size: int, length: int, predict_draw: float, steps: int) -> None:
+    if memory == "none":
+        for name, value in (("memory_size", size), ("sequence_length", length), ("predict_draw", predict_draw)):
+            if value != getattr(AgentConfig, name):
+                raise ConfigError(f"{name}: has no effect without a memory: add `memory='gru'`")
+        return
+    expect(1 <= size <= MAX_MEMORY, "memory_size", f"1 to {MAX_MEMORY}", size)
+    divisors = [str(d) for d in range(1, steps + 1) if steps % d == 0]
+    expected = f"a divisor of rollout_steps ({steps}), such as {', '.join(divisors[-4:])}"
+    expect(length >= 1 and steps % length == 0, "sequence_length", expected, length)
+
+
+def _check_no_memory(memory: str) -> None:
+    if memory != "none":
+        raise ConfigError(
+            "memory: expected none, got 'gru'. REINFORCE takes one gradient step on complete episodes, of hundreds of "
+            "steps, and backpropagation through all of them is slow and unstable. Use ppo or a2c, which learn from "
+            "short sequences."
+        )
+
+
+def _check_ignored_sensors(sensors: tuple[str, ...], normalize_observations: bool) -> None:
+    if sensors and not normalize_observations:
+        raise ConfigError(
+            "ignored_sensors: only the layer that normalizes observations can ignore sensors: use "
+            "`normalize_observations=True`, or `ignored_sensors=()` for none"
+        )
+
+
+# ---- configurations --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +134,11 @@ class RolloutConfig(AgentConfig):
         0.5, "clip each network's gradient to this norm; 0 for no clipping", within=NOT_NEGATIVE
     )
 
-    def __post_init__(self) -> None:
-        check_values(self)
-        _check_hidden_sizes(self.hidden_sizes)
-        # at most one of two steps in a row is a reset, so every rollout has a valid step
-        expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
-        _check_memory(self)
+    CHECKS: ClassVar[tuple[Check, ...]] = (
+        (_check_hidden_sizes, ("hidden_sizes",)),
+        (_check_rollout_steps, ("rollout_steps",)),
+        (_check_memory, ("memory", "memory_size", "sequence_length", "predict_draw", "rollout_steps")),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +159,10 @@ class EpochsConfig(RolloutConfig):
         True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.ignored_sensors and not self.normalize_observations:
-            raise ConfigError(
-                "ignored_sensors: the layer that normalizes observations ignores sensors, so it has no effect without: "
-                "use `normalize_observations=True`, or `ignored_sensors=()` for none"
-            )
+    CHECKS: ClassVar[tuple[Check, ...]] = (
+        *RolloutConfig.CHECKS,
+        (_check_ignored_sensors, ("ignored_sensors", "normalize_observations")),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,36 +254,10 @@ class ReinforceConfig(AgentConfig):
 
     state_dependent_std = True  # as in Gymnasium's tutorial
 
-    def __post_init__(self) -> None:
-        check_values(self)
-        _check_hidden_sizes(self.hidden_sizes)
-        if self.memory != "none":
-            raise ConfigError(
-                "memory: expected none, got 'gru'. REINFORCE makes one gradient step on complete episodes, of hundreds "
-                "of steps, and backpropagation through all of them is slow and unstable; ppo and a2c learn from short "
-                "sequences. Use one of these."
-            )
-
-
-def check_minibatches(config: Any, num_envs: int) -> None:
-    """Checks that each minibatch gets a sequence or, without memory, steps to learn from.
-
-    PPO scales the advantages of each minibatch: those of a single step would be 0. Plugins check their own.
-
-    Raises:
-        ConfigError: There are more minibatches than that.
-    """
-    if not isinstance(config, RolloutConfig):
-        return
-    steps, of = num_envs * config.rollout_steps, f"num_envs {num_envs} x rollout_steps {config.rollout_steps}"
-    if config.memory != "none":
-        most = steps // config.sequence_length
-        what = f"the sequences of an update ({of} / sequence_length {config.sequence_length})"
-    elif isinstance(config, PPOConfig) and config.normalize_advantages:
-        most, what = steps // 2, f"for two steps each ({of})"
-    else:
-        most, what = steps, f"for a step each ({of})"
-    expect(config.minibatches <= most, "minibatches", f"at most {most}, {what}", config.minibatches)
+    CHECKS: ClassVar[tuple[Check, ...]] = (
+        (_check_hidden_sizes, ("hidden_sizes",)),
+        (_check_no_memory, ("memory",)),
+    )
 
 
 def check_same_networks(options: Any, others: Any, name: str, source: str) -> None:
@@ -266,10 +279,20 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
         if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # whose order is free
             if shared not in offered:
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
-            raise ConfigError(
-                f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
-                f"both the same: `{shared}={theirs!r}`"
-            )
+            check_same(shared, mine, theirs, name, source)
+
+
+def check_same(option: str, mine: object, theirs: object, name: str, source: str) -> None:
+    """Checks that a run has the same value of an option as the run that ``name`` names.
+
+    Raises:
+        ConfigError: It has another one.
+    """
+    if mine != theirs:
+        raise ConfigError(
+            f"{name}: {source} has {option} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give both "
+            f"the same: `{option}={theirs!r}`"
+        )
 
 
 def _check_actor(others: Any, name: str, source: str) -> None:
@@ -284,7 +307,7 @@ def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
         ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other standard deviations.
     """
     _check_actor(others, name, source)
-    if others.units:
+    if others.memory != "none":
         raise ConfigError(
             f"{name}: {source} has a memory; expected a policy without one, which observes the draw instead."
         )
@@ -294,24 +317,3 @@ def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
             f"{name}: {source} has state_dependent_std {theirs}, and its student needs the same: "
             f"`state_dependent_std={theirs}`"
         )
-
-
-def _check_hidden_sizes(sizes: tuple[int, ...]) -> None:
-    expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
-    # a configuration may be untrusted, and evaluating its run must not exhaust memory
-    weights = sum(before * after for before, after in pairwise(sizes))
-    small = max(sizes) <= 2**16 and weights <= MAX_WEIGHTS
-    expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
-
-
-def _check_memory(config: RolloutConfig) -> None:
-    if config.memory == "none":
-        for name in ("memory_size", "sequence_length", "predict_draw"):
-            if getattr(config, name) != getattr(RolloutConfig, name):
-                raise ConfigError(f"{name}: has no effect without a memory: add `memory='gru'`")
-        return
-    size, length, steps = config.memory_size, config.sequence_length, config.rollout_steps
-    expect(1 <= size <= MAX_MEMORY, "memory_size", f"1 to {MAX_MEMORY}", size)
-    divisors = [str(d) for d in range(1, steps + 1) if steps % d == 0]
-    expected = f"a divisor of rollout_steps ({steps}), such as {', '.join(divisors[-4:])}"
-    expect(length >= 1 and steps % length == 0, "sequence_length", expected, length)

@@ -34,7 +34,7 @@ from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import DisturbVector
 from gym_dr.wrappers.disturbed_space import undisturbed
-from gym_dr.wrappers.past import ObservePast
+from gym_dr.wrappers.frame_stack import FrameStack
 from gym_dr.wrappers.vector_params import spaces_of
 
 LOSSES = ("imitation_loss", "critic_loss", "entropy")  # columns of the metrics
@@ -90,10 +90,10 @@ class Teacher:
         if trained.context_ranges:
             known, _ = spaces_of(plain)
             if absent := undisturbed(name for name in trained.context_ranges if name not in known):
-                past = next((layer for layer in stack_of(plain) if isinstance(layer, ObservePast)), None)
+                stacked = next((layer for layer in stack_of(plain) if isinstance(layer, FrameStack)), None)
                 # never stepped: for the values of what does not disturb the student
-                seen = DisturbVector(plain if past is None else past.env, absent)
-                seen = seen if past is None else ObservePast(seen, **vars(past.past))
+                seen = DisturbVector(plain if stacked is None else stacked.env, absent)
+                seen = seen if stacked is None else FrameStack(seen, **vars(stacked.frames))
             seen = shown = DrawContext(seen, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
             self.observes = shown.context.ranges
         self.actor: Actor = actor_of(seen, trained.options).to(device)

@@ -49,7 +49,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Wraps an environment.
 
         Args:
-            env: Any environment; pushes need a ``gym_dr/...`` one.
+            env: Any environment; pushes need a ``gym_dr/...`` one or ``RandomizeMujoco``.
             randomization: A mapping of the names above to distributions, a ``Randomization`` or a path to a TOML file.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
 
@@ -115,7 +115,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 class DisturbVector(ViewWrapper):
     """Disturbs the actions and observations of a vector environment, like ``Disturb`` around each sub-environment.
 
-    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``ObservePast``, ``RecordEpisodes`` and
+    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``FrameStack``, ``RecordEpisodes`` and
     ``DrawContext``. It makes its own draws at each reset.
 
     Attributes:

@@ -105,7 +105,7 @@ def test_its_errors_reach_the_caller_and_the_run_can_go_on(whole: Run, tmp_path:
     ("options", "message"),
     [
         ({"callback": 3}, "callback: expected a function of a row of metrics, got 3"),
-        ({"callback": print, "seeds": [1, 2]}, "callback: expected seed=..., got seeds"),
+        ({"callback": print, "seeds": [1, 2]}, "callback: expected `seed`, got `seeds`"),
     ],
 )
 def test_a_callback_that_cannot_be_called_is_refused_and_leaves_no_folder(

@@ -277,20 +277,6 @@ def test_the_same_seed_gives_the_same_result(quick: Fit, short: Any) -> None:
     assert (quick.particles.to_numpy() != other.particles.to_numpy()).any()
 
 
-def test_true_parameters_of_a_log_are_replayed_too(short: Any) -> None:
-    told = [{**episode, "params/length": 0.7, "params/force_mag": 12.0} for episode in short]
-    found = fit(told)
-    assert set(found.replay["physics"]) == {"nominal", "fitted", "true"}
-    assert "with true parameters" in found.findings[-1]
-
-
-def test_impossible_true_parameters_of_a_log_are_left_out_with_a_sentence(short: Any) -> None:
-    found = fit([{**episode, "params/length": np.inf} for episode in short])
-    assert set(found.replay["physics"]) == {"nominal", "fitted"}
-    (said,) = [text for text in found.findings if text.startswith("The log's own parameters are not replayed: ")]
-    assert "'length'" in said
-
-
 def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_others(short: Any) -> None:
     one = {"observations": short[2]["observations"][:2], "actions": short[2]["actions"][:1]}
     found = fit([*short[:2], one])

@@ -92,7 +92,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no actions": ({"observations": np.zeros((3, 1))}, "got no actions: observations"),
     "one dimension": (parts(observations=np.zeros(7)), "shape (T + 1, n), or values[:, None] if each is a single"),
     "pictures": (parts(observations=np.zeros((7, 8, 8))), "observations: expected shape (T + 1, n), got (7, 8, 8)"),
-    "wide actions": (parts(actions=np.zeros((6, 1, 1))), "actions: expected shape (T, m), or (T,) for choices, got"),
+    "wide actions": (parts(actions=np.zeros((6, 1, 1))), "actions: expected shape (T, m), or (T,) for discrete"),
     "no steps": (parts(observations=np.zeros((1, 3)), actions=np.zeros((0, 2))), "got 1 observations and 0 actions"),
     "equal lengths": (parts(actions=np.zeros((7, 2))), "leave out the last action; if after it, put"),
     "other lengths": (parts(actions=np.zeros((4, 2))), "got 7 observations and 4 actions."),
@@ -219,13 +219,13 @@ def test_what_does_not_fit_the_environment_is_refused_with_the_place() -> None:
     assert "actions: expected values from -1 to 0.4, got 0.5 in step 3, column 1." in check_refusal(actions=outside)
     assert "expected 2 numbers in each step" in check_refusal(actions=np.zeros(STEPS))
     assert "expected 4 numbers in each, as the environment observes, got 3" in check_refusal(Box(-1, 1, (4,)))
-    assert "expected one choice in each step" in check_refusal(action_space=Discrete(2))
+    assert "expected one number in each step" in check_refusal(action_space=Discrete(2))
     for wrong, shown in ((4, "4"), (1.5, "1.5"), (-1, "-1")):
         message = check_refusal(action_space=Discrete(4), actions=[0, 1, wrong, 0, 0, 0])
         assert f"expected whole numbers from 0 to 3, got {shown} in step 2." in message
     for space in (Dict({"a": SEEN}), Box(0, 255, (8, 8, 3), np.uint8), Discrete(3)):
         assert "Expected an environment whose observations are rows of numbers" in check_refusal(space)
-    assert "actions are rows of numbers or choices" in check_refusal(action_space=Box(-1, 1, (2, 2)))
+    assert "actions are rows of numbers or discrete" in check_refusal(action_space=Box(-1, 1, (2, 2)))
 
 
 # ---- time ----

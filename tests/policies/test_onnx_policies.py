@@ -112,7 +112,7 @@ def test_draws_and_environment_that_the_user_names_replace_those_of_the_file(
     assert (stock.document["env"], stock.document["policies"][0]["randomization"]) == ("CartPole-v1", None)
     with pytest.raises(GymDrError, match=r"does not fit gym_dr/PendulumDR-v1.*it takes observations of shape \(4,\)"):
         gym_dr.evaluate(text, env=PENDULUM, output=tmp_path / "other", **options)
-    with pytest.raises(ConfigError, match="`context` is for policies that do not say what they observe"):
+    with pytest.raises(ConfigError, match="`context` is for policies that do not record what they observe"):
         gym_dr.open_policy(text, context="observation", context_params={"gravity": (9, 10)})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -23,17 +24,14 @@ SPACE = ParamSpace(
 VARIED = Randomization({"gravity": (-12, -8), "mass": (4, 6)})
 
 
-class Host(RandomizedEnv):
+class Host(RandomizedEnv, gym.Env[Any, Any]):
     """An environment that is nothing but its parameters."""
 
     def __init__(self, randomization: Randomization = VARIED) -> None:
-        self.episode = EpisodeParams(SPACE, randomization)
-        self.seed = 0
+        self._randomize(SPACE, randomization)
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> dict[str, float]:
-        exact = self.episode.check_options(options)
-        self.seed = self.seed if seed is None else seed
-        self.episode.begin(seed=seed, np_random_seed=self.seed, exact=exact)
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self._begin_episode(seed, options)
         return self.params
 
 
@@ -51,7 +49,7 @@ def test_generators_put_in_by_hand_get_random_sequences_of_draws() -> None:
     for episode in (EpisodeParams(SPACE, VARIED), EpisodeParams(SPACE, VARIED)):
         for index in range(2):
             episode.begin(seed=None, np_random_seed=-1, exact={})  # Gymnasium's np_random_seed then
-            assert episode.draw_index == index
+            assert episode.info()["draw_index"] == index
             found.append(tuple(episode.current.values()))
     assert len(set(found)) == 4
 

@@ -97,6 +97,6 @@ def test_every_parameter_and_coordinate_has_its_rows_and_plots(found: Fit) -> No
 def test_a_fit_of_a_delay_alone_has_a_page(found: Fit) -> None:
     nothing = replace(found, parameters=found.parameters[:0], particles=found.particles[[]], prior=Randomization())
     page = report(replace(nothing, replay=found.replay[:0], residuals=found.residuals[:0]))
-    assert [table.caption for table in page.tables] == ["Errors that the fit has estimated"]
+    assert [table.caption for table in page.tables] == ["Noise that the fit has estimated"]
     assert page.sections == []
     assert "What next" in render(page)

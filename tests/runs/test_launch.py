@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,15 @@ from matplotlib.image import imread
 import gym_dr
 from gym_dr import Runs
 from gym_dr.cli.main import main
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
+from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.runs import cluster, processes
 from gym_dr.runs import launch as launcher
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.processes import Ended
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
+from tests.runs.test_processes import workers_of
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
 
@@ -114,6 +115,27 @@ def test_a_single_seed_has_neither_deviation_nor_interval(tmp_path: Path, capsys
     assert printed[1].split()[-2] == "-"  # no deviation
 
 
+@pytest.mark.parametrize(
+    ("ended", "kind", "message"),
+    [
+        (Ended(code=-9), LostRunError, "its process was killed"),
+        (Ended(code=143), LostRunError, "its process was killed"),
+        (Ended(code=2, message="the loss\nis NaN"), TrainingError, "the loss\nis NaN"),
+        (Ended(code=1, message="Traceback\nValueError: no"), TrainingError, "ValueError: no"),
+        (Ended(code=1), TrainingError, "exit code 1"),
+    ],
+)
+def test_the_error_of_a_run_is_what_its_process_ended_with(
+    ended: Ended, kind: type[GymDrError], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config.write_text('{"algorithm": "a2c", "a2c": {"updates": 4}, "gym_dr": "0.4.0"}')
+    monkeypatch.setattr(launcher, "run_commands", lambda commands, *_: dict.fromkeys(commands, ended))
+    (error,) = launcher.train_folders([folder], Launch()).values()
+    assert type(error) is kind
+    assert message in str(error)
+
+
 LONG = ["--updates", "300", *TINY[2:]]
 CHECKPOINTS = ("--checkpoint-every", "50")
 TWO = ("--seeds", "1,2", "--workers", "2", *CHECKPOINTS)
@@ -134,11 +156,6 @@ def wait_for_updates(run: Path, count: int, process: subprocess.Popen[str] | Non
         time.sleep(0.01)
 
 
-def workers_of(process: int) -> list[int]:
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [int(child) for child in children if b"gym_dr.cli.launched" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
 @pytest.mark.parametrize(("error", "kept"), [(LostRunError, True), (TrainingError, False)])
 def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     error: type[GymDrError], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -153,34 +170,7 @@ def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     assert (tmp_path / "runs" / "seed-2").exists() == kept
 
 
-def test_a_process_that_is_killed_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "import os, sys; sys.argv[1] == 'die' and os.kill(os.getpid(), 9); print('refused'); sys.exit(2)"
-    monkeypatch.setattr(processes, "PROGRAM", program)
-    seen: list[int] = []
-    found = processes.run_commands({"killed": ["die"], "other": ["live"]}, 1, lambda ended: seen.append(len(ended)))
-    assert found == {"killed": Ended(code=-9), "other": Ended(code=2, message="refused")}
-    assert sorted({*seen}) == [1, 2] or sorted({*seen}) == [0, 1, 2]
-
-
-def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
-    waiting = "from gym_dr.cli.launched import command_line, main; import time; "
-    waiting += "command_line.main = lambda *_, **__: time.sleep(100); main()"
-    program = "from gym_dr.runs import processes; "
-    program += f"processes.PROGRAM = {waiting!r}; processes.run_commands({{'a': [], 'b': []}}, 2)"
-    parent = subprocess.Popen([sys.executable, "-c", program])
-    while len(children := workers_of(parent.pid)) < 2:
-        assert parent.poll() is None
-        time.sleep(0.05)
-    time.sleep(0.5)
-    parent.kill()
-    parent.wait()
-    deadline = time.monotonic() + 20
-    while any(Path(f"/proc/{child}").exists() for child in children):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-@pytest.mark.slow  # its sibling is the one above
+@pytest.mark.slow  # its siblings are in test_processes.py
 def test_a_killed_process_is_named_the_others_go_on_and_resume_gives_the_same_result(
     two: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,68 +227,3 @@ def test_what_is_for_the_other_launcher_is_refused_and_leaves_no_folder(tmp_path
     message = refused(gymdr(*seeds, "--ray-address", "auto"))
     assert message == "--ray-address: expected with --launcher ray, got another launcher."
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("given", "variable", "expected"),
-    [(None, None, "local"), (None, "mine:1", "mine:1"), ("other:2", "mine:1", "other:2")],
-)
-def test_no_ray_cluster_is_joined_but_the_one_that_the_user_names(
-    given: str | None, variable: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # without an address Ray itself joins the one in /tmp/ray/ray_current_cluster, which any user of a machine may write
-    joined: list[Any] = []
-
-    def init(address: Any, **_: Any) -> None:
-        joined.append(address)
-        raise ConnectionError("enough")
-
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    if variable:
-        monkeypatch.setenv("RAY_ADDRESS", variable)
-    with pytest.raises(ConfigError, match="no Ray cluster"):
-        cluster.train_on_ray({}, given, (), print)
-    assert joined == [expected]
-
-
-def running_ray_tasks() -> int:
-    """Processes in which Ray runs one of our tasks, by their title."""
-    count = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            count += b"ray::train_files" in (process / "cmdline").read_bytes()
-        except OSError:  # it has ended meanwhile
-            continue
-    return count
-
-
-# Ray leaves sockets and processes to the garbage collector when a node is lost
-@pytest.mark.slow  # its sibling is the one above
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path: Path) -> None:
-    ray = pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
-    from ray.cluster_utils import Cluster
-
-    expected = train(tmp_path / "local", "--seeds", "1,2", tiny=LONG)
-    node = {"num_cpus": 1, "node_ip_address": "127.0.0.1"}  # a seed a node
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    lost = []
-
-    def lose(second: Any) -> None:
-        while running_ray_tasks() < 2:
-            time.sleep(0.02)
-        time.sleep(0.5)  # inside the task, which imports torch first
-        lost.append(running_ray_tasks())
-        cluster.remove_node(second, allow_graceful=False)
-
-    try:
-        loser = threading.Thread(target=lose, args=(cluster.add_node(**node),), daemon=True)
-        loser.start()
-        train(tmp_path / "ray", "--seeds", "1,2", "--launcher", "ray", "--ray-address", cluster.address, tiny=LONG)
-        loser.join(timeout=10)
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-    assert lost == [2], "the node was not lost while both seeds were training"
-    assert result(tmp_path / "ray") == result(expected)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import gym_dr
@@ -22,7 +21,9 @@ from gym_dr.errors import (
     PluginWarning,
     UnknownNameError,
 )
-from gym_dr.runs.loggers import LOGGERS, Logger, Loggers
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.loggers import LOGGERS, Logger
+from gym_dr.runs.run_loggers import RunLoggers
 from tests.api.test_interface import metrics_of
 from tests.plugins.parts.recording import RECORDING, RecordingWriter, calls
 
@@ -288,11 +289,12 @@ def test_a_logger_that_fails_later_is_left_out_and_the_training_goes_on(run: Run
     assert points(made) == points(run)
 
 
-def test_numbers_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
-    loggers = Loggers(["recording"], tmp_path, {}, required=True)
-    loggers.write(1, {"a": math.nan, "b": math.inf, "c": 1.0}, {"d": np.ones(2)})
-    loggers.results(1, {"a": math.nan, "c": 2.0})
+def test_numbers_that_are_not_finite_are_left_out(run: Run, tmp_path: Path) -> None:
+    loggers = RunLoggers(RunFolder(tmp_path), run.config, required=True)
+    loggers.open()
+    loggers.update({"update": 0, "steps": 1, "a": math.nan, "b": math.inf, "c": 1.0}, saved=False)
+    loggers.evaluated({("nominal", "a"): math.nan, ("nominal", "c"): 2.0})
     loggers.close()
-    written, results, _ = calls(tmp_path / "recording")
-    assert written["scalars"] == {"c": 1.0}
-    assert results["values"] == {"c": 2.0}
+    written, results, _ = calls(RunFolder(tmp_path).loggers / "recording")
+    assert written["scalars"] == {"training/c": 1.0}
+    assert results["values"] == {"evaluation/nominal/c": 2.0}

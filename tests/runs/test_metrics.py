@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.metrics import CsvLog, filter_rows, last_row
-
-
-def below_two(row: dict[str, str]) -> bool:
-    return int(row["update"]) < 2
+from gym_dr.runs.metrics import CsvLog, cut_back, last_row
 
 
 def test_rows_are_on_disk_at_once_and_read_back_exactly_and_a_second_log_goes_on(tmp_path: Path) -> None:
@@ -39,7 +35,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_rows_are_cut_back_and_one_that_a_crash_cut_short_is_dropped(cut: str, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(f"update,loss,seconds\n0,0.5,1\n{cut}")
     for name in ("m.csv", "none.csv"):
-        filter_rows(tmp_path / name, below_two)
+        cut_back(tmp_path / name, 2)
     assert (tmp_path / "m.csv").read_text().split() == ["update,loss,seconds", "0,0.5,1"]
     assert not (tmp_path / "none.csv").exists()
 
@@ -48,7 +44,7 @@ def test_rows_are_cut_back_and_one_that_a_crash_cut_short_is_dropped(cut: str, t
 def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_bytes(content)
     with pytest.raises(RunFolderError, match=r"m\.csv: "):
-        filter_rows(tmp_path / "m.csv", below_two)
+        cut_back(tmp_path / "m.csv", 2)
     assert (tmp_path / "m.csv").read_bytes() == content
 
 

@@ -35,6 +35,7 @@ from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
 from tests.studies.stopping import Killed, stopping
 from tests.studies.study_sample import TINY, outcome, quick_page, tiny, trained_at
+from tests.ways import Way, traced
 
 PROCESSES = "gym_dr.runs.launch.run_commands"
 
@@ -169,6 +170,15 @@ def test_a_study_that_is_done_plays_and_trains_nothing(
         stopping(PROCESSES, 0, Killed(), patch)
         study(TINY, copied)
     assert outcome(copied) == finished[1]
+
+
+def test_a_variant_passes_through_few_files_from_its_table_to_its_row_in_the_results(copied: Path) -> None:
+    way = Way(lambda value: isinstance(value, str) and value == "critic", "StudyResult.results")
+    with traced(way):
+        study(TINY, copied)
+    print(*way.files.items(), sep="\n")  # shown if this fails
+    assert way.arrived
+    assert len(way.files) <= 9
 
 
 def test_another_variant_or_seed_trains_and_plays_only_that(copied: Path) -> None:

@@ -198,7 +198,7 @@ def test_the_same_seed_gives_the_same_weights_whatever_torchs_global_state(
 
 
 def trained(made: ActorCritic) -> TrainedNetworks:
-    return TrainedNetworks(source="runs/a", algorithm="ppo", options=None, state=made.state(), context_ranges=None)
+    return TrainedNetworks(source="runs/a", options=None, state=made.state(), context_ranges=None)
 
 
 def learned(**changes: Any) -> ActorCritic:

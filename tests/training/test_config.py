@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.training.actor_critic import memory_units
 from gym_dr.training.config import MAX_MEMORY, A2CConfig, PPOConfig, ReinforceConfig
 
 
@@ -69,8 +70,8 @@ def test_impossible_memories_are_refused(cls: Any, values: dict[str, Any], messa
 def test_memories_may_have_any_size_and_sequences_any_length_that_divides_a_rollout(cls: Any) -> None:
     for size, length in ((1, 1), (MAX_MEMORY, 12), (7, 6)):
         config = cls(memory="gru", memory_size=size, sequence_length=length, rollout_steps=12)
-        assert config.units == size
-    assert cls(rollout_steps=7).units == 0  # that the default length divides it does not matter then
+        assert memory_units(config) == size
+    assert memory_units(cls(rollout_steps=7)) == 0  # that the default length divides it does not matter then
 
 
 def test_reinforce_refuses_a_memory_and_says_why_and_what_to_use() -> None:

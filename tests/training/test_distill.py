@@ -187,7 +187,6 @@ def trained(state: Mapping[str, Any], ranges: Any = None, **options: Any) -> Tra
     fitting = {"hidden_sizes": (1,), "activation": "relu", "normalize_observations": False}
     return TrainedNetworks(
         source="runs/teacher",
-        algorithm="ppo",
         options=PPOConfig(**{**fitting, **options}),
         state=state,
         context_ranges=ranges,

@@ -1,4 +1,4 @@
-"""Simulations on a thread pool behind the native MuJoCo environments."""
+"""The physics of the native MuJoCo environments: many simulations on a thread pool."""
 
 from __future__ import annotations
 

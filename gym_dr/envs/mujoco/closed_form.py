@@ -1,8 +1,8 @@
-"""A robot with known equations of motion: compiled code steps it, and MuJoCo makes the steps that it cannot.
+"""InvertedPendulum in compiled code; MuJoCo makes the steps that the equations of motion do not cover.
 
-Those are steps in which a joint is beyond its limit, steps with parameters that the equations do not cover, and steps
-that diverge. The compiled code leaves such a sub-environment unchanged and MuJoCo continues from there, so every step
-equals MuJoCo's to the last digits, whichever makes it.
+In these steps, a joint is beyond its limit, a parameter adds a force that the equations lack, or the simulation
+diverges. Compiled code leaves such a sub-environment unchanged, and MuJoCo continues from there. Every step equals
+MuJoCo's to the last digits.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
     """Inverted pendulums in compiled code, on one thread.
 
     Attributes:
-        simulation: All of them.
-        engine: MuJoCo's simulations, current only where MuJoCo made the latest step; None until needed.
+        simulation: The pendulums.
+        engine: MuJoCo's simulations of them, current only where MuJoCo made the latest step; None until needed.
     """
 
     random_steps = False
@@ -55,7 +55,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
         self.simulation.params[:] = np.concatenate(nominal)[:, None]
         self._follow(self.model_fields)
-        self._stale = np.ones(num_envs, np.bool_)  # environments whose new model MuJoCo does not have yet
+        self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
         self._latest: tuple[Info, Mask | None] = {}, None
 
     def reset(self, envs: Indices, options: Any = None) -> None:
@@ -69,7 +69,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation.begin(envs, self._bounds)
 
     def _follow(self, fields: ModelFields) -> None:
-        """Maps numbers of some fields to parameters of the equations."""
+        """Maps the fields that vary to parameters of the equations."""
         numbers = [(field, place) for field, places in inverted_pendulum.PLACES.items() for place in places]
         found = [
             (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
@@ -128,7 +128,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
         self.simulation.params[:, envs] = state["params"][envs].T
-        self._stale[envs] = True  # MuJoCo has another model
+        self._stale[envs] = True
 
     def replay(self) -> LogReplay:
         return ClosedFormLogReplay(self)

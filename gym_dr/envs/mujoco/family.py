@@ -20,9 +20,9 @@ _LIMITS = {  # name -> episode limit, reward threshold: as Gymnasium registers t
     "Reacher": (50, -3.75),
     "Pusher": (100, 0.0),
 }
-# without a limit, some updates change the policy of a robot with many joints far too much (KL divergence 0.2 to 0.9)
+# without this limit, some updates change the policy of a robot with many joints too much (KL divergence 0.2 to 0.9)
 ROBOT_DEFAULTS: dict[str, dict[str, Any]] = {"ppo": {"target_kl": 0.06}}
-# after a million steps, PPO returns twice as much without 78 contact forces, which are 0 most of the time, as with them
+# after a million steps, PPO's return is twice as high without the 78 contact forces, which are 0 most of the time
 _FORCES = {"ignored_sensors": ("cfrc_ext",)}
 _ANT = {"Ant": {"ppo": ROBOT_DEFAULTS["ppo"] | _FORCES, "distill": _FORCES}}
 # with ten episodes per update, some trainings learn to balance and then forget it

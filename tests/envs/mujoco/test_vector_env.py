@@ -71,9 +71,9 @@ def test_the_number_of_threads_is_what_was_asked_for(name: str) -> None:
 @pytest.mark.parametrize("name", ["InvertedPendulum", "Ant"])
 def test_every_sub_environment_is_drawn_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     envs = native(name, 2, render_mode="rgb_array", width=64, height=48)
-    stock = envs.unwrapped._backend.env
+    single = envs.unwrapped._backend.env
     # in place of OpenGL, which not every machine has: what the renderer would see
-    monkeypatch.setattr(stock, "render", lambda: (stock.data.qpos.copy(), stock.model.geom_size.copy()))
+    monkeypatch.setattr(single, "render", lambda: (single.data.qpos.copy(), single.model.geom_size.copy()))
     envs.reset(seed=1)
     envs.step(actions_of(envs))
     frames = envs.render()

@@ -123,6 +123,13 @@ def test_a_diverging_simulation_is_truncated() -> None:
     assert (reward, terminated, truncated, info["diverged"]) == (0.0, False, True, True)
 
 
+def test_one_of_our_ids_is_gymnasiums_environment_in_the_wrapper_and_its_spec_takes_other_keywords() -> None:
+    env = gym.make("gym_dr/HopperDR-v5")
+    assert type(env.unwrapped) is type(gym.make("Hopper-v5").unwrapped)
+    assert env.spec is not None
+    assert gym.make(env.spec, randomization="none").reset(seed=1)[1]["params"] == {}
+
+
 def test_the_spec_recreates_it() -> None:
     env = RandomizeMujoco(gym.make("Hopper-v5"), {"gravity.z": (-12, -8)})
     assert env.spec is not None

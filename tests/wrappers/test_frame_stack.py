@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr import ObservePast
+from gym_dr import FrameStack
 from gym_dr.errors import ConfigError, NotFiniteError, UnknownNameError
 from gym_dr.fitting.logs import read_log
 from gym_dr.runs.environments import wrap_for_policy
@@ -20,7 +20,7 @@ from gym_dr.training import ppo
 from gym_dr.training.config import PPOConfig
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.finite import RequireFinite
-from gym_dr.wrappers.past import Past, sensor_columns
+from gym_dr.wrappers.frame_stack import Frames, sensor_columns
 from tests.runs.test_other_runs import train as train_or_resume
 from tests.training.fake_session import FakeSession
 
@@ -47,8 +47,8 @@ class Counter(gym.Env[Any, Any]):
         return np.array([self.episode, self.t], np.float32)
 
 
-def counters(mode: Any, **shown: Any) -> ObservePast:
-    return ObservePast(gym.vector.SyncVectorEnv([Counter], autoreset_mode=mode), **shown)
+def counters(mode: Any, **shown: Any) -> FrameStack:
+    return FrameStack(gym.vector.SyncVectorEnv([Counter], autoreset_mode=mode), **shown)
 
 
 def test_it_appends_earlier_observations_and_then_the_last_reward() -> None:
@@ -71,7 +71,7 @@ def test_it_appends_earlier_observations_and_then_the_last_reward() -> None:
 @pytest.mark.parametrize("shown", [{}, {"observe_reward": True}, {"stack_observations": 3, "observe_reward": True}])
 def test_sensors_are_found_in_all_that_an_observation_shows(shown: dict[str, Any]) -> None:
     envs = gym.make_vec("gym_dr/CartPoleDR-v1", 2, randomization="wide")
-    envs = ObservePast(envs, **shown) if shown else envs
+    envs = FrameStack(envs, **shown) if shown else envs
     envs = DrawContext(envs, "observation")
     expected = [3, 1, 7, 5, 11, 9] if "stack_observations" in shown else [3, 1]
     assert sensor_columns(envs, ["theta_dot", "1"]) == expected
@@ -89,7 +89,7 @@ def test_it_is_what_the_environment_returned_before(mode: Any, kind: str) -> Non
         vector_kwargs = {"autoreset_mode": mode}
         return gym.make_vec(POLE, 5, vectorization_mode="sync", vector_kwargs=vector_kwargs, max_episode_steps=9)
 
-    plain, envs = made(), ObservePast(made(), stack_observations=3, observe_reward=True)
+    plain, envs = made(), FrameStack(made(), stack_observations=3, observe_reward=True)
     observations, _ = plain.reset(seed=4)
     histories = [[row] * 3 for row in observations]
     rewards, ended = np.zeros(5), np.zeros(5, np.bool_)
@@ -148,13 +148,13 @@ def test_observations_that_are_no_flat_box_are_refused() -> None:
         observation_space = gym.spaces.Box(0, 9, (2,), np.int64)  # type: ignore[assignment]  # as an environment may
 
     with pytest.raises(ConfigError, match="expected a flat Box of floating-point numbers as observations, got Box"):
-        ObservePast(gym.vector.SyncVectorEnv([Whole]), observe_reward=True)
+        FrameStack(gym.vector.SyncVectorEnv([Whole]), observe_reward=True)
 
 
 def test_policies_see_noise_in_what_was_before_and_the_draw_last() -> None:
     rules = gym_dr.Randomization({"obs_bias": gym_dr.Uniform(0.5, 1.0)})
     envs = gym.make_vec(POLE, 2, randomization="none")
-    shown = wrap_for_policy(envs, rules, {"obs_bias": (0.0, 1.0)}, past=Past(stack_observations=2), span=1.0)
+    shown = wrap_for_policy(envs, rules, {"obs_bias": (0.0, 1.0)}, frames=Frames(stack_observations=2), span=1.0)
     observations, info = shown.reset(seed=1)
     assert observations.shape == (2, 9)
     np.testing.assert_array_equal(observations[:, :4], observations[:, 4:8])
@@ -189,7 +189,7 @@ def test_evaluation_shows_a_policy_the_past_as_in_its_training(run: gym_dr.Run) 
 
 
 def test_a_policy_that_gets_too_little_says_how_to_wrap_the_environment(run: gym_dr.Run) -> None:
-    with pytest.raises(gym_dr.errors.GymDrError, match=r"ObservePast\(envs, stack_observations=3, observe_reward=T"):
+    with pytest.raises(gym_dr.errors.GymDrError, match=r"FrameStack\(envs, stack_observations=3, observe_reward=T"):
         run.policy()(np.zeros((1, 4), np.float32), np.ones(1, np.bool_))
 
 
@@ -209,11 +209,11 @@ def test_a_run_that_was_cut_goes_on_with_the_same_past(tmp_path: Path) -> None:
     assert (cut.path / "actor.pt").read_bytes() == (whole.path / "actor.pt").read_bytes()
 
 
-@pytest.mark.parametrize(("past", "size"), [({}, 4), ({"stack_observations": 2, "observe_reward": True}, 9)])
+@pytest.mark.parametrize(("stacked", "size"), [({}, 4), ({"stack_observations": 2, "observe_reward": True}, 9)])
 def test_a_teacher_may_observe_a_sensor_that_does_not_fail_for_its_student(
-    past: dict[str, Any], size: int, tmp_path: Path
+    stacked: dict[str, Any], size: int, tmp_path: Path
 ) -> None:
-    given = {**past, "env": POLE, "num_envs": 2, "eval_episodes": 0}
+    given = {**stacked, "env": POLE, "num_envs": 2, "eval_episodes": 0}
     small = {"updates": 1, "rollout_steps": 32, "minibatches": 2, "hidden_sizes": (8,), "progress": False}
     rules = {"obs_drop:theta": (0.0, 0.5)}
     gym_dr.train("ppo", run_dir=tmp_path / "teacher", context="observation", randomize=rules, **given, **small)
@@ -225,14 +225,14 @@ def test_a_teacher_may_observe_a_sensor_that_does_not_fail_for_its_student(
 @pytest.mark.parametrize(
     "wrap",
     [
-        lambda envs: ObservePast(envs, stack_observations=2),
+        lambda envs: FrameStack(envs, stack_observations=2),
         lambda envs: gym_dr.DrawContext(envs, "observation"),
     ],
 )
 def test_observations_that_show_the_past_or_the_draw_are_refused(wrap: Any) -> None:
     envs = wrap(gym.make_vec(POLE, 2))
     with pytest.raises(ConfigError, match="expected observations of the environment itself, got some that show"):
-        ObservePast(envs, observe_reward=True)
+        FrameStack(envs, observe_reward=True)
 
 
 def test_a_reward_that_is_not_finite_is_called_a_reward() -> None:
@@ -241,7 +241,7 @@ def test_a_reward_that_is_not_finite_is_called_a_reward() -> None:
             observation, _, *rest = super().step(action)
             return observation, math.nan, *rest
 
-    envs = RequireFinite(ObservePast(gym.vector.SyncVectorEnv([Broken]), observe_reward=True))
+    envs = RequireFinite(FrameStack(gym.vector.SyncVectorEnv([Broken]), observe_reward=True))
     envs.reset(seed=1)
     with pytest.raises(NotFiniteError, match="in its reward"):
         envs.step(np.zeros(1, np.int64))
@@ -253,7 +253,7 @@ def test_a_reward_that_is_too_large_for_an_observation_is_the_largest_there_is()
             observation, _, *rest = super().step(action)
             return observation, 1e39, *rest
 
-    envs = RequireFinite(ObservePast(gym.vector.SyncVectorEnv([Rich]), observe_reward=True))
+    envs = RequireFinite(FrameStack(gym.vector.SyncVectorEnv([Rich]), observe_reward=True))
     envs.reset(seed=1)
     observations, rewards, *_ = envs.step(np.zeros(1, np.int64))
     assert (observations[0, 2], rewards[0]) == (np.finfo(np.float32).max, 1e39)
@@ -285,7 +285,7 @@ def test_with_the_reward_a_memory_finds_the_arm_that_pays(shown: bool) -> None:
 
     def make() -> Any:
         envs = gym.vector.SyncVectorEnv([Arms] * 16)
-        return ObservePast(envs, observe_reward=True) if shown else envs
+        return FrameStack(envs, observe_reward=True) if shown else envs
 
     session._make = make
     ppo.train(session, config)

@@ -1,4 +1,4 @@
-"""Opens a policy of each kind: a run, a callable, a function by name, a file, or random actions.
+"""Opens a policy of each origin: a run, a callable, a function by name, a file, or random actions.
 
 Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
 loaded unless the user names it as trusted. ONNX files are data.
@@ -27,8 +27,8 @@ from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.policies.acting import takes_episode_starts, with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
-from gym_dr.policies.exported import read_metadata
 from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.onnx_metadata import read_metadata
 from gym_dr.policies.uniform import UniformActions
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
@@ -47,7 +47,7 @@ PROBED_STEPS = 8  # ... and their next ones, if they remember
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What only runs record about themselves."""
+    """What the user says about policies that do not record it."""
 
     env: str
     space: ParamSpace | None  # what may vary in it; None if nothing may
@@ -86,7 +86,7 @@ def open_trained(
         space=config.space,
         randomization=config.randomization,
         context_ranges=config.context_ranges,
-        past=config.past,
+        frames=config.frames,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
         load=lambda envs: load(checkpoint["state"], envs, config.options),
         home=home,
@@ -193,18 +193,21 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
 
 def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
     """An ONNX file that has been read."""
-    told = read_metadata(found, setting.env, setting.space)
+    metadata = read_metadata(found, setting.env, setting.space)
     if setting.randomization is None:
-        setting = dataclasses.replace(setting, randomization=told.randomization)
-    if found.says_what_it_observes:
-        setting = dataclasses.replace(setting, context_ranges=None)
-    record = {"kind": "onnx", "path": str(found.path), "algorithm": told.algorithm, "seed": told.seed}
+        setting = dataclasses.replace(setting, randomization=metadata.randomization)
+    record = {"kind": "onnx", "path": str(found.path), "algorithm": metadata.algorithm, "seed": metadata.seed}
     record["actions"] = "deterministic"
-    policy = _policy(name, f"onnx:{found.path}", found.make, setting, found.digest.encode(), record)
+    source, content = f"onnx:{found.path}", found.digest.encode()
     if not found.says_what_it_observes:
-        return policy
-    shown: Any = {"context_ranges": told.context_ranges, "context_span": told.context_span, "past": told.past}
-    return dataclasses.replace(policy, **shown)
+        return _policy(name, source, found.make, setting, content, record)
+    setting = dataclasses.replace(setting, context_ranges=None)
+    return dataclasses.replace(
+        _policy(name, source, found.make, setting, content, record),
+        context_ranges=metadata.context_ranges,
+        context_span=metadata.context_span,
+        frames=metadata.frames,
+    )
 
 
 def _policy(

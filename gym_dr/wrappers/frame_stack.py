@@ -22,7 +22,7 @@ MAX_STACKED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Past:
+class Frames:
     """What a policy observes besides the current observation: a frame stack, the last reward; by default nothing."""
 
     stack_observations: int = 1  # length of the frame stack, with the current observation
@@ -32,10 +32,10 @@ class Past:
         return self.stack_observations > 1 or self.observe_reward
 
 
-NO_PAST = Past()
+ONE_FRAME = Frames()
 
 
-class ObservePast(ViewWrapper):
+class FrameStack(ViewWrapper):
     """Appends earlier observations and the last reward to the observation.
 
     An observation is a frame stack (the current one, that of a step before, of two steps before, ...), then the reward.
@@ -43,12 +43,12 @@ class ObservePast(ViewWrapper):
     ``DisturbVector`` and inside ``DrawContext``.
 
     Attributes:
-        past: What it shows.
+        frames: What it shows.
 
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> envs = gym.make_vec("gym_dr/CartPoleDR-v1", num_envs=3)
-        >>> envs = gym_dr.ObservePast(envs, stack_observations=4, observe_reward=True)
+        >>> envs = gym_dr.FrameStack(envs, stack_observations=4, observe_reward=True)
         >>> observations, _ = envs.reset(seed=1)
         >>> observations.shape
         (3, 17)
@@ -66,24 +66,24 @@ class ObservePast(ViewWrapper):
             observe_reward: Whether it sees the reward of the last step.
 
         Raises:
-            ConfigError: An impossible number, nothing to show, observations are not a flat box, or they show the
-                past or the draw already.
+            ConfigError: An impossible number, nothing to show, observations are not a flat box, or they show earlier
+                ones or the draw already.
         """
         _check_count(stack_observations)
         if stack_observations == 1 and not observe_reward:
             raise ConfigError("Expected stack_observations above 1 or observe_reward, got neither: nothing to show.")
-        if shown_columns(env) or any(isinstance(layer, ObservePast) for layer in stack_of(env)):
+        if shown_columns(env) or any(isinstance(layer, FrameStack) for layer in stack_of(env)):
             raise ConfigError(
-                "ObservePast: expected observations of the environment itself, got some that show the past or the draw "
-                "already. Use one ObservePast, and show the draw outside it: DrawContext(envs, 'observation')."
+                "FrameStack: expected observations of the environment itself, got some that show earlier ones or the "
+                "draw already. Use one FrameStack, and show the draw outside it: DrawContext(envs, 'observation')."
             )
         space = env.single_observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
             raise ConfigError(
-                f"ObservePast: expected a flat Box of floating-point numbers as observations, got {space}."
+                f"FrameStack: expected a flat Box of floating-point numbers as observations, got {space}."
             )
         super().__init__(env)
-        self.past = Past(stack_observations=stack_observations, observe_reward=observe_reward)
+        self.frames = Frames(stack_observations=stack_observations, observe_reward=observe_reward)
         self._rewarded, (self._size,) = int(observe_reward), space.shape
         low = np.append(np.tile(space.low, stack_observations), np.full(self._rewarded, -np.inf, space.dtype))
         high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))
@@ -101,11 +101,11 @@ class ObservePast(ViewWrapper):
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see at the start of episodes with these first observations ``(N, size)``."""
         nothing = np.zeros((self.num_envs, self._rewarded), observations.dtype)
-        return np.concatenate([np.tile(observations, self.past.stack_observations), nothing], axis=1)
+        return np.concatenate([np.tile(observations, self.frames.stack_observations), nothing], axis=1)
 
     def _shifted(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see after a step that returned these observations ``(N, size)`` and rewards ``(N,)``."""
-        before = self._seen[:, : (self.past.stack_observations - 1) * self._size]
+        before = self._seen[:, : (self.frames.stack_observations - 1) * self._size]
         limits = np.finfo(self._seen.dtype)
         last = np.clip(rewards[:, None][:, : self._rewarded], limits.min, limits.max).astype(self._seen.dtype)
         return np.concatenate([observations, before, last], axis=1)
@@ -121,14 +121,14 @@ def sensor_columns(envs: VectorEnv[Any, Any, Any], sensors: Sequence[str]) -> li
     Raises:
         UnknownNameError: There is no such sensor.
     """
-    past = next((layer.past for layer in stack_of(envs) if isinstance(layer, ObservePast)), NO_PAST)
+    frames = next((layer.frames for layer in stack_of(envs) if isinstance(layer, FrameStack)), ONE_FRAME)
     (length,) = envs.single_observation_space.shape or (0,)
-    size = (length - shown_columns(envs) - past.observe_reward) // past.stack_observations
+    size = (length - shown_columns(envs) - frames.observe_reward) // frames.stack_observations
     known = sensors_of("" if envs.spec is None else envs.spec.id, gym.spaces.Box(-np.inf, np.inf, (size,)))
     spans = [known.span(sensor) for sensor in sensors] if known is not None else []
     return [
         shift * size + column
-        for shift in range(past.stack_observations)
+        for shift in range(frames.stack_observations)
         for first, end in spans
         for column in range(first, end)
     ]

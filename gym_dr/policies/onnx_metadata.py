@@ -1,4 +1,4 @@
-"""What ONNX files of ``gymdr export`` say about their policies; anybody may have written it, so it is checked."""
+"""The metadata of ONNX files of ``gymdr export``, checked, since a file may come from a stranger."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import ContextRanges, check_module
+from gym_dr.runs.environments import ContextRanges
+from gym_dr.runs.sources import check_source
 from gym_dr.training.config import CONTEXT_SPAN
-from gym_dr.wrappers.past import NO_PAST, Past
+from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames
 
 MAX_NAME = 100  # characters of an algorithm's name
 _JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")
@@ -23,12 +24,12 @@ _JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyMetadata:
-    """What a file says about its policy; the defaults are those of a file that says nothing."""
+    """What a file says about its policy; the defaults are for a file without metadata."""
 
     algorithm: str | None = None
     seed: int | None = None
     randomization: Randomization | None = None  # of its training; None if unknown
-    past: Past = NO_PAST
+    frames: Frames = ONE_FRAME
     context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
     context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
 
@@ -42,7 +43,7 @@ def env_of(policy: OnnxPolicy, trust: Collection[str]) -> str | None:
     env = policy.about.get("env")
     if env is not None:
         with located(policy.path):
-            check_module(env, trust)
+            check_source(env, trust)
     return env
 
 
@@ -70,7 +71,7 @@ def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyM
     about = {name: json.loads(text) for name, text in policy.about.items() if name in _JSON}
     algorithm, seed = policy.about.get("algorithm", ""), about.get("seed")
     randomization, ranges = None, None
-    past, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
+    frames, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
     if env == policy.about.get("env") and "randomization" in about and space is not None:
         randomization = resolve(Randomization.from_dict(about["randomization"]), space)
     if not is_number(span) or span <= 0:
@@ -84,7 +85,7 @@ def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyM
         algorithm=algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
         seed=seed if type(seed) is int and 0 <= seed < 2**63 else None,
         randomization=randomization,
-        past=Past(**check_fields(Past, past)),
+        frames=Frames(**check_fields(Frames, frames)),
         context_ranges=ranges,
         context_span=float(span),
     )

@@ -1,0 +1,54 @@
+"""What the tasks of Gymnasium's environments share.
+
+Weights, ranges and spaces come from an instance of Gymnasium's own class, so its keywords have their meaning here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Mask
+from gym_dr.envs.mujoco.engine import Engine
+from gym_dr.envs.mujoco.task import Task
+
+
+class ReferenceTask(Task):
+    """A task of Gymnasium's; episodes begin at the model's state with uniform noise, unless a subclass overrides it."""
+
+    normal_velocities = False  # whether the noise of velocities is normal
+
+    def __init__(self, env: Any) -> None:
+        """Keeps an instance of Gymnasium's class, which has the weights and ranges."""
+        self.env = env
+        self.init_qpos, self.init_qvel = env.init_qpos.copy(), env.init_qvel.copy()
+        self.nq, self.nv = int(env.model.nq), int(env.model.nv)
+        self.dt = float(env.dt)
+
+    def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        scale = self.env._reset_noise_scale
+        qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
+        if self.normal_velocities:
+            return qpos, self.init_qvel + scale * rng.standard_normal(self.nv)
+        return qpos, self.init_qvel + rng.uniform(-scale, scale, self.nv)
+
+    def _fallen(self, healthy: Mask) -> Mask:
+        """Which episodes end, if being unhealthy ends them."""
+        return ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
+
+
+def squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sum of the squares of each sub-environment's actions, in their own precision."""
+    return np.asarray(np.square(actions).sum(axis=1))
+
+
+def finite(engine: Engine) -> Mask:
+    """Whether all positions and velocities of each sub-environment are finite."""
+    return np.asarray(np.isfinite(engine.qpos).all(axis=1) & np.isfinite(engine.qvel).all(axis=1))
+
+
+def length(vectors: Array) -> Array:
+    """Euclidean length of each row."""
+    return np.asarray(np.sqrt(np.square(vectors).sum(axis=1)))

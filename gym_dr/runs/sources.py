@@ -1,0 +1,99 @@
+"""Modules and files that register environments; a configuration runs none of them without the user's consent."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from gym_dr.envs.family import family_of, origin_of
+from gym_dr.errors import ConfigError, GymDrError, shortened
+
+REGISTERED_BY = "registered_by"  # key of a configuration: see ``source_of``
+ALWAYS_THERE = ("gym_dr", "gymnasium")  # packages whose environments are registered in any process
+
+
+def source_of(env_id: str) -> str:
+    """The module, or the file of a program, that registered an environment.
+
+    Empty if nothing must be imported: for environments of gym_dr, its plugins and Gymnasium; and if there is nothing to
+    import, as for an environment of a notebook.
+    """
+    module, colon, name = env_id.rpartition(":")
+    family, spec = family_of(env_id), gym.registry.get(name)
+    if not colon and family is not None:
+        module = family.origin[0] if family.origin is not None else ""
+    elif not colon and spec is not None:
+        entry_point = spec.entry_point
+        module = entry_point.partition(":")[0] if isinstance(entry_point, str) else origin_of(entry_point)[0]
+    if module == "__main__":
+        program = getattr(sys.modules[module], "__file__", None)
+        return os.path.abspath(program) if program else ""
+    return "" if module.partition(".")[0] in ALWAYS_THERE else module
+
+
+def check_source(env_id: str, trusted: Collection[str], source: Any = "") -> None:
+    """Checks the id of an environment that a file names; imports what registers it only with the user's consent.
+
+    Modules that are already imported need no consent.
+
+    Args:
+        env_id: The id; one that begins with a module and a colon is imported by its user.
+        trusted: Modules and files whose code may run.
+        source: From the file: what registered the environment, see ``source_of``.
+
+    Raises:
+        ConfigError: Another module or file would be imported, or it does not register the environment.
+    """
+    module, colon, _ = env_id.rpartition(":")
+    if not colon and (not source or env_id in gym.registry):
+        return
+    needed = module if colon else source
+    if not isinstance(needed, str):
+        raise ConfigError(f"{REGISTERED_BY}: expected a module or a file, got {shortened(needed)}.")
+    if needed not in sys.modules and Path(needed).resolve() not in [Path(one).resolve() for one in trusted]:
+        raise ConfigError(
+            f"env: expected the id of a registered environment, got {shortened(env_id)}, for which {shortened(needed)} "
+            f"must be imported. This runs its code. If you trust it: `trust={[shortened(needed)[1:-1]]!r}`"
+        )
+    if not colon:
+        import_source(f"Environment {env_id!r}", needed)
+        if env_id not in gym.registry:
+            raise ConfigError(f"env: {needed} does not register {env_id!r}. Put what does in front: MODULE:ID.")
+
+
+def import_source(needed_for: str, source: str) -> None:
+    """Imports a module, or runs a file as one.
+
+    Args:
+        needed_for: What needs it, for messages.
+        source: The module or file.
+
+    Raises:
+        ConfigError: It cannot be imported.
+    """
+    try:
+        if source.endswith(".py"):
+            sys.path.append(os.path.dirname(source))  # it may import modules beside it
+            runpy.run_path(source, run_name=source)
+        else:
+            importlib.import_module(source)
+    except GymDrError:  # of what it registers
+        raise
+    except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
+        raise ConfigError(
+            f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, or add its folder to PYTHONPATH."
+        ) from None
+    except Exception as error:  # of the module's own code
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
+        raise ConfigError(
+            f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {where[0]}:{where[1]}."
+        ) from error

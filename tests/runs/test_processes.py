@@ -1,0 +1,45 @@
+"""Commands in processes: one that is killed takes no other along, and all end with the one that started them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gym_dr.runs import processes
+from gym_dr.runs.processes import Ended
+
+
+def workers_of(process: int) -> list[int]:
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in children if b"gym_dr.cli.launched" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def test_a_process_that_is_killed_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import os, sys; sys.argv[1] == 'die' and os.kill(os.getpid(), 9); print('refused'); sys.exit(2)"
+    monkeypatch.setattr(processes, "PROGRAM", program)
+    seen: list[int] = []
+    found = processes.run_commands({"killed": ["die"], "other": ["live"]}, 1, lambda ended: seen.append(len(ended)))
+    assert found == {"killed": Ended(code=-9), "other": Ended(code=2, message="refused")}
+    assert sorted({*seen}) == [1, 2] or sorted({*seen}) == [0, 1, 2]
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    waiting = "from gym_dr.cli.launched import command_line, main; import time; "
+    waiting += "command_line.main = lambda *_, **__: time.sleep(100); main()"
+    program = "from gym_dr.runs import processes; "
+    program += f"processes.PROGRAM = {waiting!r}; processes.run_commands({{'a': [], 'b': []}}, 2)"
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    while len(children := workers_of(parent.pid)) < 2:
+        assert parent.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.5)
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
