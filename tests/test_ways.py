@@ -55,7 +55,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Way]:
     return found
 
 
-@pytest.mark.parametrize(("name", "most"), [("lr", 7), ("draw", 7), ("evaluate", 20)])
+@pytest.mark.parametrize(("name", "most"), [("lr", 7), ("draw", 7), ("evaluate", 9)])
 def test_a_value_passes_through_few_files(ways: dict[str, Way], name: str, most: int) -> None:
     way = ways[name]
     for file, functions in way.files.items():  # shown if this fails

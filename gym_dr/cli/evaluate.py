@@ -13,9 +13,10 @@ from gym_dr.cli.options import (
     opened_policies,
     physics_options,
     policy_options,
-    read_grid,
     reference_option,
 )
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.evaluation.sets import EvaluationSet
 from gym_dr.evaluation.sets import corners as make_corners
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
@@ -86,8 +87,7 @@ def command(
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
     sets: list[Any] = ["random", "extreme"] if protocol else []
-    axes: Any = read_grid(grid)
-    sets += [make_grid(**axes)] if axes else []
+    sets += [grid_of(grid)] if grid else []
     sets += [] if sobol is None else [make_sobol(sobol)]
     sets += [make_corners()] if corners else []
     sets += [] if sobol_box is None else [make_sobol(sobol_box, box=True)]
@@ -95,3 +95,26 @@ def command(
     evaluation = evaluate(policies, sets, command=command_line(), **shared)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")
+
+
+def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
+    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
+
+    Raises:
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
+    """
+    axes: dict[str, Any] = {}
+    for text in texts:
+        name, _, numbers = (part.strip() for part in text.partition("="))
+        try:
+            low, high, count = numbers.split(":")
+            axis = float(low), float(high), int(count)
+        except ValueError:
+            axis = None
+        if axis is None or not name:
+            raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.")
+        if name in axes:
+            raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
+        axes[name] = axis
+    return make_grid(**axes)

@@ -212,21 +212,6 @@ def command_line() -> str:
     return str(click.get_current_context().find_root().obj)
 
 
-def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
-    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
-
-    Raises:
-        ConfigError: A text is malformed.
-        RandomizationError: A name is given twice.
-    """
-
-    def axis(numbers: str) -> tuple[float, float, int]:
-        low, high, count = numbers.split(":")
-        return float(low), float(high), int(count)
-
-    return _pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis)
-
-
 def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float] | None] | None:
     """Reads ``--context-params NAME`` and ``NAME=LOW:HIGH`` options; None without any.
 

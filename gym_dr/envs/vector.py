@@ -33,10 +33,9 @@ from gym_dr.envs.vector_arguments import (
 from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler
-from gym_dr.randomization.episode import exact_values
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import with_switches
+from gym_dr.randomization.space import exact_values, with_switches
 from gym_dr.randomization.table import ParamTable
 
 if TYPE_CHECKING:  # numba is heavy

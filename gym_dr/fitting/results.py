@@ -72,10 +72,6 @@ class Fit:
         columns = ["coordinate", "measurement noise", "process noise, each step", "unit"]
         return Table(caption="Noise that the fit has estimated", columns=columns, rows=rows, notes=[note])
 
-    def _repr_html_(self) -> str:
-        """The parameters, for notebooks."""
-        return self.table.__html__()
-
 
 def _rounded(value: float, deviation: float) -> str:
     """A value with two digits of its standard deviation, and at most six decimals."""

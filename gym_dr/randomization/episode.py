@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -11,36 +10,16 @@ import numpy as np
 from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
-from gym_dr.errors import EnvStateError, RandomizationError, shortened, unknown_name
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import ParamSpace, with_switches
+from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 
-OPTIONS = ("params", "reset_mask")  # of ``reset``: ours, and Gymnasium's for vector environments
 _ONE = np.zeros(1, np.int64)
-
-
-def exact_values(options: Mapping[str, Any] | None) -> Any:
-    """``options["params"]`` of ``reset``, the exact values of the next episode; None without.
-
-    Other options belong to the environment and are not checked.
-
-    Raises:
-        RandomizationError: The options are no mapping.
-        UnknownNameError: An option looks like a misspelled one of ours.
-    """
-    if options is None:
-        return None
-    if not isinstance(options, Mapping):
-        raise RandomizationError(f"Expected options that are a dict or None, got {shortened(options)}.")
-    for name in options:
-        if name not in OPTIONS and difflib.get_close_matches(str(name), OPTIONS, cutoff=0.8):
-            raise unknown_name("option of reset", name, OPTIONS)
-    return options.get("params")
 
 
 class EpisodeParams:

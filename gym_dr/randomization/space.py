@@ -7,6 +7,7 @@ with the parameter that needs it, as if the user had written it. Anything else t
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from gym_dr.errors import (
 from gym_dr.randomization.spec import CORRELATION, Randomization, Rule
 
 KINDS = ("float", "int", "bool")
+RESET_OPTIONS = ("params", "reset_mask")  # ours, and Gymnasium's for vector environments
 Ranges: TypeAlias = Mapping[str, tuple[float, float]]  # parameter -> lowest and highest value
 # columns of episode tables other than parameters
 LOG_COLUMNS = frozenset(
@@ -247,6 +249,25 @@ class ParamSpace(Mapping[str, Param]):
                 raise RandomizationError(f"Parameter {name!r}: expected {expected}, got shape {array.shape}.")
             checked[name] = np.full(num_envs, array)
         return checked
+
+
+def exact_values(options: Mapping[str, Any] | None) -> Any:
+    """``options["params"]`` of ``reset``, the exact values of the next episode; None without.
+
+    Other options belong to the environment and are not checked.
+
+    Raises:
+        RandomizationError: The options are no mapping.
+        UnknownNameError: An option looks like a misspelled one of ours.
+    """
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):
+        raise RandomizationError(f"Expected options that are a dict or None, got {shortened(options)}.")
+    for name in options:
+        if name not in RESET_OPTIONS and difflib.get_close_matches(str(name), RESET_OPTIONS, cutoff=0.8):
+            raise unknown_name("option of reset", name, RESET_OPTIONS)
+    return options.get("params")
 
 
 def _check_rule(param: Param, rule: Rule) -> None:

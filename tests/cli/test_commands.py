@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from gym_dr.cli.evaluate import grid_of
 from gym_dr.cli.main import cli
-from gym_dr.cli.options import read_grid, read_randomize
+from gym_dr.cli.options import read_randomize
 from gym_dr.cli.typed import option
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
@@ -104,13 +105,11 @@ def test_a_rule_without_name_or_value_is_refused(text: str) -> None:
 
 
 def test_axes_of_a_grid_are_read_and_may_be_named_after_an_element() -> None:
-    assert read_grid(("gravity=-12:-2:11", "body_mass:torso=1:2:2")) == {
-        "gravity": (-12.0, -2.0, 11),
-        "body_mass:torso": (1.0, 2.0, 2),
-    }
+    made = grid_of(("gravity=-12:-2:11", "body_mass:torso=1:2:2"))
+    assert repr(made) == "grid(gravity=(-12.0, -2.0, 11), body_mass:torso=(1.0, 2.0, 2))"
 
 
 @pytest.mark.parametrize("text", ["=1:2:3", "gravity=1:2", "gravity=1:2:x", "gravity=1:2:3:4"])
 def test_a_malformed_axis_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got '"):
-        read_grid((text,))
+        grid_of((text,))
