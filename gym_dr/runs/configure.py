@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.errors import ConfigError, GymDrError, PluginError, RunFolderError, located, shortened, unknown_name
 from gym_dr.options import check_fields, check_values, expect
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
-from gym_dr.randomization.files import read_table
+from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.space import ParamSpace
@@ -149,22 +148,6 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         if other := next((name for name in table if name in SAMPLERS), None):
             raise ConfigError(f"[{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
         return _checked(algorithm, sampler, {**table, **values}), rules
-
-
-def file_beside(path: Path, named: str) -> str:
-    """Resolves the randomization that a file names: a preset, or a file beside it.
-
-    Raises:
-        ConfigError: It names a file that is elsewhere.
-    """
-    if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
-        return named
-    folder = path.parent
-    if not (folder / named).resolve().is_relative_to(folder.resolve()):
-        raise ConfigError(
-            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. Copy it there."
-        )
-    return str(folder / named)
 
 
 def option_names(algorithm: Algorithm) -> list[str]:
