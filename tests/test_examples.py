@@ -83,7 +83,9 @@ def test_the_machine_is_within_the_ranges_that_its_log_has_left() -> None:
     hidden = read_table(EXAMPLES / "machine" / "physics.toml")
     found = gym_dr.Randomization.from_dict(read_table(EXAMPLES / "machine" / "ranges.toml"))
     assert set(found) == set(hidden)
-    low, high = found.sample(2000).quantile([0.05, 0.95]).to_numpy()
+    unbounded = [gym_dr.Param(name=name, nominal=0.0, low=float("-inf"), high=float("inf")) for name in found]
+    draws = gym_dr.sample(found, gym_dr.ParamSpace("machine", unbounded), 2000)
+    low, high = draws.quantile([0.05, 0.95]).to_numpy()
     assert [name for name, a, b in zip(found, low, high, strict=True) if not a <= hidden[name] <= b] == []
 
 

@@ -1,1 +1,1 @@
-"""The measurements of ``gymdr bench``: stepping speed and scaling, time to learn, and the parts of an update."""
+"""The measurements of ``gymdr bench``: steps per second, their scaling, and the time to learn."""

@@ -49,7 +49,7 @@ def temporary_session(config: RunConfig, report: UpdateCallback = lambda *_: Non
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
-    """Trains for at least one update, until the threshold or for ``limit`` seconds.
+    """Trains until the threshold or for ``limit`` seconds, but for at least one update.
 
     A run passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
     than 100 do not count, since the first episodes to end are the short ones.

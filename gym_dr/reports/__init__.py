@@ -1,1 +1,1 @@
-"""Tables and figures as text, pictures, Markdown and HTML; the only place with Plotly and Jinja."""
+"""Tables and figures as pictures and HTML pages; the only place with Plotly, Jinja and matplotlib."""

@@ -1,4 +1,4 @@
-"""An evaluation as a report compares it: groups of runs that differ only in their seed, and single policies."""
+"""An evaluation by groups: runs that differ only in their seed, and single policies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACES = {  # kind of a set -> preposition, label
     "grid": ("On", "the grid"),
 }
 
-MAX_PARAMETERS = 8  # whose pairs are drawn: 28 of them
+MAX_PARAMETERS = 8  # whose pairs are mapped: 28 pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,22 +58,14 @@ class Group:
         return {name: folder for name, folder in folders.items() if any(one[name] != first[name] for one in others)}
 
 
-def without_runs(groups: Sequence[Group], what: str) -> str:
-    """A sentence, to follow others, on policies that are not runs and so lack something; empty if there are none."""
-    names = [group.name for group in groups if not group.runs]
-    return (
-        f" {' and '.join(names)}, trained elsewhere, {'has' if len(names) == 1 else 'have'} no {what}." if names else ""
-    )
-
-
 def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
     """Groups runs by their configuration without the seed, in the order given; other policies stay single.
 
-    Runs may each go on from, or imitate, the run with their own seed in a folder of several. A single run keeps its
-    name. Several are named after the folder that holds them, or its whole path if that name is not unique.
+    Runs that each go on from, or imitate, the run with their own seed in one folder are a group too. A single run keeps
+    its name; several are named after their folder, or its whole path if its name is not unique.
 
     Raises:
-        ConfigError: Two runs have the same configuration and seed, so that it would count twice.
+        ConfigError: Two runs have the same configuration and seed.
     """
     alike, forms = defaultdict(list), defaultdict(set)
     for run in [policy.run for policy in policies if policy.run is not None]:
@@ -118,7 +110,7 @@ def _form(config: RunConfig, options: Mapping[str, str] | None = None) -> str:
 
 
 def _by_seed(run: OpenedRun) -> tuple[str, str]:
-    """What runs in one folder share that each name the run with their own seed in another one."""
+    """The key of runs in one folder that each name the run with their own seed in another folder."""
     return _form(run.config, folders_of_seeds(run.config)), str(run.folder.path.resolve().parent)
 
 
@@ -128,7 +120,7 @@ class Comparison:
 
     groups: Sequence[Group]
     evaluation: Evaluation
-    references: Sequence[Group] = ()  # that show what is possible
+    references: Sequence[Group] = ()  # not compared, but their returns count for regret
 
     @property
     def document(self) -> dict[str, Any]:
@@ -146,7 +138,7 @@ class Comparison:
         return [[self._index(policy) for policy in group.policies] for group in self.groups]
 
     def _index(self, policy: FrozenPolicy) -> int:
-        """A policy's index in the evaluation; its name there may be an older one, and others may act as it does."""
+        """A policy's index in the evaluation, where it may have an older name, and others may act alike."""
         names = {index: one["name"] for index, one in enumerate(self.document["policies"])}
         alike = [index for index in names if self.document["policies"][index]["digest"] == policy.digest]
         return next((index for index in alike if names[index] == policy.name), alike[0])

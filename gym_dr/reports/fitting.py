@@ -1,4 +1,4 @@
-"""The report of a fit: what a log determines, what stays possible, and whether the model explains the log."""
+"""The page of a fit: what the log determines, what it leaves possible, and whether the model explains it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PHYSICS = {"nominal": NOMINAL, "fitted": FITTED}
 QUANTILES = 4000  # of a prior
 BINS = 25  # of densities
 MAX_PAIRS, MIN_PAIRS = 10, 2
-CORRELATED = 0.1  # below this a pair says nothing that its two densities do not say
+CORRELATED = 0.1  # correlation below which a pair adds nothing to its two densities
 MAX_POINTS = 1000  # of a pair
 SMALL = 320  # height of one of many plots, pixels
 MARKS = [step * 10.0**power for power in range(-6, 7) for step in (1, 2, 5)]  # of a logarithmic axis
 PARAMETERS = (
     "The prior is what was possible before the log was read. Mean and 90 % interval are those of the posterior, which "
-    "is what the log leaves possible. The log tells nothing of a parameter that keeps its prior."
+    "is what the log leaves possible. The log has no information on a parameter that keeps its prior."
 )
 
 
@@ -64,8 +64,8 @@ def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
 
 
 def _densities(fit: Fit) -> Section:
-    """Plots, for each parameter, what was possible before and what the log leaves possible."""
-    close = fit.parameters.index[fit.parameters["contraction"] < 0.5]  # others fill the range of their prior anyway
+    """Plots prior and posterior of each parameter."""
+    close = fit.parameters.index[fit.parameters["contraction"] < 0.5]  # others fill the range of their prior
     views = [
         View(name="all of the prior", panels=[_density(fit, name, close=False) for name in fit.parameters.index]),
         View(name="close to the posterior", panels=[_density(fit, name, close=True) for name in close]),
@@ -77,7 +77,7 @@ def _densities(fit: Fit) -> Section:
         how_to_read="Gray is the prior, blue the posterior; the orange line is the nominal value, if it lies within "
         "the plot. Each density is drawn as a share of its own peak, so that a narrow posterior does not hide the "
         "prior. A narrow peak: the log determines the parameter. Blue as wide as gray: it does not. A peak at an end "
-        "of the prior: the value may lie beyond it, so fit again with a wider prior.",
+        "of the prior: the value may lie beyond, so fit again with a wider prior.",
         views=[view for view in views if view.panels],
         choice="Range",
     )
@@ -124,8 +124,8 @@ def _area(color: int, name: str, values: Array) -> Any:
 
 
 def _pairs(fit: Fit) -> Section:
-    """Plots the posterior of pairs of parameters, those first that depend on each other most."""
-    table = fit.particles.corr(method="spearman").fillna(0.0)  # of a constant it is nan
+    """Plots the posterior of pairs of parameters, the most correlated first."""
+    table = fit.particles.corr(method="spearman").fillna(0.0)  # nan for a constant
     correlations = {(x, y): float(table.loc[x, y]) for x, y in combinations(fit.parameters.index, 2)}
     ordered = sorted(correlations, key=lambda pair: -abs(correlations[pair]))
     strong = [pair for pair in ordered if abs(correlations[pair]) >= CORRELATED]
@@ -134,7 +134,7 @@ def _pairs(fit: Fit) -> Section:
         key="pairs",
         title="Pairs of parameters",
         lead="Which values the log leaves possible together."
-        + (" Other pairs depend on each other less." if len(ordered) > len(shown) else ""),
+        + (" Other pairs are less correlated." if len(ordered) > len(shown) else ""),
         how_to_read="Each dot is a draw of the posterior. A round cloud: the log tells the two parameters apart. A "
         "thin line or curve: it determines a combination, such as their ratio, better than each of them. The "
         "correlation is that of ranks. An orange diamond marks the nominal values if they are among the draws.",
@@ -215,7 +215,7 @@ def _departure(table: pd.DataFrame, coordinate: str, unit: str) -> View:
                 hovertemplate=f"{hover}<extra>{name}</extra>",
             )
         )
-    figure = new_figure(traces, x="Steps", y="Error, % of the motion's deviation")
+    figure = new_figure(traces, x="Steps", y="Error, % of the motion's standard deviation")
     figure.update_xaxes(type="log", tickvals=sorted(set(table["steps"].tolist())))
     figure.update_yaxes(type="log", tickvals=MARKS, ticktext=[f"{mark:g}" for mark in MARKS])
     label = with_unit(coordinate, unit) or "mean over all"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MAPPED = (("mean", "mean return"), ("worst", "worst episode"))
-MAX_PAIRED = 6  # policies of which every two are compared in maps: 15 pairs
+MAX_PAIRED = 6  # policies up to which every pair has a map: 15 pairs
 
 
 def heat_maps(comparison: Comparison) -> Section:
@@ -79,7 +79,7 @@ def _maps(comparison: Comparison) -> dict[str, tuple[str, str, str]]:
 
 
 def _left_out(comparison: Comparison) -> str:
-    """Sentences, to follow others, on parameters without maps, since there would be too many."""
+    """Sentences, to follow others, on the parameters without maps."""
     sets = _sets(comparison)
     sentences = {name: text for name in sets if (text := comparison.left_out(name))}
     if len(sets) > 1:
@@ -104,7 +104,7 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
                 scale["colorscale"] = "Inferno"
             values, title = getattr(tables[index], key), f"{group.name}: {words}"
             panels.append(_map(comparison, axes, title, values, tables[index], words, scale))
-            _draw_range(panels[-1].figure, comparison, index, axes)
+            _mark_range(panels[-1].figure, comparison, index, axes)
     return panels
 
 
@@ -150,8 +150,8 @@ def _map(
     return Panel(title=title, figure=figure, description=f"Heat map, {title}, over {x} and {y}.")
 
 
-def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
-    """Frames the training range, or marks a single value with a cross; white on black is visible on any color."""
+def _mark_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
+    """Frames the training range, or marks a single value with a cross, white on black to be visible on any color."""
     ranges = {name: known for name in axes if (known := comparison.training_range(group, name)) is not None}
     if not ranges:
         return

@@ -41,7 +41,7 @@ def line(index: int, x: Array, y: Array, *, width: float = 2.5, alpha: float = 1
 
 
 def with_unit(name: str, unit: str) -> str:
-    """A parameter's name with its unit, as a plot's label; the unit "x" stands for factors."""
+    """A parameter's name and unit as a plot's label; the unit "x" is that of factors."""
     if unit == "x":
         unit = "times nominal"
     return plain(f"{name} ({unit})" if unit else name)

@@ -12,7 +12,7 @@ import numpy as np
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
-from gym_dr.reports.comparison import Comparison, Group, without_runs
+from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
 from gym_dr.table import Row, Table
 from gym_dr.wording import exact_text
@@ -84,12 +84,12 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
 
 
 def _over(comparison: Comparison, first: int, second: int) -> str:
-    """What the interval of a difference is over."""
+    """What the interval of a difference is over: seeds or episodes."""
     return "seeds" if min(len(comparison.entries(g)) for g in (first, second)) > 1 else "episodes"
 
 
 def one_training(comparison: Comparison) -> list[str]:
-    """States what intervals over episodes do not cover, if there are such differences; else nothing."""
+    """A sentence on what intervals over episodes do not cover, if there are any."""
     pairs = comparison.group_pairs
     return [ONE_TRAINING] if any(_over(comparison, *pair) == "episodes" for pair in pairs) else []
 
@@ -141,7 +141,7 @@ def _most_important(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def difference_tables(comparison: Comparison) -> list[Table]:
-    """A table with a row for each pair of policies; none for a single policy."""
+    """A table with a row for each pair of policies, or none for a single policy."""
     if not comparison.group_pairs:
         return []
     rows: list[Row] = []
@@ -218,7 +218,8 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     rows = _differing_rows(settings, missing="none")
     rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
     notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]
-    notes += filter(None, [without_runs(groups, "known settings").strip()])
+    others = [group.name for group in groups if not group.runs]
+    notes += [f"Trained elsewhere, with unknown settings: {', '.join(others)}."] if others else []
     columns = ["Setting", *(group.name for group in trained)]
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 

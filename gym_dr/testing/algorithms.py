@@ -27,12 +27,12 @@ UNUSABLE = "Blackjack-v1"  # one of Gymnasium's environments; its observations a
 
 
 class Bandit(gym.Env[Any, Any]):
-    """Shows a number and rewards an action of the same sign with 1."""
+    """Observes a number, and rewards an action of the same sign with 1."""
 
     observation_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def __init__(self, continuous: bool = False) -> None:
-        """Makes a bandit with two choices or an action between -1 and 1."""
+        """Makes a bandit with two discrete actions, or one between -1 and 1."""
         self.action_space = self.observation_space if continuous else gym.spaces.Discrete(2)
         self.middle = 0.0 if continuous else 0.5
 

@@ -1,4 +1,4 @@
-"""How contracts play environments, and compare what they give."""
+"""Plays environments for contracts, and compares what they return."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refused(*errors: type[Exception]) -> Iterator[None]:
 
 
 def interface(env: Any) -> Any:
-    """The object with ``params`` and the like, inside wrappers that hide them."""
+    """The layer with ``params``, inside wrappers that hide them."""
     return next((layer for layer in stack_of(env) if hasattr(layer, "params")), env.unwrapped)
 
 
@@ -57,7 +57,7 @@ def drawn(env: Any, index: int, seed: Any = SEED) -> dict[str, Any]:
 
 
 def given(env: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in the form that the environment takes: numbers for a single one."""
+    """Values as the environment takes them: numbers for a single one."""
     return {name: v if isinstance(env, gym.vector.VectorEnv) else float(v[0]) for name, v in values.items()}
 
 
@@ -90,7 +90,7 @@ def assert_current(env: Any, info: Mapping[str, Any], expected: Mapping[str, Any
 
 
 def play(env: Any, steps: int = STEPS) -> list[Any]:
-    """Everything that a reset and some steps return; resets ended episodes by hand if nothing else does."""
+    """Everything that a reset and some steps return; without autoreset, resets ended episodes by hand."""
     return [env.reset(seed=SEED), *go_on(env, steps)]
 
 

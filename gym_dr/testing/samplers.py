@@ -1,4 +1,4 @@
-"""What every sampler of parameters promises, the fixed one and those that learn."""
+"""What every sampler of parameters promises."""
 
 from __future__ import annotations
 
