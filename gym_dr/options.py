@@ -34,7 +34,6 @@ def option(
     *,
     within: str = "",
     run: str = "",
-    continuous: bool = False,
 ) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
@@ -45,9 +44,8 @@ def option(
         within: The range of numbers that are allowed, such as ``POSITIVE``; a run refuses others.
         run: For an option that names the folder of another run, unless it is one of the choices: what it takes from
             that run, "weights" to go on from or a "teacher" to imitate.
-        continuous: Whether it concerns continuous actions only; a run with discrete ones refuses all but the default.
     """
-    known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
+    known = {"help": help, "choices": tuple(choices), "within": within, "run": run}
     return dataclasses.field(default=default, metadata=known)
 
 
