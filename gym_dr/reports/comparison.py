@@ -21,12 +21,10 @@ from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
 from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.other_runs import folders_of_seeds
 
-MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
+MAIN_FIRST = ("sobol", "grid", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label
     "nominal": ("On", "nominal physics"),
     "sobol": ("Over", "the training distribution"),
-    "sobol-box": ("Over", "the whole randomized box"),
-    "corners": ("In", "the corners of the randomized box"),
     "grid": ("On", "the grid"),
 }
 
@@ -150,7 +148,7 @@ class Comparison:
 
     @property
     def main_sets(self) -> list[str]:
-        """The most informative sets: those that fill the training distributions, else a box, a grid, corners or draws.
+        """The most informative sets: those that fill the training distributions, else a grid or draws.
 
         There are several if runs were trained on different distributions.
         """
