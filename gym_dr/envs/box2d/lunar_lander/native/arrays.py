@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.envs.box2d.lunar_lander.native import layout
 from gym_dr.envs.box2d.lunar_lander.native.shapes import SHAPES
-from gym_dr.envs.box2d.solver.memory import Scratch, World
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
 
 
 class Environments(NamedTuple):
@@ -26,7 +26,7 @@ class Environments(NamedTuple):
 
     @staticmethod
     def allocate(num_envs: int) -> Environments:
-        """Zeroed memory for ``num_envs`` sub-environments."""
+        """Zeros for ``num_envs`` sub-environments."""
         return Environments(
             world=World.allocate(
                 num_envs,
@@ -58,7 +58,7 @@ class Actions(NamedTuple):
 class Landers(NamedTuple):
     """Everything that a step reads and writes on one thread."""
 
-    memory: Environments
+    arrays: Environments
     actions: Actions
     gusts: npt.NDArray[np.float64]  # (G,) strength of the wind from index WIND_INDEX_LOW on
     scratch: Scratch

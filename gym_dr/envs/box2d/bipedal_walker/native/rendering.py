@@ -11,6 +11,7 @@ from gym_dr.compiled.pcg64 import generator
 from gym_dr.envs.box2d import scene
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker.constants import SCALE, TERRAIN_STEP, VIEWPORT_H, VIEWPORT_W
+from gym_dr.envs.box2d.bipedal_walker.native.arrays import Environments
 from gym_dr.envs.box2d.bipedal_walker.native.layout import (
     HULL,
     LOWER_0,
@@ -20,14 +21,13 @@ from gym_dr.envs.box2d.bipedal_walker.native.layout import (
     UPPER_0,
     UPPER_1,
 )
-from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments
 from gym_dr.envs.box2d.bipedal_walker.physics import ray_end
 from gym_dr.envs.box2d.solver.layout import S_BOXES
 
 _SKY, _WHITE, _EARTH, _RAY = (215, 215, 255), (255, 255, 255), (102, 153, 76), (255, 0, 0)
 _BOX_OUTLINE, _FLAG, _BLACK = (153, 153, 153), (230, 51, 0), (0, 0, 0)
 _VIEW = VIEWPORT_W / SCALE  # m
-# what is drawn last is in front: fill and outline
+# what is painted last is in front: fill and outline
 _BODIES = (
     (UPPER_0, (178, 101, 152), (127, 76, 101)),
     (LOWER_0, (178, 101, 152), (127, 76, 101)),
@@ -37,48 +37,48 @@ _BODIES = (
 )
 _FIRST_RAY = OBSERVATION - walker.LIDAR_RAYS  # of an observation
 _RAY_PICTURES = 100  # in a row, of which the first show the lidar's rays in turn, to and fro
-_FIRST_PICTURE = 61  # so that at the start the second ray is drawn, as in Gymnasium's first picture
+_FIRST_PICTURE = 61  # so that at the start the second ray is shown, as in Gymnasium's first picture
 
 
-def draw(memory: Environments, env: int) -> Any:
+def render(arrays: Environments, env: int) -> Any:
     """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
     import pygame
 
-    x, y = (float(v) for v in scene.origin(memory.world, env, int(HULL)))
+    x, y = (float(v) for v in scene.origin(arrays.world, env, int(HULL)))
     scroll = x - VIEWPORT_W / SCALE / 5
     surface = pygame.Surface((VIEWPORT_W + max(0.0, scroll) * SCALE, VIEWPORT_H))
     left = scroll * SCALE
     sky = [(left, 0), (left + VIEWPORT_W, 0), (left + VIEWPORT_W, VIEWPORT_H), (left, VIEWPORT_H)]
     pygame.draw.polygon(surface, color=_SKY, points=sky)
-    _draw_clouds(surface, memory, env, scroll)
-    _draw_earth(surface, memory, env, scroll)
-    _draw_ray(surface, memory, env, x, y)
-    _draw_ground(surface, memory, env)
+    _paint_clouds(surface, arrays, env, scroll)
+    _paint_earth(surface, arrays, env, scroll)
+    _paint_ray(surface, arrays, env, x, y)
+    _paint_ground(surface, arrays, env)
     for body, fill, outline in _BODIES:
-        points = scene.body_points(memory.world, env, int(body), SCALE)
+        points = scene.body_points(arrays.world, env, int(body), SCALE)
         scene.fill(surface, points, fill)
-        _draw_outline(surface, points, outline)
-    _draw_flag(surface)
+        _paint_outline(surface, points, outline)
+    _paint_flag(surface)
     return scene.frame(surface)[:, -VIEWPORT_W:]
 
 
-def _draw_ray(surface: Any, memory: Environments, env: int, x: float, y: float) -> None:
-    """Draws one of the lidar's rays now and then, a different one as the walker moves (in Gymnasium, each frame)."""
+def _paint_ray(surface: Any, arrays: Environments, env: int, x: float, y: float) -> None:
+    """Paints one of the lidar's rays now and then, a different one as the walker moves (in Gymnasium, each frame)."""
     import pygame
 
     i = (int(x * SCALE) + _FIRST_PICTURE) % _RAY_PICTURES
     if i >= 2 * walker.LIDAR_RAYS:
         return
     i = i if i < walker.LIDAR_RAYS else 2 * walker.LIDAR_RAYS - 1 - i
-    length = memory.params[env, P_LIDAR_RANGE] * float(memory.observations[env, _FIRST_RAY + i])
+    length = arrays.params[env, P_LIDAR_RANGE] * float(arrays.observations[env, _FIRST_RAY + i])
     end_x, end_y = ray_end(x, y, i, length)
     end = end_x * SCALE, end_y * SCALE
     pygame.draw.line(surface, color=_RAY, start_pos=(x * SCALE, y * SCALE), end_pos=end, width=1)
 
 
-def _clouds(memory: Environments, env: int) -> list[list[tuple[float, float]]]:
+def _clouds(arrays: Environments, env: int) -> list[list[tuple[float, float]]]:
     """Corners of the clouds (m), from the random stream's state before them."""
-    rng = generator(memory.clouds[env])
+    rng = generator(arrays.clouds[env])
     clouds = []
     for _ in range(walker.CLOUDS):
         x = rng.uniform(0, walker.TERRAIN_LENGTH) * TERRAIN_STEP
@@ -93,38 +93,38 @@ def _clouds(memory: Environments, env: int) -> list[list[tuple[float, float]]]:
     return clouds
 
 
-def _draw_clouds(surface: Any, memory: Environments, env: int, scroll: float) -> None:
-    for corners in _clouds(memory, env):
+def _paint_clouds(surface: Any, arrays: Environments, env: int, scroll: float) -> None:
+    for corners in _clouds(arrays, env):
         if max(x for x, _ in corners) < scroll / 2 or min(x for x, _ in corners) > scroll / 2 + _VIEW:
             continue
         scene.fill(surface, [(x * SCALE + scroll * SCALE / 2, y * SCALE) for x, y in corners], _WHITE)
 
 
-def _draw_earth(surface: Any, memory: Environments, env: int, scroll: float) -> None:
-    """Draws what is below the ground."""
-    for x1, y1, x2, y2 in memory.world.edges[env, :, :4].tolist():
+def _paint_earth(surface: Any, arrays: Environments, env: int, scroll: float) -> None:
+    """Paints what is below the ground."""
+    for x1, y1, x2, y2 in arrays.world.edges[env, :, :4].tolist():
         if scroll <= x2 and x1 <= scroll + _VIEW:
             x1, y1, x2, y2 = (round(v, 6) * SCALE for v in (x1, y1, x2, y2))  # the way back from float32
             scene.fill(surface, [(x1, y1), (x2, y2), (x2, 0.0), (x1, 0.0)], _EARTH)
 
 
-def _draw_ground(surface: Any, memory: Environments, env: int) -> None:
-    """Draws edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
+def _paint_ground(surface: Any, arrays: Environments, env: int) -> None:
+    """Paints edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
     import pygame
 
-    edges = memory.world.edges[env, :, :4] * np.float32(SCALE)
+    edges = arrays.world.edges[env, :, :4] * np.float32(SCALE)
     for i in range(len(edges) - 1, -1, -1):
         x1, y1, x2, y2 = edges[i].tolist()
         color = (76, 255 if i % 2 == 0 else 204, 76)
         pygame.draw.aaline(surface, start_pos=(x1, y1), end_pos=(x2, y2), color=color)
-    for box in reversed(memory.world.boxes[env, : memory.world.status[env, S_BOXES], :8]):
+    for box in reversed(arrays.world.boxes[env, : arrays.world.status[env, S_BOXES], :8]):
         corners = (box * np.float32(SCALE)).reshape(4, 2).tolist()
         points = [(x, y) for x, y in corners]
         scene.fill(surface, points, _WHITE)
-        _draw_outline(surface, points, _BOX_OUTLINE)
+        _paint_outline(surface, points, _BOX_OUTLINE)
 
 
-def _draw_outline(surface: Any, points: list[tuple[float, float]], color: scene.Color) -> None:
+def _paint_outline(surface: Any, points: list[tuple[float, float]], color: scene.Color) -> None:
     import pygame
     from pygame import gfxdraw
 
@@ -133,8 +133,8 @@ def _draw_outline(surface: Any, points: list[tuple[float, float]], color: scene.
     gfxdraw.aapolygon(surface, closed, color)
 
 
-def _draw_flag(surface: Any) -> None:
-    """Draws the flag at the start."""
+def _paint_flag(surface: Any) -> None:
+    """Paints the flag at the start."""
     import pygame
 
     low = walker.TERRAIN_HEIGHT * SCALE
