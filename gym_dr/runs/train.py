@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
-from gym_dr.randomization.space import switch_notes
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.progress import Display, Progress
 from gym_dr.runs.run_loggers import RunLoggers
@@ -91,9 +90,6 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
-        if config.space is not None and config.randomization is not None:
-            for note in switch_notes(config.randomization, config.space):
-                progress.note(f"{title}: {note}")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]
