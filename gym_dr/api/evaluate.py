@@ -47,13 +47,13 @@ def evaluate(
         policies: What ``gym_dr.open_policy`` opens or has opened, several of these, or a mapping that names them. A
             folder of seeds stands for all of its runs. Use ``gym_dr.open_policy`` to say what a policy was trained on
             or observes; a policy with unknown training draws plays those of the others, or of the preset "default".
-        sets: Further conditions: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws``, or what ``draws`` takes, such
+        sets: Further conditions: ``gym_dr.grid``, ``sobol`` and ``draws``, or what ``draws`` takes, such
             as the name of a preset.
         references: Other policies, such as specialists, that show what is possible: they play the same episodes, and
             regret is how much more the best of all policies returns. Their training draws are not played.
         env: Id of the environment; required if no policy is a run or a file of ``Run.export``, which name their own.
         episodes: Episodes per cell in sets that do not set their own; None for 100 on nominal values and draws, 20 per
-            cell of a grid and per corner, and 5 per Sobol point.
+            cell of a grid, and 5 per Sobol point.
         success: Return from which an episode counts as solved; None for the threshold of the evaluation in the folder,
             or else the environment's.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in

@@ -17,7 +17,6 @@ from gym_dr.cli.options import (
 )
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet
-from gym_dr.evaluation.sets import corners as make_corners
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
 
@@ -33,20 +32,16 @@ from gym_dr.evaluation.sets import sobol as make_sobol
     metavar="NAME=LOW:HIGH:COUNT",
     help="values of a parameter, including both ends; repeatable, to play all combinations of several parameters",
 )
-@click.option("--corners", is_flag=True, help="the corners of the box of training ranges")
 @click.option(
     "--sobol",
     type=int,
     metavar="POINTS",
     help="Sobol sequences through the training distribution, for sensitivity indices; POINTS is a power of 2 from 4",
 )
-@click.option("--sobol-box", type=int, metavar="POINTS", help="Sobol sequences that fill the box of training ranges")
-@click.option("--protocol", type=click.Choice(["dre"]), help="the presets random and extreme, as Packer et al. 2018")
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help="episodes per cell  [default: 100 for nominal values and draws, 20 for --grid and --corners, 5 for Sobol "
-    "points]",
+    help="episodes per cell  [default: 100 for nominal values and draws, 20 for --grid, 5 for --sobol]",
 )
 @click.option(
     "--success",
@@ -64,10 +59,7 @@ def command(
     others: tuple[str, ...],
     references: tuple[str, ...],
     grid: tuple[str, ...],
-    corners: bool,
     sobol: int | None,
-    sobol_box: int | None,
-    protocol: str | None,
     params: tuple[str, ...],
     randomize: tuple[str, ...],
     stochastic: bool,
@@ -86,11 +78,8 @@ def command(
     if others and not (randomize or params):  # --randomization holds their training draws
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
-    sets: list[Any] = ["random", "extreme"] if protocol else []
-    sets += [grid_of(grid)] if grid else []
+    sets: list[Any] = [grid_of(grid)] if grid else []
     sets += [] if sobol is None else [make_sobol(sobol)]
-    sets += [make_corners()] if corners else []
-    sets += [] if sobol_box is None else [make_sobol(sobol_box, box=True)]
     sets += [] if played is None else [played]
     evaluation = evaluate(policies, sets, command=command_line(), **shared)
     show_evaluation(evaluation)
@@ -107,14 +96,13 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
     axes: dict[str, Any] = {}
     for text in texts:
         name, _, numbers = (part.strip() for part in text.partition("="))
-        try:
-            low, high, count = numbers.split(":")
-            axis = float(low), float(high), int(count)
-        except ValueError:
-            axis = None
-        if axis is None or not name:
-            raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.")
         if name in axes:
             raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
-        axes[name] = axis
+        try:
+            low, high, count = numbers.split(":")
+            axes[name] = float(low), float(high), int(count)
+        except ValueError:
+            raise ConfigError(
+                f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
+            ) from None
     return make_grid(**axes)
