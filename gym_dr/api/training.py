@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gym_dr.errors import ConfigError, Interrupted, shortened
+from gym_dr.errors import Interrupted
 from gym_dr.reports.plots import plot_growth, plot_training
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.folder import RunFolder
@@ -24,7 +24,7 @@ def train_and_evaluate(
     """Trains a run, plots its training and evaluates its policy. Episodes that were played before are not repeated.
 
     Args:
-        run: Its folder has its configuration.
+        run: The run; its folder holds the configuration.
         resume: Whether to resume from the newest checkpoint, if there is one.
         display: How to show progress.
         callback: See ``gym_dr.train``.
@@ -56,22 +56,10 @@ def train_and_evaluate(
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", work.stop.number)
 
 
-def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:
-    """Checks that a callback, if there is one, can be called, and that it need not be called in other processes.
-
-    Raises:
-        ConfigError: It cannot, or there are several seeds.
-    """
-    if callback is not None and not callable(callback):
-        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
-    if callback is not None and seeds is not None:
-        raise ConfigError("callback: expected `seed`, got `seeds`, which train in processes of their own.")
-
-
 def train_seeds(
     folders: Sequence[RunFolder], root: Path, how: Launch, *, trust: Collection[str], progress: bool
 ) -> None:
-    """Trains the runs in a folder and writes their aggregate into it; raises what ``launch`` and the next one raise."""
+    """Trains the runs in a folder and writes their aggregate; raises what ``launch`` and ``aggregate_runs`` raise."""
     launch(folders, how, trust=trust, display="bar" if progress else "nothing")
     aggregate_runs(folders, root)
 

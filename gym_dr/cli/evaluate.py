@@ -11,11 +11,11 @@ from gym_dr.cli.options import (
     chosen_draws,
     command_line,
     opened_policies,
+    pairs,
     physics_options,
     policy_options,
     reference_option,
 )
-from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
@@ -47,7 +47,7 @@ from gym_dr.evaluation.sets import sobol as make_sobol
     "--success",
     type=float,
     metavar="RETURN",
-    help="lowest return of a solved episode  [default: that of the evaluation in the folder, or the environment's]",
+    help="return from which an episode counts as solved  [default: as before in the folder, or the environment's]",
 )
 @click.option(
     "--output",
@@ -68,14 +68,14 @@ def command(
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
     Policies are runs or, with --policy, ONNX files, Stable-Baselines3 files or functions of your own. All play the same
-    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs. If
-    you evaluate again, the command adds to the results, and resumes an interrupted evaluation where it stopped.
+    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs.
+    Evaluating again adds to the results; an interrupted evaluation resumes where it stopped.
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
     shared = {name: options.pop(name) for name in ("episodes", "success", "output")}
     played = chosen_draws(options["randomization"], randomize, params)
-    if others and not (randomize or params):  # --randomization is what they were trained on
+    if others and not (randomize or params):  # --randomization holds their training draws
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
     sets: list[Any] = [grid_of(grid)] if grid else []
@@ -87,22 +87,15 @@ def command(
 
 
 def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
-    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
+    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options.
 
     Raises:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-    axes: dict[str, Any] = {}
-    for text in texts:
-        name, _, numbers = (part.strip() for part in text.partition("="))
-        if name in axes:
-            raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
-        try:
-            low, high, count = numbers.split(":")
-            axes[name] = float(low), float(high), int(count)
-        except ValueError:
-            raise ConfigError(
-                f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
-            ) from None
-    return make_grid(**axes)
+
+    def axis(text: str) -> tuple[float, float, int]:
+        low, high, count = text.split(":")
+        return float(low), float(high), int(count)
+
+    return make_grid(**pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis))

@@ -43,15 +43,6 @@ def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
-def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    for text in texts:
-        from gym_dr.policies.open import EXPECTED, is_policy_text  # heavy
-
-        if not is_policy_text(text):
-            raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
-    return texts
-
-
 # of policies that are not runs, and --trust
 policy_options = _together(
     click.option(
@@ -59,7 +50,6 @@ policy_options = _together(
         "others",
         multiple=True,
         metavar="[NAME=]POLICY",
-        callback=_check_policies,
         help="sb3:FILE.zip from Stable-Baselines3, onnx:FILE.onnx as gymdr export writes it, "
         "package.module:function (observations -> actions, or observations, episode_starts -> actions), or random for "
         "uniform random actions; repeatable where several can be compared",
@@ -123,7 +113,7 @@ physics_options = _together(
     click.option(
         "--randomization",
         metavar="PRESET|FILE",
-        help="draws to play, which are also taken as the training draws of --policy  [default: the policy's training "
+        help="draws to play, and the training draws of --policy  [default: the policy's training "
         "draws, or those of the preset default if they are unknown]",
     ),
     click.option(
@@ -138,7 +128,7 @@ physics_options = _together(
 def opened_policies(
     given: Sequence[str], references: Sequence[str] = (), *, randomization: str | None, **options: Any
 ) -> list[FrozenPolicy]:
-    """Opens the policies that a command names; ``--randomization`` holds their training draws, but not for runs."""
+    """Opens the policies that a command names; ``--randomization`` gives the training draws of all but runs."""
     from gym_dr.policies.open import is_policy_text, open_policies  # heavy
 
     trained_on = randomization if any(map(is_policy_text, [*given, *references])) else None
@@ -148,7 +138,7 @@ def opened_policies(
 def one_policy(given: Sequence[str], **options: Any) -> FrozenPolicy:
     """Opens the policy of a command that takes only one."""
     if len(given) != 1:
-        raise ConfigError(f"Expected one RUN or one --policy, got {len(given)} of them.")
+        raise ConfigError(f"Expected one RUN or one --policy, got {len(given)}.")
     found = opened_policies(given, **options)
     if len(found) > 1:
         first = found[0].run
@@ -184,13 +174,13 @@ class NumberList(click.ParamType[Any]):
 
 
 def field_options(cls: type, **defaults: Any) -> list[click.Option]:
-    """One option for each field of a dataclass, with its name, type, help and default, which ``defaults`` overrides."""
+    """An option for each field of a dataclass; ``defaults`` override those of the fields."""
     hints = typing.get_type_hints(cls)
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
 def sampler_options() -> list[click.Option]:
-    """One option for each option name of any sampler."""
+    """The options of all samplers; samplers share an option by its name."""
     owners: dict[str, list[tuple[Sampler, dataclasses.Field[Any]]]] = {}
     for sampler in SAMPLERS.values():
         for field in sampler.option_fields():
@@ -227,7 +217,7 @@ def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float]
         return low, high
 
     expected = "--context-params: expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got"
-    return _pairs(texts, expected, ends, alone=True) or None
+    return pairs(texts, expected, ends, alone=True) or None
 
 
 def read_randomize(texts: tuple[str, ...]) -> Randomization:
@@ -238,7 +228,7 @@ def read_randomize(texts: tuple[str, ...]) -> Randomization:
         RandomizationError: A name is given twice, or a distribution is impossible.
         UnknownNameError: There is no such distribution.
     """
-    return Randomization(_pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
+    return Randomization(pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
 
 
 def read_params(texts: tuple[str, ...]) -> dict[str, float]:
@@ -253,18 +243,18 @@ def read_params(texts: tuple[str, ...]) -> dict[str, float]:
         return float({"true": "1", "false": "0"}.get(text.lower(), text))
 
     hint = " For draws: --randomize {name}=DISTRIBUTION"
-    return _pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
+    return pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
 
 
-def _pairs(
+def pairs(
     texts: tuple[str, ...], expected: str, read: Callable[[Any], Read], *, alone: bool = False, hint: str = ""
 ) -> dict[str, Read]:
     """Reads texts of the form NAME=VALUE.
 
     Args:
         texts: The texts; spaces around names and values do not count.
-        expected: Begins the message about a malformed one.
-        read: Reads a value; raises ValueError if it cannot. It gets None for a name alone.
+        expected: Begins the message about a malformed text.
+        read: Reads a value, None for a name alone; raises ValueError for a malformed value.
         alone: Whether a name may stand alone.
         hint: Ends the message about a value that cannot be read.
     """
@@ -289,13 +279,13 @@ def _option(
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default}
-    shared["show_default"] = shown if default not in ("", ()) else False  # there is none
+    shared["show_default"] = shown if default not in ("", ()) else False  # no default to show
     if hint is bool:
         return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:
         if default is not None:
             shared["show_default"] = ",".join(map(str, default)) or False
         return click.Option([name, field.name], type=NumberList(get_args(hint)[0]), **shared)
-    # checked by the configuration, for files too
+    # the configuration checks choices, from files too
     words = [*field.metadata.get("choices", ()), *(["RUN"] if field.metadata.get("run") else [])]
     return click.Option([name], type=hint, metavar="|".join(words) or None, **shared)

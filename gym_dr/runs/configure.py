@@ -126,20 +126,12 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
             raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
         sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
-        owned = {algorithm.name: option_names(algorithm), sampler.name: sampler_option_names(sampler, algorithm)}
         values: dict[str, Any] = {}
-        for name, known in owned.items():
+        for name in (algorithm.name, sampler.name):
             inner = table.pop(name, {})
             if not isinstance(inner, dict):
                 raise ConfigError(f"expected a table [{name}], got {shortened(inner)}.")
-            if misplaced := sorted(table.keys() & {*known}):
-                raise ConfigError(f"{', '.join(misplaced)}: expected in the table [{name}], not outside it.")
-            for key in inner:
-                if key not in known:
-                    raise unknown_name("setting", key, known)
             values |= inner
-        if other := next((name for name in table if name in SAMPLERS), None):
-            raise ConfigError(f"[{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
         return _checked(algorithm, sampler, {**table, **values}), rules
 
 
