@@ -44,7 +44,7 @@ def test_nothing_is_overwritten() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2 of them."),
+        (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2."),
         (("--policy", "random"), "Expected --env: only runs"),
         (("--policy", "radom", "--env", CART), "radom: "),
         (("--policy", "random", "--env", CART, "--stochastic"), "--stochastic is for runs and policies of Stable"),
