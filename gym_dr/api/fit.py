@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError
-from gym_dr.fitting.files import FitFiles, particle_bytes, randomization_bytes
 from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_problem
-from gym_dr.fitting.results import Fit
+from gym_dr.fitting.results import Fit, FitFiles, particle_bytes, randomization_bytes
 from gym_dr.integrations.logs import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.registry import needs
@@ -97,7 +96,7 @@ def open_problem(log: Any, question: Question) -> FitProblem:
 
 def check(log: Any, question: Question) -> list[str]:
     """What can be fitted from a log, in sentences, before anything is fitted."""
-    from gym_dr.fitting.preview import preview  # heavy
+    from gym_dr.fitting.job import preview  # heavy
 
     with contextlib.closing(open_problem(log, question)) as problem:
         return preview(problem)

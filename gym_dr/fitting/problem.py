@@ -10,10 +10,9 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.errors import ConfigError, EnvStateError, check_known
-from gym_dr.fitting.log_checks import check_log
+from gym_dr.fitting.log_checks import check_log, resample
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
-from gym_dr.fitting.sampling_rate import resample
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from gym_dr.api.fit import open_problem
-from gym_dr.fitting.identifiability import combinations, identified, silent
+from gym_dr.fitting.findings import combinations, identified, silent
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.problem import FitProblem, Question
