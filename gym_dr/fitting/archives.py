@@ -85,34 +85,23 @@ def _readable(path: Path) -> Iterator[None]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def check_new(target: Path, *, makes_parents: bool = False) -> None:
-    """Checks that a folder can be made, and that its parent exists unless ``makes_parents``.
-
-    Raises:
-        LogError: It exists, or its parent does not.
-    """
+def check_new(target: Path) -> None:
+    """Raises LogError if a folder exists."""
     if target.exists() or target.is_symlink():
         raise LogError(f"{target}: already exists. Choose another `output`, or remove it.")
-    if not makes_parents and not target.absolute().parent.is_dir():
-        raise LogError(f"{target}: there is no folder {target.absolute().parent} to write it into.")
 
 
 @contextlib.contextmanager
-def new_folder(target: Path, *, makes_parents: bool = False) -> Iterator[Path]:
-    """A folder to fill, which gets its name if the block succeeds; otherwise it is removed.
-
-    Args:
-        target: Its path.
-        makes_parents: Whether to make missing parents.
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill, which gets its name if the block succeeds; otherwise it is removed. Makes missing parents.
 
     Raises:
         LogError: The folder exists already, or cannot be written.
     """
-    check_new(target, makes_parents=makes_parents)
+    check_new(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        if makes_parents:
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if temporary.is_dir() and not temporary.is_symlink():  # of a killed process
             shutil.rmtree(temporary)
         temporary.mkdir()

@@ -202,20 +202,17 @@ def _pair(first: str, second: str, a: Array, b: Array, varies: bool) -> tuple[fl
     spread = float(rest.std())
     if spread * _SHARPER > x.std():
         return None
-    share, together = spread / float(x.std()), f"{first} and {second} vary together"
+    share, lead = spread / float(x.std()), f"{first} and {second} vary together: " if varies else "Only "
+    is_found = "is" if varies else "is determined:"
     if not one_sign:
-        sign = "-" if slope > 0 else "+"
-        text = f"{first} {sign} {abs(slope):.3g} {second} = {rest.mean():.4g} +- {spread:.2g}"
-        lead = together if varies else "Only a combination is determined"
-        return share, f"{lead}: {text}."
+        text = f"{first} {'-' if slope > 0 else '+'} {abs(slope):.3g} {second} = {rest.mean():.4g} +- {spread:.2g}"
+        return share, f"{lead}a combination {is_found} {text}."
     if abs(abs(slope) - 1.0) < 0.15:
         whole = float((a / b if slope > 0 else a * b).mean())
         kind = f"ratio {first}/{second}" if slope > 0 else f"product {first}*{second}"
-        lead = f"{together}: the {kind} is" if varies else f"Only the {kind} is determined:"
-        return share, f"{lead} {whole:.4g} +- {percent(spread)}."
+        return share, f"{lead}the {kind} {is_found} {whole:.4g} +- {percent(spread)}."
     power = f"{first}*{second}^{-slope:.2g}"
-    lead = f"{together}: {power} is constant" if varies else f"Only {power} is determined"
-    return share, f"{lead}, to {percent(spread)}."
+    return share, f"{lead}{power} is {'constant' if varies else 'determined'}, to {percent(spread)}."
 
 
 def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.random.Generator) -> list[str]:
