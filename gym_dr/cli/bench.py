@@ -21,7 +21,7 @@ from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
-LARGEST = 10_000  # sub-environments; more single ones do not fit into most memories, and show nothing new
+LARGEST = 10_000  # sub-environments; more exhaust the memory of most machines and show nothing new
 
 
 @click.command()
@@ -55,7 +55,7 @@ def command(
     chosen = plan.sizes if sizes is None else sizes
     if min(chosen) < 1 or max(chosen) > LARGEST:
         raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {chosen}.")
-    # the serial fraction compares with one
+    # the serial fraction needs the rate of one environment
     plan = replace(plan, sizes=sorted({1, *chosen}), seeds=plan.seeds if seeds is None else seeds)
     family = family_of(env)
     threshold = family.bench_threshold if threshold is None and family is not None else threshold
@@ -73,7 +73,7 @@ def command(
             click.echo(f"bench: {part}", err=True)
             if result["throughput"]:
                 write_atomically(folder / "bench.json", (json.dumps(result, indent=2) + "\n").encode())
-    finally:  # stopped too
+    finally:  # also after Ctrl-C
         if (folder / "bench.json").exists():
             _show(result, folder)
         else:
