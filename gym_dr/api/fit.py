@@ -62,7 +62,8 @@ def fit(
 
     Raises:
         LogError: The log cannot be used; the message says why.
-        ConfigError: An argument is impossible, or the environment cannot replay logs.
+        ConfigError: An argument is impossible.
+        EnvStateError: The environment cannot replay logs.
         UnknownNameError: An environment, parameter or preset is unknown.
         RandomizationError: A prior is impossible.
         RunFolderError: The output cannot be written.

@@ -25,13 +25,11 @@ def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]
     Raises:
         LogError: A space has another form.
     """
-    if not isinstance(observation_space, Box) or len(observation_space.shape) != 1:
+    rows = [isinstance(space, Box) and len(space.shape) == 1 for space in (observation_space, action_space)]
+    if not (rows[0] and (rows[1] or isinstance(action_space, Discrete))):
         raise LogError(
-            f"Expected an environment whose observations are rows of numbers, got {shortened(observation_space)}."
-        )
-    if not isinstance(action_space, Discrete) and (not isinstance(action_space, Box) or len(action_space.shape) != 1):
-        raise LogError(
-            f"Expected an environment whose actions are rows of numbers or discrete, got {shortened(action_space)}."
+            "Expected an environment whose observations are rows of numbers, and whose actions are rows of numbers or "
+            f"discrete, got {shortened(observation_space)} and {shortened(action_space)}."
         )
 
 

@@ -23,8 +23,7 @@ FITTED, NOMINAL, PRIOR = 0, 1, 5  # colors, as ``series`` counts them
 PHYSICS = {"nominal": NOMINAL, "fitted": FITTED}
 QUANTILES = 4000  # of a prior
 BINS = 25  # of densities
-MAX_PAIRS, MIN_PAIRS = 10, 2
-CORRELATED = 0.1  # correlation below which a pair adds nothing to its two densities
+MAX_PAIRS = 10
 MAX_POINTS = 1000  # of a pair, or of a coordinate
 BAND = 2.0  # standard deviations
 MAX_BINS = 25  # of steps
@@ -121,8 +120,7 @@ def _pairs(fit: Fit) -> Section:
     table = fit.particles.corr(method="spearman").fillna(0.0)  # nan for a constant
     correlations = {(x, y): float(table.loc[x, y]) for x, y in combinations(fit.parameters.index, 2)}
     ordered = sorted(correlations, key=lambda pair: -abs(correlations[pair]))
-    strong = [pair for pair in ordered if abs(correlations[pair]) >= CORRELATED]
-    shown = strong[:MAX_PAIRS] if len(strong) > MIN_PAIRS else ordered[:MIN_PAIRS]
+    shown = ordered[:MAX_PAIRS]
     return Section(
         key="pairs",
         title="Pairs of parameters",
