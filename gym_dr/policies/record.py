@@ -46,7 +46,7 @@ class Log:
         Raises:
             UnknownNameError: The format is unknown.
             ConfigError: Minari is not installed, or the data set's name has no version.
-            LogError: It exists already, or there is no folder for it.
+            LogError: It exists already.
         """
         check_known("format", self.format, FORMATS)
         if self.format == "minari":
