@@ -47,7 +47,7 @@ from gym_dr.evaluation.sets import sobol as make_sobol
     "--success",
     type=float,
     metavar="RETURN",
-    help="lowest return of a solved episode  [default: that of the evaluation in the folder, or the environment's]",
+    help="return from which an episode counts as solved  [default: as before in the folder, or the environment's]",
 )
 @click.option(
     "--output",
@@ -68,14 +68,14 @@ def command(
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
     Policies are runs or, with --policy, ONNX files, Stable-Baselines3 files or functions of your own. All play the same
-    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs. If
-    you evaluate again, the command adds to the results, and resumes an interrupted evaluation where it stopped.
+    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs.
+    Evaluating again adds to the results; an interrupted evaluation resumes where it stopped.
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
     shared = {name: options.pop(name) for name in ("episodes", "success", "output")}
     played = chosen_draws(options["randomization"], randomize, params)
-    if others and not (randomize or params):  # --randomization is what they were trained on
+    if others and not (randomize or params):  # --randomization holds their training draws
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
     sets: list[Any] = [grid_of(grid)] if grid else []
