@@ -19,7 +19,7 @@ from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.environments import check_env_id
 from gym_dr.runs.progress import Progress
 
-_PARTS = 12  # of a fit, about
+_PARTS = 12  # of the progress, about
 
 
 def fit(
@@ -53,7 +53,7 @@ def fit(
         varies: Whether parameters vary between episodes; the result is then their distribution.
         method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" simulates every
             particle; "auto" chooses particles for a likelihood that is not quadratic, if they take less than 2 minutes.
-        held_out: Share of the episodes to replay instead of fitting them, from 0 to 0.5.
+        held_out: Share of the episodes to hold out of the fit and replay as a test, from 0 to 0.5.
         margin: Factor by which ranges are wider than the posterior, at least 1.
         output: File for the randomization, such as "fitted.toml"; particles and report go to "fitted.npz" and
             "fitted.html" beside it. None writes nothing.
@@ -104,7 +104,7 @@ def check(log: Any, question: Question) -> list[str]:
 
 
 def _write(fit: Fit, files: FitFiles, command: str) -> None:
-    """Writes particles, randomization and page; without the packages for reports a comment instead of the page.
+    """Writes particles, randomization and page; a comment replaces the page if packages for reports are missing.
 
     Raises:
         RunFolderError: A file cannot be written.

@@ -29,7 +29,7 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
         threshold: Mean return of the last 100 episodes to pass.
 
     Yields:
-        What is measured next, and the content of ``bench.json`` so far.
+        A text about the next measurement, and the content of ``bench.json`` so far.
 
     Raises:
         GymDrError: The environment is unknown, cannot be made, or cannot be trained on.

@@ -13,5 +13,5 @@ class Plan:
     sizes: Sequence[int]  # numbers of sub-environments, of which the first is 1
     seeds: Sequence[int]  # of training; all sizes take turns within a seed
     limit: float  # s of a training
-    rounds: int  # of stepping, after one that does not count
+    rounds: int  # of stepping, after one to warm up
     seconds: float  # of stepping in a round

@@ -65,7 +65,7 @@ def why_no_regret(cells: CellSet) -> str:
     """Why no regret is known on a set; empty if it is."""
     if cells.num_episodes == 1:
         return "a single episode does not tell which policy is best"
-    if cells.kind in ("grid", "corners") and cells.episodes == 1:
+    if cells.kind == "grid" and cells.episodes == 1:
         # both halves would have different cells, not other episodes of the same ones
         return "play at least two episodes per cell: one does not tell which policy is best there"
     return ""

@@ -1,4 +1,4 @@
-"""Sets of test conditions: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws`` make them.
+"""Sets of test conditions: ``gym_dr.grid``, ``sobol`` and ``draws`` make them.
 
 What a set holds depends on the environment, and for some on the randomizations that policies were trained on. When both
 are known, an ``EvaluationSet`` becomes one or more ``CellSet``: cells, each one setting of the environment's parameters
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.ranges import SEQUENCES, Box, check_count, training_box, varies
+from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
 from gym_dr.options import is_whole
 from gym_dr.policies.draws import Draws
 from gym_dr.randomization.distributions import Constant
@@ -36,7 +36,7 @@ from gym_dr.randomization.spec import Randomization, Rule, as_rule
 from gym_dr.wording import exact_text
 
 DRAW_EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of nominal values and draws, of a cell, of a Sobol point
-SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
+SET_KINDS = ("nominal", "fixed", "distribution", "grid", "sobol")
 TRAINING = "training"  # the name of the set of training draws
 MAX_NAMED = 4  # rules in a name
 
@@ -53,9 +53,8 @@ class CellSet:
     name: str  # unique in an evaluation
     kind: str  # one of SET_KINDS
     episodes: int  # of each cell
-    # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
-    # (sobol, sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed,
-    # which replaces draws too.
+    # Determines the cells, as JSON: axes (grid); points, sequences and space with nominal values and finite bounds
+    # (sobol); randomization (distribution, sobol); fixed, which replaces draws too.
     definition: Mapping[str, Any]
     switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that the user did not ask for; not in the JSON form
 
@@ -100,17 +99,6 @@ class CellSet:
         return found
 
     @classmethod
-    def corners(cls, box: Box, episodes: int) -> CellSet:
-        """Every combination of the parameters' smallest and largest values.
-
-        Raises:
-            ConfigError: There are too many.
-        """
-        check_count(f"The box of {len(box.ranges)} parameters", 2 ** len(box.ranges))
-        definition = {"box": {name: list(pair) for name, pair in box.ranges.items()}, "fixed": dict(box.fixed)}
-        return cls(name="corners", kind="corners", episodes=episodes, definition=definition)
-
-    @classmethod
     def sobol(cls, name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
         """Points that fill a distribution evenly: Sobol sequences, mapped like the uniforms of draws.
 
@@ -139,23 +127,6 @@ class CellSet:
         ranges.check_points(definition)
         return cls(name=name, kind="sobol", episodes=episodes, definition=definition)
 
-    @classmethod
-    def sobol_box(cls, box: Box, points: int, episodes: int) -> CellSet:
-        """Points that fill a box uniformly, whatever the distribution in it; otherwise like ``sobol``.
-
-        Raises:
-            ConfigError: The number of points is not a power of 2, or there are too many cells.
-        """
-        definition = {
-            "points": points,
-            "sequences": min(points, SEQUENCES),
-            "box": {name: list(pair) for name, pair in box.ranges.items()},
-            "whole": list(box.whole),
-            "fixed": dict(box.fixed),
-        }
-        ranges.check_points(definition)
-        return cls(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
-
     @cached_property
     def randomization(self) -> Randomization | None:
         """The distribution of each episode's draw; None if every cell has fixed values."""
@@ -177,7 +148,7 @@ class CellSet:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The parameters that vary between cells: the columns of ``values``."""
-        listed = next((self.definition[key] for key in ("axes", "box", "space") if key in self.definition), ())
+        listed = next((self.definition[key] for key in ("axes", "space") if key in self.definition), ())
         return tuple(name for name in listed if name not in self.fixed)
 
     @property
@@ -204,14 +175,14 @@ class CellSet:
 
     @property
     def values(self) -> Array:
-        """Shape ``(cells, len(names))``; the last name varies fastest on a grid and over corners."""
+        """Shape ``(cells, len(names))``; the last name varies fastest on a grid."""
         if self.points:
             return ranges.cell_values(self.definition)
         return np.array(list(itertools.product(*self._axes)), np.float64).reshape(self.num_cells, -1)
 
     @property
     def _axes(self) -> list[Sequence[float]]:
-        return list(self.definition.get("axes", self.definition.get("box", {})).values())
+        return list(self.definition.get("axes", {}).values())
 
     def quantiles(self, levels: Array) -> Array:
         """Quantiles of each parameter of a Sobol set.
@@ -222,7 +193,7 @@ class CellSet:
         Returns:
             Shape ``(N, len(names))``.
         """
-        columns = len(self.definition["space" if self.kind == "sobol" else "box"])
+        columns = len(self.definition["space"])
         return ranges.values_of(self.definition, np.repeat(levels[:, None], columns, axis=1))
 
     @property
@@ -296,40 +267,26 @@ def grid(*, episodes: int | None = None, **axes: tuple[float, float, int]) -> Ev
     return EvaluationSet(f"grid({', '.join(f'{name}={given}' for name, given in axes.items())})", make)
 
 
-def corners(*, episodes: int | None = None) -> EvaluationSet:
-    """The corners of the box of all training ranges.
-
-    Args:
-        episodes: Episodes of each corner; None for 20.
-    """
-    check_episodes(episodes)
-
-    def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
-        return [CellSet.corners(training_box(space, trained.values()), episodes or default or CELL_EPISODES)]
-
-    return EvaluationSet("corners()", make)
-
-
-def sobol(points: int, *, box: bool = False, episodes: int | None = None) -> EvaluationSet:
+def sobol(points: int, *, episodes: int | None = None) -> EvaluationSet:
     """Points that fill each training distribution evenly, for sensitivity indices.
 
     Args:
         points: How many, a power of 2; from 4 on there are indices.
-        box: Whether they fill the box of all training ranges instead, no matter how rarely training drew its parts.
         episodes: Episodes of each point; None for 5.
     """
     check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
         each = episodes or default or POINT_EPISODES
-        if box:
-            return [CellSet.sobol_box(training_box(space, trained.values()), points, each)]
         varied = {of: randomization for of, randomization in trained.items() if varies(space, randomization)}
         if not varied:
-            raise ranges.nothing_varies()
+            raise ConfigError(
+                "Sobol points cover the randomization that policies were trained on: expected runs trained with "
+                "randomized parameters, or `randomization` for other policies, got none. Choose values with `grid`."
+            )
         return [CellSet.sobol(sobol_name(of), rules, space, points, each) for of, rules in varied.items()]
 
-    return EvaluationSet(f"sobol({points}{', box=True' if box else ''})", make)
+    return EvaluationSet(f"sobol({points})", make)
 
 
 def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None = None, **params: Any) -> EvaluationSet:

@@ -1,6 +1,6 @@
 """Statistics of policies' episodes, with bootstrap intervals.
 
-The bootstrap resamples what is random. The cells of a grid and of corners are fixed, so episodes are resampled within
+The bootstrap resamples what is random. The cells of a grid are fixed, so episodes are resampled within
 each cell. The draws of a distribution and the points of a Sobol sequence are samples, so episodes with their draws, and
 rows of the sequence with all of their cells, are resampled. (The sequence is more even than independent draws, so its
 intervals are too wide rather than too narrow.) All policies get the same resamples, which makes differences between

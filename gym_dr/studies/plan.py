@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.errors import ConfigError, check_known, located
 from gym_dr.evaluation.question import check_success
-from gym_dr.evaluation.sets import TRAINING, CellSet, corners, draws, grid, sobol
+from gym_dr.evaluation.sets import TRAINING, CellSet, draws, grid, sobol
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields
 from gym_dr.randomization.presets import presets, resolve
@@ -90,10 +90,7 @@ class _Evaluation:
 
     episodes: int | None = None
     success: float | None = None
-    protocol: str | None = None
-    corners: bool = False
     sobol: int | None = None
-    sobol_box: int | None = None
     references: tuple[str, ...] = ()  # variants
 
 
@@ -180,15 +177,10 @@ def _sets(
 ) -> tuple[CellSet, ...]:
     """Nominal values, training draws and the chosen sets; training draws that a chosen set repeats are left out."""
     check_success(evaluation.success)
-    if evaluation.protocol is not None:
-        check_known("protocol", evaluation.protocol, ("dre",))
     space = next(iter(variants.values())).config.space
     trained = _trained(variants, space)
-    chosen = [draws(name) for name in ("random", "extreme")] if evaluation.protocol else []
-    chosen += [grid(**axes)] if axes else []
+    chosen = [grid(**axes)] if axes else []
     chosen += [] if evaluation.sobol is None else [sobol(evaluation.sobol)]
-    chosen += [corners()] if evaluation.corners else []
-    chosen += [] if evaluation.sobol_box is None else [sobol(evaluation.sobol_box, box=True)]
     chosen += [draws(value, name=name) for name, value in own.items()]
     found = sets_of(env, space, chosen, trained, evaluation.episodes)
     known = [cells.definition for cells in found if cells.kind == "distribution" and cells.name not in trained]

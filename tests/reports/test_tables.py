@@ -122,9 +122,6 @@ def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Com
     shown = table.rows[1][table.columns.index("the training distribution")].value
     assert float(shown) == pytest.approx(expected, abs=0.5)
     assert any(note.startswith("Over the training distribution: The best known policy solves") for note in table.notes)
-    assert any(
-        note.startswith("In the corners of the randomized box, there is no regret: play") for note in table.notes
-    )
 
 
 def test_settings_options_and_draws_that_differ_are_named_and_no_others(comparison: Comparison) -> None:
