@@ -38,7 +38,7 @@ def traced(*ways: Way) -> Iterator[None]:
 
 def described(command: str) -> dict[str, str]:
     """A way as CONTRIBUTING.md describes it: file -> one of its functions."""
-    _, block = _PAGE.read_text(encoding="utf-8").split(f"```text\n{command}\n", 1)
+    _, block = _PAGE.read_text(encoding="utf-8").split(f"```none\n{command}\n", 1)
     lines = block.split("```", 1)[0].splitlines()
     return dict(line.split(maxsplit=1) for line in lines)
 
