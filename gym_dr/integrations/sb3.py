@@ -110,7 +110,7 @@ class GymnasiumVecEnv(VecEnv):
     def reset(self) -> Any:
         """Starts new episodes with the seeds and options set since the last reset."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds
-        groups: dict[int | None, list[int]] = {}  # with the same options; set_options({...}) copies options into one dict
+        groups: dict[int | None, list[int]] = {}  # with the same options; set_options({...}) copies into one dict
         for i, options in enumerate(self._options):
             groups.setdefault(id(options) if options else None, []).append(i)
         for chosen in groups.values():
@@ -233,7 +233,7 @@ class GymnasiumVecEnv(VecEnv):
         return [result[i] for i in chosen]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: EnvIndices = None) -> list[bool]:
-        """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``: this class replaces it."""
+        """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``, which is built in."""
         chosen = self._chosen(indices)
         if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in stack_of(self.envs)):
             return [True] * len(chosen)
