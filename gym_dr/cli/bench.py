@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from gym_dr.bench.plan import Plan
 from gym_dr.cli.options import NumberList
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
@@ -23,8 +22,6 @@ from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
 LARGEST = 10_000  # sub-environments; more exhaust the memory of most machines and show nothing new
-FULL = Plan(sizes=(1, 2, 4, 10, 32, 64, 256, 1024), seeds=(1, 2, 3, 4, 5), limit=30.0, rounds=5, seconds=0.5)
-QUICK = Plan(sizes=(1, 4, 32, 256), seeds=(1,), limit=5.0, rounds=2, seconds=0.1)
 
 
 @click.command()
@@ -51,7 +48,7 @@ def command(
     Steps native, sync and async vector environments with random actions, and trains an algorithm with default options
     until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
     """
-    from gym_dr.bench.measure import measure  # heavy
+    from gym_dr.bench.measure import FULL, QUICK, measure  # heavy
 
     load_plugins()
     plan = QUICK if quick else FULL
