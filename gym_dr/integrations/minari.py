@@ -224,7 +224,7 @@ def _check_file(path: Path, place: str) -> None:
             if isinstance(one, h5py.Group):
                 total += needed(one)
             elif one.external or one.is_virtual:
-                raise LogError(f"{place}: {shortened(name)}: expected data, got data in another file.")
+                raise LogError(f"{place}: {shortened(name)}: expected data, got what lies in another file.")
             else:
                 total += one.size * (one.dtype.itemsize + 8)
         return total
