@@ -36,7 +36,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     def __init__(self, **kwargs: Any) -> None:
         """Builds an environment; see ``BuiltEnv``."""
         super().__init__(**kwargs)
-        self._episodes = Episodes(self._backend, self.episode.table, self.context, environment=self._environment)
+        self._episodes = Episodes(self._backend, self._table, self.context, environment=self._environment)
 
     def _build(self, *, render_mode: str | None = None, **kwargs: Any) -> ParamSpace:
         self._backend = self.backend_class(**kwargs)
@@ -53,7 +53,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
 
     def __getstate__(self) -> dict[str, Any]:
         """As ``BuiltEnv``, and the state: a copy goes on with the episode, as Gymnasium's in plain Python."""
-        return {**super().__getstate__(), "state": self.get_state() if self.episode.begun else None}
+        return {**super().__getstate__(), "state": self.get_state() if self._begun else None}
 
     def __setstate__(self, copied: dict[str, Any]) -> None:
         """Makes a copy."""
@@ -162,7 +162,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         """
         self._take_state("set_state")
         self._episodes.set_state(state, _ONLY)
-        self.episode.note_current()
+        self._note_values()
         (self._np_random_seed,) = self._episodes.seeds
         self._take_stream()
         self._show_state()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from gym_dr.envs.box2d.solver.layout import (
 from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.stepping import Stepper
 from gym_dr.envs.states import EnvState, check_within
-from gym_dr.errors import ConfigError, EnvStateError
+from gym_dr.errors import EnvStateError
 
 
 class Environments(Protocol):
@@ -143,24 +142,3 @@ class Box2DBackend(CompiledBackend):
     def close(self) -> None:
         if self.stepper is not None:
             self.stepper.close()
-
-
-def bytes_needed(memory: Environments) -> int:
-    """Bytes per sub-environment, with its parameters and draws made ahead; ``memory`` is that of one."""
-    arrays = sum(array.nbytes for array in cast(Any, memory))
-    return int(arrays + 8 * (6 * memory.params.shape[1] + 8))
-
-
-def check_memory(num_envs: int, each: int) -> None:
-    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into free memory."""
-    needed = num_envs * each
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be evicted
-    except (AttributeError, ValueError, OSError):  # not available on this system
-        free = 2**36
-    if needed > free:
-        raise ConfigError(
-            f"Expected num_envs that fit into memory, got {num_envs}, which need {needed / 2**30:.1f} GiB; "
-            f"{free / 2**30:.1f} GiB are free."
-        )

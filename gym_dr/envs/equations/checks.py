@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
@@ -29,7 +28,6 @@ _TAKEN = frozenset(
     {*OF_EVERY_ENV, "num_envs", "num_threads", "autoreset_mode", "max_episode_steps", "equations"}
     | {"vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"}
 )
-_ARROWS = frozenset({"left", "right", "up", "down"})
 _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "observe": "c, state"}
 
 
@@ -186,15 +184,6 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
             )
 
 
-def _is_action(action: Any, space: Box | Discrete) -> bool:
-    if isinstance(space, Discrete):
-        return isinstance(action, int | np.integer) and space.contains(int(action))
-    try:
-        return space.contains(np.array(action, space.dtype))
-    except (TypeError, ValueError):
-        return False
-
-
 def check_time_step(time_step: Any, space: ParamSpace) -> None:
     """Checks the duration of a step.
 
@@ -208,21 +197,12 @@ def check_time_step(time_step: Any, space: ParamSpace) -> None:
         )
 
 
-def check_appearance(equations: Equations, keys: Any, interface: Interface | None) -> None:
-    """Checks how an environment looks to people.
+def check_interface(equations: Equations, interface: Interface | None) -> None:
+    """Checks that ``interface`` describes the spaces.
 
     Raises:
-        EquationsError: ``keys`` are no arrows with actions, or ``interface`` does not describe the spaces.
+        EquationsError: It does not.
     """
-    if not isinstance(keys, Mapping) or not all(isinstance(key, tuple) and _ARROWS.issuperset(key) for key in keys):
-        raise EquationsError(
-            f"keys: expected tuples of arrows (left, right, up, down) with their actions, got {shortened(keys)}."
-        )
-    for key, action in keys.items():
-        if not _is_action(action, equations.action_space):
-            raise EquationsError(
-                f"keys: expected actions of {equations.action_space}, got {shortened(action)} for {key!r}."
-            )
     if interface is None:
         return
     actions = equations.action_space

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, check_id, family_of, origin_of, register_own
+from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
 from gym_dr.errors import EquationsError, RandomizationError, located
@@ -139,7 +139,6 @@ def equations_family(
         UnknownNameError: A preset names a parameter that there is not.
     """
     with located(f"Equations {id!r}"):
-        check_id(id, EquationsError)
         space = checks.param_space(name or id, params)
         checks.check_keywords_of(space, keywords, {} if options is None else options)
         checks.check_time_step(time_step, space)
@@ -162,7 +161,7 @@ def equations_family(
             ),
             [*space.nominal.values(), *(options or {}).values()],
         )
-        checks.check_appearance(equations, keys or {}, interface)
+        checks.check_interface(equations, interface)
         own = checks.checked_presets(presets, space)
         threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Floats
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.rollout import StepBuffers
-from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
+from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
 from gym_dr.envs.box2d.bipedal_walker.native.drawing import draw
@@ -50,7 +50,6 @@ class BipedalWalkerBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        check_memory(num_envs, bytes_needed(Environments.allocate(1, len(self.space), self.hardcore)))
         memory = Environments.allocate(num_envs, len(self.space), self.hardcore)
         self._actions: Floats = np.zeros((num_envs, ACTIONS), np.float32)
         groups = [

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.rollout import StepBuffers
-from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
+from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
@@ -71,7 +71,6 @@ class LunarLanderBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        check_memory(num_envs, bytes_needed(Environments.allocate(1)))
         memory = Environments.allocate(num_envs)
         self._discrete: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
         self._throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side

@@ -77,7 +77,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
         return observation, reward, terminated, False, info
 
     def _apply_params(self) -> None:
-        params = self.episode.current
+        params = self._values
         self.gravity = params["gravity"]
         self.enable_wind = bool(params["enable_wind"])
         self.wind_power = params["wind_power"]
@@ -97,7 +97,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
         self.bodies = self.drawlist = [self.lander, *self.legs]
 
     def _build_terrain(self) -> None:
-        friction = self.episode.current["ground_friction"]
+        friction = self._values["ground_friction"]
         drawn = self.np_random.uniform(0, const.WORLD_H / 2, size=const.CHUNKS + 1).tolist()
         heights = [physics.rough_height(i, height) for i, height in enumerate(drawn)]
         corners = [physics.corner(i, heights[i - 1], heights[i], heights[i + 1]) for i in range(const.CHUNKS)]
@@ -111,7 +111,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
             self.sky_polys.append([p1, p2, (p2[0], const.WORLD_H), (p1[0], const.WORLD_H)])
 
     def _build_lander(self) -> None:
-        params = self.episode.current
+        params = self._values
         self.lander = self.world.CreateDynamicBody(
             position=(const.WORLD_W / 2, const.WORLD_H),
             angle=0.0,
@@ -153,7 +153,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
                 localAnchorB=(i * const.LEG_AWAY / SCALE, const.LEG_DOWN / SCALE),
                 enableMotor=True,
                 enableLimit=True,
-                maxMotorTorque=self.episode.current["leg_spring_torque"],
+                maxMotorTorque=self._values["leg_spring_torque"],
                 motorSpeed=const.LEG_MOTOR_SPEED * i,
                 lowerAngle=near if i == -1 else -far,
                 upperAngle=far if i == -1 else -near,

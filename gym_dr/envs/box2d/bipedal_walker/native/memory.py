@@ -23,7 +23,6 @@ class Environments(NamedTuple):
     params: npt.NDArray[np.float64]  # (N, parameters) of the current episodes
     shaping: npt.NDArray[np.float64]  # (N,) potential after the last step
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
-    clouds: npt.NDArray[np.uint64]  # (N, STREAM) the same before the clouds were drawn, which only pictures need
     observations: npt.NDArray[np.float32]  # (N, 24)
     rewards: npt.NDArray[np.float64]  # (N,)
     terminations: npt.NDArray[np.bool_]  # (N,)
@@ -45,7 +44,6 @@ class Environments(NamedTuple):
             params=np.zeros((num_envs, parameters), np.float64),
             shaping=np.zeros(num_envs, np.float64),
             streams=np.zeros((num_envs, STREAM), np.uint64),
-            clouds=np.zeros((num_envs, STREAM), np.uint64),
             observations=np.zeros((num_envs, layout.OBSERVATION), np.float32),
             rewards=np.zeros(num_envs, np.float64),
             terminations=np.zeros(num_envs, np.bool_),
