@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.arrays import Array, Indices
 from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
+from gym_dr.envs.box2d.memory import Environments
 from gym_dr.envs.box2d.solver.layout import (
     BODY,
     C_BODY,
@@ -21,38 +22,9 @@ from gym_dr.envs.box2d.solver.layout import (
     VELOCITY_X,
     VELOCITY_Y,
 )
-from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.stepping import Stepper
 from gym_dr.envs.states import EnvState, check_within
 from gym_dr.errors import EnvStateError
-
-
-class Environments(Protocol):
-    """Common part of the arrays kept for every sub-environment; first axis: sub-environment."""
-
-    @property
-    def world(self) -> World:
-        """Bodies and ground."""
-
-    @property
-    def params(self) -> Array:
-        """(N, parameters) of the current episodes."""
-
-    @property
-    def streams(self) -> npt.NDArray[np.uint64]:
-        """(N, STREAM) random streams."""
-
-    @property
-    def observations(self) -> Floats:
-        """(N, size)."""
-
-    @property
-    def rewards(self) -> Array:
-        """(N,)."""
-
-    @property
-    def terminations(self) -> Mask:
-        """(N,)."""
 
 
 class Box2DBackend(CompiledBackend):
@@ -65,7 +37,7 @@ class Box2DBackend(CompiledBackend):
 
     push_size = 2
     bodies: ClassVar[int]  # bodies per world
-    memory: Any  # an Environments, made by ``allocate``
+    memory: Environments | Any = None  # made by ``allocate``
     stepper: Stepper | Any = None
 
     def _take(self, memory: Environments, stepper: Stepper) -> Array:

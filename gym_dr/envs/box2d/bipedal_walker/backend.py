@@ -17,7 +17,7 @@ from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
 from gym_dr.envs.box2d.bipedal_walker.native.drawing import draw
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
-from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments, Walkers
+from gym_dr.envs.box2d.bipedal_walker.native.memory import Walkers, allocate
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 from gym_dr.envs.box2d.solver.layout import S_FRESH
@@ -50,7 +50,7 @@ class BipedalWalkerBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        memory = Environments.allocate(num_envs, len(self.space), self.hardcore)
+        memory = allocate(num_envs, len(self.space), self.hardcore)
         self._actions: Floats = np.zeros((num_envs, ACTIONS), np.float32)
         groups = [
             Walkers(

@@ -19,7 +19,7 @@ from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
-from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
+from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Landers, allocate
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
@@ -71,7 +71,7 @@ class LunarLanderBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        memory = Environments.allocate(num_envs)
+        memory = allocate(num_envs)
         self._discrete: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
         self._throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side
         actions = Actions(self._discrete, self._throttles, self.continuous)

@@ -10,7 +10,7 @@ from gym_dr.envs.box2d import scene
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker.constants import SCALE, TERRAIN_STEP, VIEWPORT_H, VIEWPORT_W
 from gym_dr.envs.box2d.bipedal_walker.native.layout import HULL, LOWER_0, LOWER_1, UPPER_0, UPPER_1
-from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments
+from gym_dr.envs.box2d.memory import Environments
 from gym_dr.envs.box2d.solver.layout import S_BOXES
 
 _SKY, _WHITE, _EARTH = (215, 215, 255), (255, 255, 255), (102, 153, 76)

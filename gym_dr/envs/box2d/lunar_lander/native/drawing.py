@@ -8,7 +8,7 @@ from gym_dr.envs.box2d import scene
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import SCALE
 from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES
-from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
+from gym_dr.envs.box2d.memory import Environments
 
 _WHITE, _BLACK, _FLAG = (255, 255, 255), (0, 0, 0), (204, 204, 0)
 _FILL, _OUTLINE = (128, 102, 230), (77, 77, 128)

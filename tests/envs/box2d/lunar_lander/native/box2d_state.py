@@ -22,8 +22,8 @@ from gym_dr.envs.box2d.lunar_lander.native.layout import (
     S_TURBULENCE,
     S_WIND,
 )
-from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
 from gym_dr.envs.box2d.lunar_lander.native.topology import LIMITS_0, LIMITS_1
+from gym_dr.envs.box2d.memory import Environments
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY
 from gym_dr.envs.box2d.solver.manifolds import FACE_A, FACE_B
@@ -78,7 +78,7 @@ def from_box2d(
     status[at.S_TOUCHES] = sum(int(leg.ground_contact) << body for body, leg in enumerate(env.legs, 1))
     status[at.S_TOUCHED] = status[at.S_TOUCHES] | int(env.game_over)
     status[at.S_FRESH] = 0
-    if env.enable_wind:
+    if env.params["enable_wind"]:
         status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
     status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
     memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
