@@ -86,10 +86,8 @@ def random_numbers(what: str, given: Mapping[str, Any]) -> dict[str, Distributio
     found: dict[str, Distribution] = {}
     for name in names(what, given):
         value = given[name]
-        try:
+        with located(f"{what} {name!r}"):
             made = Uniform(*value) if isinstance(value, tuple) and len(value) == 2 else value
-        except (RandomizationError, TypeError) as error:
-            raise EquationsError(f"{what} {name!r}: {error}") from None
         unbounded = isinstance(made, Normal) and made == Normal(made.mu, made.sigma)
         if not (unbounded or type(made) is Uniform):
             raise EquationsError(
@@ -170,18 +168,13 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
     """Checks an environment's own keywords.
 
     Raises:
-        EquationsError: A name is taken, or an option is no number.
+        EquationsError: A name is taken.
         UnknownNameError: A keyword is no parameter.
     """
-    for name in names("keywords", keywords):
+    for name in keywords:
         space[name]
-        if name in _TAKEN:
-            raise EquationsError(f"keywords: expected names that no environment has yet, got {name!r}.")
-    for name, value in options.items():
-        if name in _TAKEN or isinstance(value, str) or not isinstance(value, int | float):
-            raise EquationsError(
-                f"options: expected names that no environment has yet, with numbers, got {name!r}: {shortened(value)}."
-            )
+    for name in _TAKEN.intersection([*keywords, *options]):
+        raise EquationsError(f"keywords, options: expected names that no environment has yet, got {name!r}.")
 
 
 def check_time_step(time_step: Any, space: ParamSpace) -> None:

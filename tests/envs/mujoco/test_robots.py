@@ -15,7 +15,6 @@ from gym_dr import Scale
 from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
 from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
-from gym_dr.runs.environments import param_space_of
 from tests.cli.command import TINY, Result, gymdr, refused
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.registered import forgotten_afterwards
@@ -278,14 +277,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"observe": lambda s: s.xpos}, r"'xpos'; add it with register_robot\(..., fields=\['xpos'\]\)"),
     ({"observe": lambda s: s.speed}, "not 'speed'"),
     ({"fields": ["site_pos"]}, "Unknown field of MjData for robot 'tests/Own-v0': 'site_pos'. Did you mean"),
-    ({"fields": ["time", "cfrc_ext"]}, "arrays beside cfrc_ext, got time"),
     ({"reward": lambda b, a: a.qpos}, r"reward .* to return shape \(1,\), got shape \(1, 2\)"),
     ({"reward": lambda b, a: [None] * len(a.qpos)}, "NaN as sub-environment 0"),
     ({"terminated": lambda s: s.qpos[:, 0]}, r"terminated .* booleans of shape \(1,\), got float64 of shape \(1,\)"),
     ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
     ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
     ({"reset": rolling}, "reset .* same state, got .* from the generator"),
-    ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': Unknown parameter"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]
 
@@ -298,18 +295,6 @@ def test_functions_that_cannot_be_right_are_refused_when_the_environment_is_made
     register(swing, **changes)
     with pytest.raises((RobotError, UnknownNameError, RandomizationError, AttributeError), match=message):
         gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2)
-
-
-def test_presets_of_a_robot_that_are_not_used_bring_no_warnings(swing: Any, recwarn: pytest.WarningsRecorder) -> None:
-    register(swing, presets={"heavy": {"body_mass:cart": (20.0, 30.0)}})  # without its nominal value
-    gym.make(OWN, randomization="none"), gym.make_vec(OWN, 2, randomization="none")
-    assert [str(warning.message) for warning in recwarn if "body_mass" in str(warning.message)] == []
-
-
-def test_presets_are_checked_wherever_what_may_vary_is_asked_for(swing: Any) -> None:
-    register(swing, presets={"odd": {"nope": (0, 1)}})
-    with pytest.raises(UnknownNameError, match="preset 'odd'"):
-        param_space_of(OWN)  # makes no environment
 
 
 @pytest.mark.parametrize("mode", ["single", "sync", "native"])
