@@ -64,15 +64,12 @@ class Backend(Protocol):
         Returns:
             An array for ``ParamTable.current`` if the physics reads it in place, shape ``(parameters, num_envs)``.
         """
-        ...
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         """Restarts the random streams of some sub-environments."""
-        ...
 
     def generators(self) -> tuple[np.random.Generator, ...]:
         """Generators in the state of each sub-environment's random stream."""
-        ...
 
     def check_options(self, options: Mapping[str, Any]) -> Any:
         """Reads the options of ``reset`` that concern the physics, before anything changes.
@@ -94,7 +91,6 @@ class Backend(Protocol):
             envs: The sub-environments.
             options: From ``check_options``; None for episodes begun by autoreset.
         """
-        ...
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         """Steps every sub-environment except those in ``skip``.
@@ -103,7 +99,6 @@ class Backend(Protocol):
             actions: Shape ``(N,)`` if discrete, otherwise ``(N, size)``.
             skip: Sub-environments that have just been reset; their rewards and terminations are 0. None for none.
         """
-        ...
 
     def observe(self) -> npt.NDArray[Any]:
         """The latest observations, a new array ``(N, size)``."""
@@ -124,7 +119,6 @@ class Backend(Protocol):
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities ``(len(envs), push_size)`` to those of some sub-environments, like an impact."""
-        ...
 
     def get_state(self) -> EnvState:
         """The physics and random streams of all sub-environments, new arrays ``(N, ...)`` by name.
@@ -147,7 +141,6 @@ class Backend(Protocol):
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         """Restores the rows of some sub-environments; the table has their values already."""
-        ...
 
     def replay(self) -> LogReplay:
         """Replays logged motion in all sub-environments, which are of no other use from then on.
@@ -159,11 +152,9 @@ class Backend(Protocol):
 
     def render(self, env: int) -> Any:
         """One frame of a sub-environment."""
-        ...
 
     def close(self) -> None:
         """Ends threads and frees memory; may be called before ``allocate``."""
-        ...
 
 
 class CompiledBackend(Backend):

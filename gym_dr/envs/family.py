@@ -206,7 +206,7 @@ def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
     Raises:
         GymDrError: The id is malformed, another environment has it, or another family the name. As for other errors,
             all registrations are as before.
-        RandomizationError: The program has already added a preset with the name of one of the family's.
+        NameClashError: The program has already added a preset with the name of one of the family's.
     """
     env, known = family.ids[0], family_of(family.ids[0].id)
     spec, owner = gym.registry.get(env.id), family.origin[0] if family.origin else ""

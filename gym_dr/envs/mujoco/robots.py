@@ -150,16 +150,8 @@ def _model_file(model: str | Path, observe: Callable[..., Any]) -> Path:
     Raises:
         RobotError: There is no such file.
     """
-    path = _folder(observe) / model
+    file = Path(origin_of(observe)[1]).resolve()
+    path = (file.parent if file.is_file() else Path.cwd()) / model
     if not isfile(path):  # unlike Path.is_file, also of what is too long for a path
-        raise RobotError(f"expected an MJCF or URDF file as model, got {shortened(str(path))}, which does not exist.")
+        raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
     return path
-
-
-def _folder(function: Any) -> Path:
-    """The folder of a function's file; the current folder if it has none, as in a notebook."""
-    try:
-        file = Path(inspect.getfile(inspect.unwrap(function))).resolve()
-    except (TypeError, OSError):  # an object that can be called
-        return Path.cwd()
-    return file.parent if file.is_file() else Path.cwd()
