@@ -19,7 +19,7 @@ from gymnasium.envs.box2d.bipedal_walker import BipedalWalkerHeuristics
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report
 from gym_dr.envs.box2d.backend import bytes_needed
-from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments
+from gym_dr.envs.box2d.bipedal_walker.native.arrays import Environments
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 
 MANY, FEW, POOL = 256, 10, 64

@@ -14,6 +14,7 @@ from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_proble
 from gym_dr.fitting.results import Fit
 from gym_dr.integrations.logs import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.registry import needs
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.environments import check_env_id
 from gym_dr.runs.progress import Progress
@@ -108,16 +109,16 @@ def _write(fit: Fit, files: FitFiles, command: str) -> None:
     Raises:
         RunFolderError: A file cannot be written.
     """
-    from gym_dr.reports.fitting import fit_report  # heavy, as the next
-    from gym_dr.reports.page import check_installed, write_report
-
     write_atomically(files.particles, particle_bytes(fit))
     try:
-        check_installed()
+        needs("A report", "report", "jinja2", "plotly")
     except ConfigError as error:
         notes = [f"There is no report: {error}"]
         write_atomically(files.randomization, randomization_bytes(fit, command, notes))
         return
+    from gym_dr.reports.fitting import fit_report  # heavy, as the next
+    from gym_dr.reports.page import write_report
+
     page = fit_report(fit, command, files.randomization)
     write_atomically(files.randomization, randomization_bytes(fit, command))
     write_report(page, files.page)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gym_dr.errors import ConfigError, located
 from gym_dr.evaluation.evaluate import playing
+from gym_dr.registry import needs
 from gym_dr.runs.config import check_not_reserved
 
 if TYPE_CHECKING:
@@ -55,15 +56,15 @@ def report(
         RunFolderError: There is no run at a path, or a file cannot be read or written.
         Interrupted: A signal stopped the evaluation.
     """
+    needs("A report", "report", "jinja2", "plotly")
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.results import evaluation_folder
     from gym_dr.evaluation.suite import report_suite
     from gym_dr.policies.open import open_policies
     from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, group_policies
-    from gym_dr.reports.page import check_installed, write_report
+    from gym_dr.reports.page import write_report
 
-    check_installed()
     opened = open_policies(policies, references, env=env, trust=trust)
     folders = list(dict.fromkeys(policy.home for policy in opened))
     for run in [policy.run for policy in opened if policy.run]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.registry import needs
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results
 from gym_dr.runs.sources import source_of
@@ -63,13 +64,13 @@ def study(
         TrainingError: No run could be trained.
         Interrupted: A signal stopped the study.
     """
+    needs("A report", "report", "jinja2", "plotly")
     from gym_dr.evaluation.evaluate import playing  # heavy, as those below
     from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, Group
-    from gym_dr.reports.page import check_installed, write_report
+    from gym_dr.reports.page import write_report
     from gym_dr.studies.results import evaluate_runs
 
-    check_installed()
     how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
     plan, folder = read_study(study, trust), Path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."

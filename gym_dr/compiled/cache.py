@@ -157,18 +157,12 @@ class KernelCache:
             return
         try:
             payload = serialize.dumps(result._reduce())  # type: ignore[no-untyped-call]
-        except Exception:  # this numba stores code in another way: cache nothing
-            return
-        try:
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-        except OSError:
-            return
-        try:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).digest() + payload)
             os.replace(temporary, path)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
+        except Exception:  # also if this numba stores code in another way
+            return
 
     def _path(self, signature: Any, codegen: Any) -> Path | None:
         """The file for these argument types and this processor; ``magic_tuple`` is the processor and its features."""
@@ -177,12 +171,3 @@ class KernelCache:
         form = (signature, *_field_names(signature), codegen.magic_tuple())
         digest = hashlib.sha256(repr(form).encode()).hexdigest()[:16]
         return self._folder / f"{self._name}-{self._key}-{digest}.bin"
-
-    def enable(self) -> None:
-        """Part of numba's interface; this cache is always on."""
-
-    def disable(self) -> None:
-        """Part of numba's interface; this cache is always on."""
-
-    def flush(self) -> None:
-        """Part of numba's interface (``recompile``); does nothing, since files are keyed by their source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ class StepBuffers(NamedTuple):
     """Inputs and outputs of the compiled step of N sub-environments, in the environment's own arrays."""
 
     discrete: Indices  # (N,) actions, counted from 0
-    continuous: Array  # (N, actions)
+    continuous: npt.NDArray[Any]  # (N, actions)
     fresh: npt.NDArray[np.int64]  # (N,) nonzero where the next step begins an episode instead
     observations: Floats  # (N, size)
     rewards: Array  # (N,)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate
@@ -17,9 +17,6 @@ from gym_dr.fitting.results import DETERMINED, PRIOR_KEPT
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wording import counted, percent
-
-if TYPE_CHECKING:  # heavy
-    import pandas as pd
 
 _SHOWN = 10  # steps of replay in a sentence, at most
 _END = 0.02  # share of a prior's range around its ends

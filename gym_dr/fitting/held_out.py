@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.fitting.motion import LoggedMotion
 from gym_dr.fitting.simulator import Simulator
-
-if TYPE_CHECKING:  # heavy
-    import pandas as pd
 
 STEPS = (1, 2, 5, 10, 20, 50)
 _APART = 5  # steps between two starts
@@ -40,8 +37,6 @@ def replay_errors(
         A row for each physics, number of steps and coordinate: ``error``, the root mean square in the coordinate's
         unit, and ``share``, over ``scale``.
     """
-    import pandas as pd
-
     rows = []
     for name, params in physics.items():
         for steps, errors in _departures(motion, simulator, params, phases).items():

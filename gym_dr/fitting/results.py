@@ -73,8 +73,8 @@ class Fit:
         return Table(caption="Noise that the fit has estimated", columns=columns, rows=rows, notes=[note])
 
 
-def _rounded(value: float, deviation: float) -> str:
+def _rounded(value: float, std: float) -> str:
     """A value with two digits of its standard deviation, and at most six decimals."""
-    if not deviation > 0:
+    if not std > 0:
         return f"{value:.4g}"
-    return f"{value:.{min(max(1 - math.floor(math.log10(deviation)), 0), 6)}f}"
+    return f"{value:.{min(max(1 - math.floor(math.log10(std)), 0), 6)}f}"

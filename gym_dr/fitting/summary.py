@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate
@@ -13,16 +13,11 @@ from gym_dr.fitting.identifiability import identified
 from gym_dr.fitting.motion import LoggedMotion
 from gym_dr.fitting.prior import Prior
 
-if TYPE_CHECKING:  # heavy
-    import pandas as pd
-
 _GRID = 1000  # draws of a prior, for its standard deviation
 
 
 def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
     """``Fit.parameters``."""
-    import pandas as pd
-
     grid = (np.arange(_GRID) + 0.5) / _GRID
     rows = {}
     for name, drawn in values.items():
@@ -47,8 +42,6 @@ def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
 
 def error_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     """``Fit.errors``."""
-    import pandas as pd
-
     noise = estimate.linearized.noise
     rows = {
         c.name: {
@@ -64,8 +57,6 @@ def error_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
 
 def residual_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     """``Fit.residuals``."""
-    import pandas as pd
-
     seen = np.flatnonzero(motion.seen).tolist()
     return pd.DataFrame(
         {

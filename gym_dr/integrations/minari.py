@@ -137,10 +137,10 @@ def read_minari(name: str | Path) -> list[LoggedEpisode]:
         parts = [_parts(episode, about) for episode, about in pairs]
     if not parts:
         raise LogError(f"{path}: expected a data set of at least one episode, got none.")
-    return read_log([_named(one, f"{name}, episode {i}") for i, one in enumerate(parts)])
+    return read_log([_unchecked(one, f"{name}, episode {i}") for i, one in enumerate(parts)])
 
 
-def _named(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
+def _unchecked(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
     """An episode that ``read_log`` has still to check."""
     others = {name: np.asarray(values) for name, values in parts.items() if name not in ("observations", "actions")}
     time = others.pop("time", None)

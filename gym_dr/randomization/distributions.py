@@ -6,6 +6,7 @@ outside, keyed and replayable (``draws.py``). ``to_dict`` gives the form used in
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
@@ -52,12 +53,8 @@ class Distribution:
         return {"distribution": self.name, **values}
 
     def __repr__(self) -> str:
-        parts = []
-        for f in fields(self):
-            if f.default is MISSING:
-                parts.append(repr(getattr(self, f.name)))
-            elif not _is_default(self, f):
-                parts.append(f"{f.name}={getattr(self, f.name)!r}")
+        shown = [(f, getattr(self, f.name)) for f in fields(self) if not _is_default(self, f)]
+        parts = [repr(value) if f.default is MISSING else f"{f.name}={value!r}" for f, value in shown]
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
@@ -369,15 +366,9 @@ def _is_default(self: Distribution, f: Field[Any]) -> bool:
 
 
 def _number(self: Distribution, key: str, value: Any) -> float:
-    if isinstance(value, bool | np.bool_):
-        return float(value)
-    if isinstance(value, int | float | np.integer | np.floating):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isnan(number):
-            return number
+    if isinstance(value, int | float | np.integer | np.floating | np.bool_) and value == value:
+        with contextlib.suppress(OverflowError):  # hundreds of digits
+            return float(value)
     raise RandomizationError(f"{type(self).__name__}: expected a number for {key}, got {value!r}.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from gym_dr.errors import ConfigError, located
+from gym_dr.errors import ConfigError, located, shortened
 from gym_dr.randomization.spec import Randomization
 
 MAX_FILE = 2**22  # bytes
@@ -84,3 +85,19 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in table if sum(key == other for other, _ in pairs) > 1)
         raise ValueError(f"the key {twice[:MAX_KEY]!r} appears twice")
     return table
+
+
+def file_beside(path: Path, named: str) -> str:
+    """Resolves the randomization that a file names: a preset, or a file beside it.
+
+    Raises:
+        ConfigError: It names a file that is elsewhere.
+    """
+    if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
+        return named
+    folder = path.parent
+    if not (folder / named).resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. Copy it there."
+        )
+    return str(folder / named)

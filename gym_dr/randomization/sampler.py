@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gym_dr.arrays import Array, Indices, Words
-from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
+from gym_dr.errors import CheckpointError, RandomizationError, check_known
 from gym_dr.options import check_values
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -129,14 +129,8 @@ class Sampler:
             randomization: The parameters that vary, with their widest ranges.
             options: From ``make_options``; None for the defaults.
             training: The training; None for one sub-environment without a threshold of its own.
-
-        Raises:
-            ConfigError: The sampler takes no options, or options of another type.
         """
         kind = load_object(self.options)
-        if options is not None and (kind is None or not isinstance(options, kind)):
-            expected = f"{kind.__name__}(...)" if kind else "no options"
-            raise ConfigError(f"Sampler {self.name!r}: expected {expected}, got {options!r}.")
         extra = () if kind is None else (options or kind(), training or TrainingInfo())
         sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
         return sampler

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gym_dr.errors import RandomizationError, shortened
-from gym_dr.options import is_whole
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -40,17 +38,11 @@ def sample(randomization: Randomization, space: ParamSpace, n: int, seed: int = 
         Shape ``(n, parameters)``, in each parameter's unit.
 
     Raises:
-        RandomizationError: The number, the seed or the space is impossible, or the randomization does not fit it.
+        RandomizationError: The seed is negative, or the randomization does not fit the space.
         UnknownNameError: The space has no such parameter.
     """
     import pandas as pd  # heavy
 
-    for name, number, least in (("n", n, 1), ("seed", seed, 0)):
-        if not is_whole(number) or number < least:
-            raise RandomizationError(f"{name}: expected a whole number of at least {least}, got {number!r}.")
-    if not isinstance(space, ParamSpace):
-        expected = "the environment's parameters, such as envs.unwrapped.param_space"
-        raise RandomizationError(f"space: expected {expected}, got {shortened(space)}.")
     seed_words = np.full(int(n), seed_word(seed), np.uint64)
     values = draw(resolve(randomization, space), space, seed_words, np.arange(n))
     return pd.DataFrame(values, index=pd.RangeIndex(int(n), name="draw_index"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -127,14 +127,8 @@ class ParamSpace(Mapping[str, Param]):
             params: In the order in which tables show them.
 
         Raises:
-            RandomizationError: Something is no parameter, two have the same name, or one needs a parameter that is
-                missing.
+            RandomizationError: Two parameters have the same name, or one needs a parameter that is missing.
         """
-        given = list(params) if isinstance(params, Iterable) else [params]
-        if not all(isinstance(param, Param) for param in given):
-            raise RandomizationError(
-                f"Parameter space {name!r}: expected a list of Param(...), got {shortened(params)}."
-            )
         self.name = name
         self._params = {param.name: param for param in params}
         if len(self._params) != len(params):
@@ -355,17 +349,6 @@ def with_switches(
 def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tuple[float, float]]:
     """The lowest and the highest value of each parameter that a randomization draws."""
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
-
-
-def switch_notes(randomization: Randomization, space: ParamSpace) -> list[str]:
-    """Sentences that say which switches are on in every episode, and for which drawn parameters."""
-    ranges = ranges_of(randomization, space)
-    needing: dict[str, list[str]] = {}
-    for name in space.in_order(ranges):
-        for other in space[name].needs:
-            if space[other].kind == "bool" and ranges.get(other) == (1.0, 1.0):
-                needing.setdefault(other, []).append(name)
-    return [f"{on} is on: without it, {' and '.join(names)} would have no effect." for on, names in needing.items()]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

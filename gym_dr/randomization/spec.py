@@ -229,8 +229,6 @@ def as_rule(value: Any) -> Rule:
         return Rule(distribution_from_dict(form), operation)
     if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return as_rule(value.item())
     if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
@@ -261,10 +259,6 @@ def parse_rule(text: str) -> Rule:
         head, rest = "uniform", [head, *rest]
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
-    if head == "mixture":
-        raise RandomizationError(
-            "a mixture cannot be written as one text; put it in a file, or in Python use gym_dr.Mixture."
-        )
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -14,12 +14,11 @@ from typing import Any
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.regret import BestKnown, best_on
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
-from gym_dr.runs.config import OpenedRun, RunConfig
-from gym_dr.runs.other_runs import folders_of_seeds
+from gym_dr.runs.config import OpenedRun
+from gym_dr.runs.other_runs import named_runs
 
 MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label
@@ -50,37 +49,27 @@ class Group:
         """The seeds of the runs."""
         return [run.config.settings.seed for run in self.runs]
 
-    @property
-    def folders_by_seed(self) -> dict[str, str]:
-        """Options that name another run for each seed -> the folder of all of these."""
-        first, *others = [vars(run.config.options) for run in self.runs]
-        folders = folders_of_seeds(self.runs[0].config)
-        return {name: folder for name, folder in folders.items() if any(one[name] != first[name] for one in others)}
-
 
 def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
     """Groups runs by their configuration without the seed, in the order given; other policies stay single.
 
-    Runs that each go on from, or imitate, the run with their own seed in one folder are a group too. A single run keeps
-    its name; several are named after their folder, or its whole path if its name is not unique.
+    A single run keeps its name; several are named after their folder, or its whole path if its name is not unique.
 
     Raises:
         ConfigError: Two runs have the same configuration and seed.
     """
-    alike, forms = defaultdict(list), defaultdict(set)
-    for run in [policy.run for policy in policies if policy.run is not None]:
-        forms[_by_seed(run)].add(_form(run.config))
+    alike: dict[tuple[str, str], dict[int, FrozenPolicy]] = defaultdict(dict)
     for policy in policies:
         if policy.run is None:
-            alike[policy.digest, policy.name].append((0, policy))
-        else:
-            config, by_seed = policy.run.config, _by_seed(policy.run)
-            # a run that happens to have its own seed may be named by all
-            key = by_seed if len(forms[by_seed]) > 1 else (_form(config), "")
-            alike[key].append((config.settings.seed, policy))
-    for group in alike.values():
-        _check_seeds([policy.run for _, policy in group if policy.run is not None])
-    groups = [[policy for _, policy in sorted(group, key=lambda pair: pair[0])] for group in alike.values()]
+            alike[policy.digest, policy.name][0] = policy
+            continue
+        other = alike[_form(policy.run)].setdefault(policy.run.config.settings.seed, policy)
+        if other.run is not None and other is not policy:
+            raise ConfigError(
+                f"{policy.run.folder.path}: has the configuration and the seed of {other.run.folder.path}, and would "
+                "count as another seed. Leave one of them out."
+            )
+    groups = [[by_seed[seed] for seed in sorted(by_seed)] for by_seed in alike.values()]
     # a policy that is not a run has no folder but a source
     folders = [Path(one.source) if one.run is None else one.run.folder.path.resolve().parent for one, *_ in groups]
     short = [group[0].name if len(group) == 1 else folder.name for group, folder in zip(groups, folders, strict=True)]
@@ -90,28 +79,18 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
     ]
 
 
-def _check_seeds(runs: Sequence[OpenedRun]) -> None:
-    """Checks that the runs of a group have different seeds."""
-    known: dict[int, OpenedRun] = {}
-    for run in runs:
-        if (other := known.setdefault(run.config.settings.seed, run)) is not run:
-            raise ConfigError(
-                f"{run.folder.path}: has the configuration and the seed of {other.folder.path}, and would count as "
-                "another seed. Leave one of them out."
-            )
+def _form(run: OpenedRun) -> tuple[str, str]:
+    """A configuration without the seed.
 
-
-def _form(config: RunConfig, options: Mapping[str, str] | None = None) -> str:
-    """A configuration without the seed, with other values of some options."""
-    form = config.to_dict()
+    Runs in one folder may go on from, or imitate, different seeds of another folder: both folders stand for them.
+    """
+    form, place = run.config.to_dict(), ""
     del form["seed"]
-    form[config.algorithm] |= options or {}
-    return json.dumps(form, sort_keys=True)
-
-
-def _by_seed(run: OpenedRun) -> tuple[str, str]:
-    """The key of runs in one folder that each name the run with their own seed in another folder."""
-    return _form(run.config, folders_of_seeds(run.config)), str(run.folder.path.resolve().parent)
+    for name, other in named_runs(run.config).items():
+        if other.name.startswith("seed-"):
+            form[run.config.algorithm][name] = str(other.parent)
+            place = str(run.folder.path.resolve().parent)
+    return json.dumps(form, sort_keys=True), place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,16 +206,6 @@ class Comparison:
         """Pairs of parameters that vary in a set, at most ``MAX_PARAMETERS`` of them, the most important first."""
         return list(combinations(self.important(set_name)[:MAX_PARAMETERS], 2))
 
-    def left_out(self, set_name: str) -> str:
-        """A sentence on the parameters that ``pairs`` leaves out; empty if there are none."""
-        names = self.important(set_name)
-        if len(names) <= MAX_PARAMETERS:
-            return ""
-        count = f"{MAX_PARAMETERS} of {len(names)} parameters"
-        known = any(self._totals.get(name) for name in names)
-        choice = f"The {count} that matter most" if known else f"The first {count}"
-        return f"{choice} are shown; the others: {', '.join(names[MAX_PARAMETERS:])}."
-
     def important(self, set_name: str) -> list[str]:
         """The parameters that vary in a set, sorted by sensitivity, if it is known."""
         return sorted(self.values[set_name], key=lambda name: -self._totals.get(name, 0.0))  # keeps the order of equals
@@ -250,18 +219,6 @@ class Comparison:
                 for name, index in zip(found["parameters"], found["total"], strict=True):
                     totals[name] += index["value"] or 0.0  # none where nothing varied
         return totals
-
-    def regret(self, group: int, set_name: str) -> Array | None:
-        """Regret of a group's runs, in the form of ``returns``; None if the evaluation has no references."""
-        if set_name not in self._best or (known := self._best[set_name]) is None:
-            return None
-        found = known.regret[self.policies[group]]
-        return found.reshape(len(found), -1)
-
-    @cached_property
-    def _best(self) -> dict[str, BestKnown | None]:
-        names = self.sets if self.document.get("references") else ()
-        return {name: best_on(self.cells(name), self._returns[name]) for name in names}
 
     @cached_property
     def _returns(self) -> dict[str, Array]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from gym_dr.reports.binning import bin_statistics, evenly_spaced, make_bins
 from gym_dr.reports.comparison import Comparison
 from gym_dr.reports.page import Panel, Section, View, plain
 from gym_dr.reports.style import line, new_figure, parameter_axis, series, translucent
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 MAX_POINTS = 200  # of a distribution curve
 
@@ -92,8 +90,6 @@ def _distribution(comparison: Comparison, set_name: str) -> Panel:
 
 
 def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
-    import plotly.graph_objects as go
-
     bins = make_bins(comparison.values[set_name][parameter])
     traces: list[Any] = []
     for index, group in enumerate(comparison.groups):
@@ -150,8 +146,6 @@ def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends
 
 
 def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> Panel:
-    import plotly.graph_objects as go
-
     bars = []
     for index, group in enumerate(comparison.groups):
         found = [result["sensitivity"] for result in comparison.results(index, set_name)]

@@ -6,9 +6,11 @@ import shlex
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 
 from gym_dr.arrays import Array
 from gym_dr.fitting.results import Fit
@@ -16,9 +18,6 @@ from gym_dr.reports.binning import evenly_spaced
 from gym_dr.reports.page import Panel, Report, Section, View, plain, versions_of
 from gym_dr.reports.residuals import residual_section
 from gym_dr.reports.style import line, new_figure, series, translucent, with_unit
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PACKAGES = ("gym-dr", "gymnasium", "numpy", "scipy", "plotly")  # a fit may depend on their versions
 FITTED, NOMINAL, PRIOR = 0, 1, 5  # colors, as ``series`` counts them
@@ -65,35 +64,29 @@ def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
 
 def _densities(fit: Fit) -> Section:
     """Plots prior and posterior of each parameter."""
-    close = fit.parameters.index[fit.parameters["contraction"] < 0.5]  # others fill the range of their prior
-    views = [
-        View(name="all of the prior", panels=[_density(fit, name, close=False) for name in fit.parameters.index]),
-        View(name="close to the posterior", panels=[_density(fit, name, close=True) for name in close]),
-    ]
+    panels = [_density(fit, name) for name in fit.parameters.index]
     return Section(
         key="posterior",
         title="Prior and posterior",
         lead="What was possible before the log was read, and what it leaves possible.",
-        how_to_read="Gray is the prior, blue the posterior; the orange line is the nominal value, if it lies within "
-        "the plot. Each density is drawn as a share of its own peak, so that a narrow posterior does not hide the "
+        how_to_read="Gray is the prior, blue the posterior; the orange line is the nominal value. "
+        "Each density is drawn as a share of its own peak, so that a narrow posterior does not hide the "
         "prior. A narrow peak: the log determines the parameter. Blue as wide as gray: it does not. A peak at an end "
         "of the prior: the value may lie beyond, so fit again with a wider prior.",
-        views=[view for view in views if view.panels],
-        choice="Range",
+        views=[View(panels=panels)] if panels else [],
     )
 
 
-def _density(fit: Fit, name: str, *, close: bool) -> Panel:
+def _density(fit: Fit, name: str) -> Panel:
     row, rule = fit.parameters.to_dict(orient="index")[name], fit.prior[name]
     drawn = fit.particles[name].to_numpy(np.float64)
     prior = rule.apply(row["nominal"], rule.distribution.ppf((np.arange(QUANTILES) + 0.5) / QUANTILES))
-    shown = drawn if close else np.r_[drawn, prior, row["nominal"]]
+    shown = np.r_[drawn, prior, row["nominal"]]
     low, high = float(shown.min()), float(shown.max())
-    margin = (0.3 if close else 0.04) * (high - low) or 1.0
-    traces = [_area(PRIOR, "prior", prior), _area(FITTED, "posterior", drawn)]
-    if low - margin <= row["nominal"] <= high + margin:
-        ends, hover = (np.full(2, row["nominal"]), np.array([0.0, 1.0])), "nominal %{x:.5g}<extra></extra>"
-        traces.append(line(NOMINAL, *ends, name="nominal", showlegend=True, hovertemplate=hover))
+    margin = 0.04 * (high - low) or 1.0
+    ends, hover = (np.full(2, row["nominal"]), np.array([0.0, 1.0])), "nominal %{x:.5g}<extra></extra>"
+    nominal = line(NOMINAL, *ends, name="nominal", showlegend=True, hovertemplate=hover)
+    traces = [_area(PRIOR, "prior", prior), _area(FITTED, "posterior", drawn), nominal]
     figure = new_figure(traces, x=with_unit(name, row["unit"]), y="Share of the peak", height=SMALL)
     figure.update_xaxes(exponentformat="power", range=[low - margin, high + margin])
     figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
@@ -103,8 +96,6 @@ def _density(fit: Fit, name: str, *, close: bool) -> Panel:
 
 def _area(color: int, name: str, values: Array) -> Any:
     """A histogram as a filled line, as a share of its peak."""
-    import plotly.graph_objects as go  # heavy
-
     counts, edges = np.histogram(values, BINS)
     heights = counts / counts.max()
     return go.Scatter(
@@ -143,8 +134,6 @@ def _pairs(fit: Fit) -> Section:
 
 
 def _pair(fit: Fit, x: str, y: str, correlation: float) -> Panel:
-    import plotly.graph_objects as go  # heavy
-
     drawn, nominal = fit.particles[[x, y]].to_numpy(np.float64), fit.parameters.loc[[x, y], "nominal"].to_numpy()
     hover = f"{plain(x)} %{{x:.5g}}<br>{plain(y)} %{{y:.5g}}<extra></extra>"
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from gym_dr.arrays import Array
 from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, make_bins
-from gym_dr.reports.comparison import Comparison
+from gym_dr.reports.comparison import MAX_PARAMETERS, Comparison
 from gym_dr.reports.page import Panel, Section, View, plain
 from gym_dr.reports.style import new_figure, parameter_axis
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 MAPPED = (("mean", "mean return"), ("worst", "worst episode"))
 MAX_PAIRED = 6  # policies up to which every pair has a map: 15 pairs
@@ -25,12 +23,12 @@ def heat_maps(comparison: Comparison) -> Section:
     return Section(
         key="maps",
         title="Where it works",
-        lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(comparison)}",
+        lead="Mean return and worst single episode, over each pair of parameters; of many parameters only the "
+        f"{MAX_PARAMETERS} that matter most are shown.",
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were. "
         "Parameters with many values are divided into ranges with about the same number of episodes. Plots of the same "
         "kind share one color scale, so policies can be compared. The white frame is the policy's training range, if "
-        "it is known; a white cross marks a single value. Tiles without episodes are blank."
-        + (" Regret is how much more the best known policy returns." if comparison.document.get("references") else ""),
+        "it is known; a white cross marks a single value. Tiles without episodes are blank.",
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
     )
@@ -50,8 +48,7 @@ def difference_maps(comparison: Comparison) -> Section:
         key="differences",
         title="Which policy is better where",
         lead="The mean return of one policy minus that of another, on the same draws and episode seeds."
-        + (f" With so many policies, each is compared with {comparison.groups[0].name} only." if many else "")
-        + _left_out(comparison),
+        + (f" With so many policies, each is compared with {comparison.groups[0].name} only." if many else ""),
         how_to_read="Blue: the policy named first has the higher return. Red: the other one has. Hover over a tile for "
         "its standard error; a difference below two standard errors may be chance.",
         views=views,
@@ -78,32 +75,18 @@ def _maps(comparison: Comparison) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def _left_out(comparison: Comparison) -> str:
-    """Sentences, to follow others, on the parameters without maps."""
-    sets = _sets(comparison)
-    sentences = {name: text for name in sets if (text := comparison.left_out(name))}
-    if len(sets) > 1:
-        return "".join(f" {comparison.place(name)}, {t[0].lower()}{t[1:]}" for name, t in sentences.items())
-    return "".join(f" {text}" for text in sentences.values())
-
-
 def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Panel]:
     """Mean and worst return of each policy."""
     axes = _axes(comparison, set_name, x, y)
     everyone = range(len(comparison.groups))
-    found = [bin_statistics(comparison.returns(g, set_name), *axes.values()) for g in everyone]
-    regrets = [comparison.regret(g, set_name) for g in everyone]
-    regret = [bin_statistics(one, *axes.values()) for one in regrets if one is not None]
-    shown = [(found, key, words) for key, words in MAPPED] + ([(regret, "mean", "regret")] if regret else [])
+    found = [bin_statistics(comparison.returns(group, set_name), *axes.values()) for group in everyone]
     panels = []
     for index, group in enumerate(comparison.groups):
-        for tables, key, words in shown:
-            together = np.stack([getattr(table, key) for table in tables])
+        for key, words in MAPPED:
+            together = np.stack([getattr(table, key) for table in found])
             scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(together)), "zmax": float(np.nanmax(together))}
-            if words == "regret":  # dark where little is lost, as returns are bright where they are high
-                scale["colorscale"] = "Inferno"
-            values, title = getattr(tables[index], key), f"{group.name}: {words}"
-            panels.append(_map(comparison, axes, title, values, tables[index], words, scale))
+            values, title = getattr(found[index], key), f"{group.name}: {words}"
+            panels.append(_map(comparison, axes, title, values, found[index], words, scale))
             _mark_range(panels[-1].figure, comparison, index, axes)
     return panels
 
@@ -131,8 +114,6 @@ def _map(
     words: str,
     scale: dict[str, Any],
 ) -> Panel:
-    import plotly.graph_objects as go
-
     (x, x_bins), (y, y_bins) = axes.items()
     heat = go.Heatmap(
         x=x_bins.edges.tolist(),

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gym_dr.registry import needs
+import plotly.graph_objects as go
+
 from gym_dr.runs.durable import write_atomically
 from gym_dr.table import Table
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 DIGITS = 7  # significant digits of a plotted number; more make the file larger without a visible difference
 
@@ -81,15 +79,6 @@ def versions_of(packages: Sequence[str]) -> str:
     """The versions of Python and some packages, and the kind of machine."""
     versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]
     return f"{', '.join(versions)} on {platform.system()} {platform.machine()}."
-
-
-def check_installed() -> None:
-    """Checks that the packages for reports are installed.
-
-    Raises:
-        ConfigError: One is missing.
-    """
-    needs("A report", "report", "jinja2", "plotly")
 
 
 def write_report(report: Report, path: Path) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 
 from gym_dr.reports.binning import evenly_spaced
 from gym_dr.reports.page import Panel, Section, View
 from gym_dr.reports.style import line, new_figure, series, translucent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BAND = 2.0  # standard deviations
 MAX_POINTS = 1000  # of a coordinate
@@ -44,8 +41,6 @@ def residual_section(residuals: pd.DataFrame) -> Section:
 
 
 def _scatter(coordinate: str, table: pd.DataFrame) -> Panel:
-    import plotly.graph_objects as go  # heavy
-
     ordered = table.sort_values("step", kind="stable")
     shown = ordered.iloc[evenly_spaced(len(ordered), MAX_POINTS)]
     outside = float((table["residual"].abs() > BAND).mean())

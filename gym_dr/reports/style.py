@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import plotly.graph_objects as go
 
 from gym_dr.arrays import Array
 from gym_dr.reports.binning import Bins
 from gym_dr.reports.comparison import Comparison
 from gym_dr.reports.page import plain
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 # Okabe and Ito's hues, which color-blind readers can distinguish, legible on light and dark backgrounds
 SERIES = ("#1f83c4", "#d9601a", "#0f9d76", "#c4709e", "#b98a12", "#7a7f87")
@@ -33,8 +32,6 @@ def translucent(color: str, alpha: float) -> str:
 
 def line(index: int, x: Array, y: Array, *, width: float = 2.5, alpha: float = 1.0, **options: Any) -> go.Scatter:
     """A line in the color and dash of the n-th policy; ``options`` are Plotly's."""
-    import plotly.graph_objects as go  # heavy
-
     color, dash = series(index)
     style = {"color": color if alpha == 1.0 else translucent(color, alpha), "dash": dash, "width": width}
     return go.Scatter(x=x.tolist(), y=y.tolist(), line=style, **{"mode": "lines", **options})
@@ -66,8 +63,6 @@ def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int =
         height: Pixels; the width is that of the page.
         layout: Plotly layout options.
     """
-    import plotly.graph_objects as go  # heavy
-
     shared = {
         "template": {},
         "height": height,

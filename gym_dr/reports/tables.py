@@ -213,10 +213,9 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     configs = [group.runs[0].config for group in trained]
     one_algorithm = len({config.algorithm for config in configs}) == 1
     settings = [_settings(config, with_options=one_algorithm) for config in configs]
-    for shown, group in zip(settings, trained, strict=True):
-        shown |= {name: folder for name, folder in group.folders_by_seed.items() if name in shown}
-    rows = _differing_rows(settings, missing="none")
-    rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
+    names = dict.fromkeys(name for values in settings for name in values)
+    table = {name: [values.get(name, "none") for values in settings] for name in names}
+    rows = [[name, *row] for name, row in table.items() if len(set(row)) > 1]
     notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]
     others = [group.name for group in groups if not group.runs]
     notes += [f"Trained elsewhere, with unknown settings: {', '.join(others)}."] if others else []
@@ -224,29 +223,15 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 
 
-def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[list[str]]:
-    """A row for each name whose value differs."""
-    names = dict.fromkeys(name for values in settings for name in values)
-    table = {name: [values.get(name, missing) for values in settings] for name in names}
-    return [[name, *row] for name, row in table.items() if len(set(row)) > 1]
-
-
 def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:
-    """Name -> value of every setting but the seed and the randomization, with the algorithm's options if wanted."""
+    """Name -> value of every setting but the seed, with the algorithm's options if wanted, and of every draw."""
     form = config.to_dict()
     options, of_sampler = form.pop(config.algorithm), form.pop(config.settings.sampler, {})
-    form.pop("randomization", None)
-    del form["seed"]
-    return {name: _text(value) for name, value in {**form, **of_sampler, **(options if with_options else {})}.items()}
-
-
-def _draws(config: RunConfig) -> dict[str, str]:
-    """Randomized parameter -> its distribution."""
-    if config.randomization is None:
-        return {}
-    draws = {f"draws of {name}": str(rule) for name, rule in config.randomization.rules}
-    correlation = config.randomization.correlation
-    return draws if correlation is None else {**draws, "correlation of draws": str(correlation)}
+    del form["seed"], form["randomization"]
+    rules = () if config.randomization is None else config.randomization.rules
+    draws = {f"draws of {name}": rule for name, rule in rules}
+    known = {**form, **of_sampler, **(options if with_options else {}), **draws}
+    return {name: _text(value) for name, value in known.items()}
 
 
 def _text(value: Any) -> str:

@@ -23,7 +23,7 @@ def save_checkpoint(
 ) -> Path:
     """Writes the checkpoint after ``update`` updates, and the networks' weights to files of their own.
 
-    ``state`` is the algorithm's, ``session`` has the run's counters and statistics, and ``config`` identifies the run.
+    ``state`` is the algorithm's, ``session`` has the run's counters and window, and ``config`` identifies the run.
 
     Raises:
         CheckpointError: The state contains something other than tensors and plain values.

@@ -1,4 +1,4 @@
-"""The configuration of a run: settings, options of its algorithm and its sampler, and what is drawn."""
+"""The configuration of a run: settings, options of its algorithm and its sampler, and its randomization."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
     """The configuration with as many updates as it takes to make at least ``total_steps`` environment steps.
 
     Raises:
-        ConfigError: It is no whole number above 0, or the steps of an update are not known in advance.
+        ConfigError: ``total_steps`` is no whole number above 0, or an update has no fixed number of steps.
     """
     if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
         raise ConfigError(f"`total_steps`: expected a whole number of at least 1, got {shortened(total_steps)}.")
@@ -141,10 +141,10 @@ def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
 
 
 def check_not_reserved(name: str, seeds: Collection[int], reserved: Collection[int]) -> None:
-    """Checks that options were not tuned on any of some seeds.
+    """Checks that no options were tuned on these seeds, whose results would look too good.
 
     Raises:
-        ConfigError: They were, so results with these seeds would look better than those with others.
+        ConfigError: They were.
     """
     if taken := sorted({*seeds} & {*reserved}):
         raise ConfigError(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.errors import ConfigError, GymDrError, PluginError, RunFolderError, located, shortened, unknown_name
 from gym_dr.options import check_fields, check_values, expect
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
-from gym_dr.randomization.files import read_table
+from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.space import ParamSpace
@@ -65,8 +64,7 @@ def build_config(
         randomization: None for the file's, or else the preset "default". An environment without parameters needs one
             that draws nothing, since its user may expect a randomization.
         randomize: Rules for single parameters.
-        by_seed: Whether an option that names a run also takes a folder of several seeds, of which it is the run with
-            the same seed.
+        by_seed: Whether a folder of several seeds stands for its run with the same seed, where an option names a run.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
@@ -152,22 +150,6 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         return _checked(algorithm, sampler, {**table, **values}), rules
 
 
-def file_beside(path: Path, named: str) -> str:
-    """Resolves the randomization that a file names: a preset, or a file beside it.
-
-    Raises:
-        ConfigError: It names a file that is elsewhere.
-    """
-    if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
-        return named
-    folder = path.parent
-    if not (folder / named).resolve().is_relative_to(folder.resolve()):
-        raise ConfigError(
-            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. Copy it there."
-        )
-    return str(folder / named)
-
-
 def option_names(algorithm: Algorithm) -> list[str]:
     """The fields of an algorithm's configuration.
 
@@ -231,10 +213,10 @@ def _make(
     *,
     saved: bool = False,
 ) -> RunConfig:
-    """Makes a configuration. If several of these give a value, the last one wins:
+    """Makes a configuration from checked values.
 
-    the dataclasses, the algorithm (its number of environments), the environment's family, ``values``. Those that a run
-    ``saved`` have all settings but later ones, which the family does not set: the run was made without them.
+    They override the defaults of the environment's family, which override those of the algorithm and of the classes.
+    The values that a run ``saved`` lack only settings that are newer than the run, which the family does not set.
     """
     env_id = values.get("env", DEFAULT_ENV)
     check_env_id(env_id)  # imports its module, which registers the family
@@ -307,10 +289,16 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:
 
 
 def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> RunConfig:
-    """The configuration of a new run, with full paths of the runs that its options name; ``given`` are options' names.
+    """The configuration of a new run with the full paths of the runs that its options name.
+
+    Args:
+        config: The configuration.
+        given: Names of the options that the user gave.
+        by_seed: See ``build_config``.
 
     Raises:
-        ConfigError: There is no such run, this algorithm cannot go on from it or imitate it, or it overrules an option.
+        ConfigError: There is no such run, this algorithm cannot start from it or imitate it, or an option that was
+            given has no effect with it.
     """
     paths = {}
     for field in dataclasses.fields(config.options):
@@ -376,11 +364,11 @@ def _check_draws_to_observe(config: RunConfig) -> None:
         return
     for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
         if getattr(config.options, name, 0):
-            raise ConfigError(f"{name}: expected a randomization, whose draws to {what}; got none.")
+            raise ConfigError(f"{name}: expected a randomization, so that there are draws to {what}; got none.")
 
 
 def _check_actions(config: RunConfig, given: Collection[str]) -> None:
-    """Checks that options that were given do not concern continuous actions where there are none."""
+    """Refuses options of continuous actions where actions are discrete."""
     fields = [field for field in dataclasses.fields(config.options) if field.metadata.get("continuous")]
     chosen = [f.name for f in fields if f.name in given and getattr(config.options, f.name) != f.default]
     if chosen and has_discrete_actions(config.settings.env):
@@ -390,7 +378,7 @@ def _check_actions(config: RunConfig, given: Collection[str]) -> None:
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
-    """Checks that a run on an environment without parameters wants none."""
+    """Refuses to vary anything in an environment without parameters."""
     drawn = settings.resample_every or settings.sampler != UNIFORM
     none = randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
     if drawn or settings.context != INFO or not none:
@@ -404,5 +392,7 @@ def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
 def _observed(space: ParamSpace, randomization: Randomization) -> ContextRanges:
     """The ranges of the parameters that a policy observes with ``context="observation"``."""
     if not randomization:
-        raise ConfigError("context: expected a randomization with 'observation', which adds the draw to it; got none.")
+        raise ConfigError(
+            "context: 'observation' adds the draw to the observation: expected a randomization, got none."
+        )
     return {r.name: (r.low, r.high) for r in context_ranges(space, randomization)}

@@ -1,7 +1,7 @@
 """Loggers: tools that people watch their trainings with, such as TensorBoard.
 
-A run's files hold everything that it logs, and a logger only shows it, from when it is opened. One that is opened
-again, because the run goes on, gets the points after the newest checkpoint a second time, with the same values.
+A run's files hold everything that it logs; a logger only shows it, from when it is opened. When a run resumes, its
+loggers get the points after the newest checkpoint a second time, with the same values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LogWriter(Protocol):
         """
 
     def results(self, step: int, values: Mapping[str, float]) -> None:
-        """Takes what came out, such as "evaluation/nominal/mean"; again each time that a finished run is resumed."""
+        """Takes results, such as "evaluation/nominal/mean", again each time that a finished run is resumed."""
 
     def close(self) -> None:
         """Hands over everything that it has."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_env
-from gym_dr.runs.folder import seed_name
 from gym_dr.training.config import check_same, check_same_networks, check_teacher
 
 
@@ -19,12 +18,6 @@ def named_runs(config: RunConfig) -> dict[str, Path]:
     options = {field.name: field.metadata for field in dataclasses.fields(config.options)}
     named = {name: getattr(config.options, name) for name, known in options.items() if known.get("run")}
     return {name: Path(value) for name, value in named.items() if value not in options[name].get("choices", ())}
-
-
-def folders_of_seeds(config: RunConfig) -> dict[str, str]:
-    """Options that name the run with this run's seed in a folder of several seeds -> that folder."""
-    own = seed_name(config.settings.seed)
-    return {name: str(path.parent) for name, path in named_runs(config).items() if path.name == own}
 
 
 def check_other_run(config: RunConfig, other: RunConfig, kind: str, name: str, source: str) -> None:

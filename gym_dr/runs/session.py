@@ -68,8 +68,8 @@ class RunSession:
             config: The resolved configuration.
             progress: Called after each update with its metrics.
             resume: Whether to resume from the newest checkpoint; a run without one starts again.
-            stop: Called after each update; any result but 0, such as a signal's number, ends the run.
-            callback: The user's: called after each update with its metrics; True saves the update and ends the run.
+            stop: Called after each update; a result other than 0, such as a signal's number, ends the run.
+            callback: Called after each update with its metrics; True saves the update and ends the run.
             loggers: Of the run, which the caller closes; None for none.
 
         Raises:
@@ -200,7 +200,7 @@ class RunSession:
             log.close()
 
     def last_good(self) -> str:
-        """What an error can tell about the newest checkpoint."""
+        """A sentence on the newest checkpoint, for the message of an error."""
         paths = checkpoint_paths(self.folder)
         return f"The last good checkpoint is {paths[-1]}." if paths else "There is no checkpoint yet."
 

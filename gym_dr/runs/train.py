@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
-from gym_dr.randomization.space import switch_notes
 from gym_dr.runs.config import OpenedRun, RunConfig
 from gym_dr.runs.configure import family_defaults
 from gym_dr.runs.environments import lost_worker
@@ -96,9 +95,6 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
     with Progress("update", display) as progress:
         if family := _family_settings(config, algorithm):
             progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
-        if config.space is not None and config.randomization is not None:
-            for note in switch_notes(config.randomization, config.space):
-                progress.note(f"{title}: {note}")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from gym_dr.errors import ConfigError, located, shortened
 from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.randomization.files import read_table
+from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.runs.config import RunConfig, RunSettings
-from gym_dr.runs.configure import build_config, file_beside
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.sources import check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm

@@ -49,7 +49,7 @@ class ActorCritic:
     critic either observes the draw or has a memory of its own.
 
     Attributes:
-        visible: The k parameters that the critic observes, or that the memory predicts; rollouts need them as context.
+        visible: The k parameters that the critic observes or the memory predicts: the context of rollouts.
         critic_context: Those that the critic observes besides the observation.
         critic_memory: The critic's own memory, if it has one.
         actor_lr: Current learning rate of the actor, set by ``anneal``, as the next two.
@@ -137,8 +137,8 @@ class ActorCritic:
     def recall(self, rollout: Rollout) -> Rollout:
         """Adds to the latest rollout what this agent's networks need to learn from it.
 
-        The critic's own memory, if it has one, runs over the rollout; the context becomes what the memory predicts, if
-        it does, and stays with a critic that observes it.
+        The critic's own memory, if it has one, runs over the rollout. The context is kept for a critic that observes
+        it, and as ``draws`` for a memory that predicts it.
         """
         if self.predictor is not None:
             rollout = replace(rollout, draws=rollout.context)
@@ -269,7 +269,7 @@ class ActorCritic:
     def start_from(self, trained: TrainedNetworks) -> None:
         """Starts from what another run has learned: weights and moments, but neither optimizers nor random numbers.
 
-        What predicts the draw goes on too, if both runs do that.
+        The predictor of draws goes on too, if both runs have one.
 
         Raises:
             ConfigError: Its networks have other inputs, outputs or sizes; nothing has changed.

@@ -18,17 +18,17 @@ from gym_dr.registry import load_object
 from gym_dr.wrappers.record import RecordEpisodes
 
 EpisodeStarts = npt.NDArray[np.bool_]  # (N,): True where an observation is the first of an episode
-# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. It keeps its state itself, and
-# forgets where an episode starts; where all start, N may be another one than before
+# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. It keeps its state itself and
+# clears it where an episode starts; N may change where all start
 PolicyWithMemory = Callable[[npt.NDArray[Any], EpisodeStarts], npt.NDArray[Any]]
 MemorylessPolicy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
-# which of the two it is, its signature says (evaluation/acting.py)
+# the signature tells them apart (policies/acting.py)
 Policy = MemorylessPolicy | PolicyWithMemory
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedNetworks:
-    """What another run has learned, for algorithms that go on from it or imitate it."""
+    """What another run has learned, for algorithms that start from it or imitate it."""
 
     source: str  # the run's folder, for messages
     options: Any  # its configuration

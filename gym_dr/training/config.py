@@ -20,13 +20,13 @@ MAX_MEMORY = 4096  # numbers; 50 million weights
 SCHEDULES, ACTIVATIONS, INITS = ("constant", "linear"), ("relu", "tanh"), ("torch", "orthogonal")
 MEMORIES = ("none", "gru")
 INIT_HELP = (
-    "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; of a "
-    "folder with several seeds, the run with the same seed"
+    "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; a folder "
+    "of several seeds stands for its run with the same seed"
 )
 
 
 class AgentConfig(Checked):
-    """What an ``ActorCritic`` takes from a configuration; these values stand for options that it does not offer."""
+    """Base of configurations of an ``ActorCritic``. These values hold where an algorithm offers no such option."""
 
     hidden_sizes: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
@@ -127,7 +127,8 @@ class RolloutConfig(AgentConfig):
         0.0, "weight of a loss that trains the memory to predict the draw; 0 for none", within=NOT_NEGATIVE
     )
     critic_context: bool = option(
-        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
+        False,
+        "asymmetric critic: it observes the draw, instead of having a memory of its own; only training uses the critic",
     )
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
     max_grad_norm: float = option(
@@ -153,7 +154,7 @@ class EpochsConfig(RolloutConfig):
         continuous=True,
     )
     ignored_sensors: tuple[str, ...] = option(
-        (), "sensors that the networks do not use, by the names that obs_hide:SENSOR has, or empty for none"
+        (), "sensors that the networks do not use, named as in obs_hide:SENSOR; empty for none"
     )
     normalize_rewards: bool = option(
         True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
@@ -222,7 +223,7 @@ class DistillConfig(EpochsConfig):
 
     teacher: str = option(
         "",
-        "the run to imitate, named by its folder, or by a folder with several seeds; its policy may observe the draw",
+        "folder of the run to imitate, or of several seeds; its policy may observe the draw",
         run="teacher",
     )
     epochs: int = changed(EpochsConfig, "epochs", 4)

@@ -3,9 +3,9 @@
 The student acts and the teacher labels every step, so that the student learns what to do in the states that it gets
 into itself (DAgger; Ross et al. 2011, "A Reduction of Imitation Learning and Structured Prediction to No-Regret Online
 Learning"). The loss is the Kullback-Leibler divergence of the student's actions from the teacher's (Rusu et al. 2016,
-"Policy Distillation"). A student with a memory has to find out what the teacher is told, as the adaptation module of
-Kumar et al. 2021, "RMA: Rapid Motor Adaptation for Legged Robots". Its critic learns the values of its own policy, so
-that PPO can go on from both.
+"Policy Distillation"). A student with a memory has to infer the draw that the teacher observes, as the adaptation
+module of Kumar et al. 2021, "RMA: Rapid Motor Adaptation for Legged Robots". Its critic learns the values of its own
+policy, so that PPO can go on from both.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Teacher:
             ) from None
 
     def label(self, rollout: Rollout, own: int) -> Rollout:
-        """Adds labels, and leaves the first ``own`` parameters of the rollout's context, which the student's are."""
+        """Adds labels, and keeps only the first ``own`` parameters of the rollout's context, the student's."""
         inputs, context = rollout.observations[:-1, :, : self._inputs], rollout.context
         if context is not None:
             inputs = torch.cat([inputs, context[:-1, :, own:]], -1)

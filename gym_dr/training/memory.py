@@ -1,6 +1,6 @@
-"""What a policy remembers within an episode: a gated recurrent unit, in torch.
+"""The memory of a policy within an episode: a gated recurrent unit, in torch.
 
-It reads the observation and the previous action, and the network behind it gets the observation and what is remembered.
+It reads the observation and the previous action. The network behind it gets the observation and the memory's state.
 ``compiled/gru.py`` has the same for small networks on the CPU.
 """
 
@@ -24,7 +24,7 @@ class GRUMemory(nn.Module):
 
         ``init`` is "orthogonal" or, for anything else, torch's. An orthogonal one begins with memories that fade over 1
         to ``LONGEST`` steps (Tallec and Ollivier 2018, "Can recurrent neural networks warp time?", eq. 16): with gates
-        that are half open, nothing is left of an observation after a dozen steps, and nothing can be learned from it.
+        that are half open, an observation is forgotten after a dozen steps, and nothing can be learned from it.
         """
         super().__init__()
         self.size = size

@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.classic_control.params import KNOWN_ATTRIBUTES
-from gym_dr.errors import RandomizationError, shortened, unknown_name
+from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
 from gym_dr.randomization.space import ParamSpace
 
@@ -67,14 +67,12 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
                 f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}, got none. Only "
                 f"{', '.join(sorted(KNOWN_ATTRIBUTES))} have a built-in space."
             )
-        if not isinstance(space, ParamSpace):
-            raise RandomizationError(f"RandomizeAttributes: expected space=ParamSpace(...), got {shortened(space)}.")
         for name in space:
             if not hasattr(env.unwrapped, name):
                 attributes = [key for key in vars(env.unwrapped) if not key.startswith("_")]
                 raise unknown_name(f"attribute of {type(env.unwrapped).__name__}:", name, attributes)
         # the environment may have been made with values other than the space's
-        actual = [replace(param, nominal=_number_of(env.unwrapped, param.name)) for param in space.values()]
+        actual = [replace(param, nominal=getattr(env.unwrapped, param.name)) for param in space.values()]
         space = ParamSpace(space.name, actual)
         self._derive = derive or known_derive
         self._randomize(space, randomization, context, context_params)
@@ -106,19 +104,3 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         observation, reward, terminated, truncated, info = self.env.step(action)
         observation, info = self._visible(observation, info)
         return observation, reward, terminated, truncated, info
-
-
-def _number_of(env: Any, name: str) -> float:
-    """An attribute as a number.
-
-    Raises:
-        RandomizationError: It is something else.
-    """
-    value = getattr(env, name)
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        of = type(env).__name__
-        raise RandomizationError(
-            f"Parameter {name!r}: expected an attribute of {of} that is a number, got {shortened(value)}."
-        ) from None

@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Array, Indices
 from gym_dr.envs.stack import pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
-from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -92,11 +92,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Steps the environment with the action that arrives.
 
         Raises:
-            EnvStateError: There was no reset yet.
             InvalidActionError: The action is not in the action space; nothing has changed.
         """
-        if not self._begun:
-            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         actions = self._state.check_actions(np.asarray(action)[None])
         env_actions = self._state.act(actions)
         pushed, velocities = self._state.pushes(np.ones(1, np.bool_))

@@ -27,7 +27,6 @@ from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 from gym_dr.wrappers.sensors import DROP, HIDE, SensorMap, sensor_of, sensor_param, sensors_of
 
@@ -116,7 +115,7 @@ class Disturbances:
         self.randomization = resolve(randomization, DISTURBANCES)
         self._check(observations, actions, push_size)
         sensors = sensors_of(env_id, observations) if any(map(sensor_param, self.randomization)) else None
-        self.randomization = expanded(self.randomization, sensors)
+        self.randomization = self.randomization if sensors is None else sensors.expand(self.randomization)
         self.space = ParamSpace("disturbances", [replace(DISTURBANCES[name], needs=()) for name in self.randomization])
         self.num_envs = num_envs
         self._varying = frozenset(self.randomization)  # names; looked up at each step
@@ -304,18 +303,6 @@ class Disturbances:
             failing = self._lost, self._hidden
             self._compiled.fail(*failing, self._age, fresh, self._readings, visible.reshape(flat))
         return visible
-
-
-def expanded(randomization: Randomization, sensors: SensorMap | None) -> Randomization:
-    """Disturbances in which patterns of sensors are replaced; see ``SensorMap.expand``.
-
-    Args:
-        randomization: Only disturbances.
-        sensors: Those of the environment; None if no disturbance is one of theirs.
-    """
-    if sensors is None:
-        return randomization
-    return Randomization(sensors.expand(randomization), correlation=randomization.correlation)
 
 
 def _components(sizes: Mapping[str, int]) -> list[str]:

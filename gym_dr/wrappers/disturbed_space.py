@@ -14,7 +14,7 @@ from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, DisturbanceSpace, expanded, is_float_box
+from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, DisturbanceSpace, is_float_box
 from gym_dr.wrappers.sensors import SensorMap, sensor_of, sensor_param
 
 _SENSED = ("obs_noise", "obs_bias", "obs_delay", "obs_drop")
@@ -73,8 +73,8 @@ class DisturbedSpace(DisturbanceSpace):
             RandomizationError: A rule is impossible, or a correlation mixes both kinds of parameters.
         """
         own, disturbances = split(randomization)
-        if any(map(sensor_param, disturbances)):
-            disturbances = expanded(disturbances, self.sensors)
+        if self.sensors is not None and any(map(sensor_param, disturbances)):
+            disturbances = self.sensors.expand(disturbances)
         rules = {**self.own.expand(own), **disturbances}
         return Randomization(rules, correlation=randomization.correlation)
 

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError
+from gym_dr.options import expect, is_whole
 from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.context import shown_columns
 from gym_dr.wrappers.sensors import sensors_of
@@ -66,12 +67,11 @@ class FrameStack(ViewWrapper):
             observe_reward: Whether it sees the reward of the last step.
 
         Raises:
-            ConfigError: An impossible number, nothing to show, observations are not a flat box, or they show earlier
-                ones or the draw already.
+            ConfigError: An impossible number, or observations are not a flat box, or show
+                earlier ones or the draw already.
         """
-        _check_count(stack_observations)
-        if stack_observations == 1 and not observe_reward:
-            raise ConfigError("Expected stack_observations above 1 or observe_reward, got neither: nothing to show.")
+        possible = is_whole(stack_observations) and 1 <= stack_observations <= MAX_STACKED
+        expect(possible, "stack_observations", f"a whole number from 1 to {MAX_STACKED}", stack_observations)
         if shown_columns(env) or any(isinstance(layer, FrameStack) for layer in stack_of(env)):
             raise ConfigError(
                 "FrameStack: expected observations of the environment itself, got some that show earlier ones or the "
@@ -132,8 +132,3 @@ def sensor_columns(envs: VectorEnv[Any, Any, Any], sensors: Sequence[str]) -> li
         for first, end in spans
         for column in range(first, end)
     ]
-
-
-def _check_count(count: Any) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_STACKED:
-        raise ConfigError(f"stack_observations: expected a whole number from 1 to {MAX_STACKED}, got {count!r}.")

@@ -8,7 +8,6 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -54,8 +53,6 @@ class ResampleParams(EpisodeWrapper):
                 raise RandomizationError(
                     f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
                 )
-        if any(isinstance(layer, ResampleParams) for layer in stack_of(env)):
-            raise RandomizationError("ResampleParams: the environment already has this wrapper.")
         if getattr(env, "adapts", False):  # AdaptParams, which imports this module, or a wrapper around it
             raise RandomizationError(
                 "ResampleParams: expected draws that never change, got those of a sampler that learns from "

@@ -16,9 +16,9 @@ import gymnasium as gym
 
 from gym_dr.envs.family import ENVIRONMENTS, interface_of
 from gym_dr.envs.interface import Quantity
-from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
+from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.space import Param
-from gym_dr.randomization.spec import Rule
+from gym_dr.randomization.spec import Randomization
 
 HIDE, DROP = "obs_hide", "obs_drop"
 _HIDDEN = "whether this sensor reads 0 for a whole episode; SENSOR is one of those below"
@@ -70,23 +70,18 @@ class SensorMap:
             raise self._unknown(sensor)
         return self.named[sensor] if sensor in self.named else (int(sensor), int(sensor) + 1)
 
-    def expand(self, rules: Mapping[str, Rule]) -> dict[str, Rule]:
+    def expand(self, randomization: Randomization) -> Randomization:
         """Replaces patterns such as ``obs_hide:*_dot`` by the sensors whose names match, or indices without names.
 
         Each draws on its own. An explicit sensor takes precedence over a pattern.
 
         Raises:
             UnknownNameError: There is no such sensor, or nothing matches a pattern.
-            RandomizationError: Two rules are for the same sensor.
+            RandomizationError: Two patterns match the same sensor.
         """
-        patterns = [name for name in rules if sensor_param(name) and any(wild in name for wild in _WILD)]
-        found = {name: rule for name, rule in rules.items() if name not in patterns}
-        explicit: dict[tuple[str, int, int], str] = {}
-        for name in filter(sensor_param, found):
-            place = name.partition(":")[0], *self.span(sensor_of(name))
-            if place in explicit:
-                raise RandomizationError(f"Expected each sensor once, got {explicit[place]} and {name}, the same one.")
-            explicit[place] = name
+        patterns = [name for name in randomization if sensor_param(name) and any(wild in name for wild in _WILD)]
+        found = {name: rule for name, rule in randomization.items() if name not in patterns}
+        explicit = {(name.partition(":")[0], *self.span(sensor_of(name))) for name in found if sensor_param(name)}
         names = [*self.named] or [str(k) for k in range(self.size)]
         for pattern in patterns:
             kind, _, wanted = pattern.partition(":")
@@ -96,15 +91,11 @@ class SensorMap:
             for name in (f"{kind}:{sensor}" for sensor in matching if (kind, *self.span(sensor)) not in explicit):
                 if name in found:
                     raise RandomizationError(f"Parameter {name!r}: two patterns match it. Name it explicitly.")
-                found[name] = rules[pattern]
-        return found
+                found[name] = randomization[pattern]
+        return Randomization(found, correlation=randomization.correlation)
 
     def _unknown(self, sensor: str) -> UnknownNameError:
-        if not sensor:
-            return UnknownNameError(f"Expected a sensor, such as {HIDE}:0, got none. {self.env} has {self.text}.")
-        error = unknown_name(f"sensor of {self.env}:", sensor, self.named)
-        index = f"an index from 0 to {self.size - 1}"
-        return UnknownNameError(f"{error} {'Or give' if self.named else 'Expected'} {index} of its observation.")
+        return UnknownNameError(f"Expected a sensor of {self.env}, {self.text}, got {sensor!r}.")
 
 
 def sensors_of(env_id: str, space: gym.Space[Any] | None = None) -> SensorMap | None:

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
+import cloudpickle
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
@@ -47,11 +47,7 @@ class _Sent:
         self._content = content
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _content, (CloudpickleWrapper(self._content),)
-
-
-def _content(received: CloudpickleWrapper) -> Any:
-    return received.fn
+        return cloudpickle.loads, (cloudpickle.dumps(self._content),)
 
 
 class VectorParams(EpisodeWrapper):

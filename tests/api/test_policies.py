@@ -220,7 +220,7 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
         evaluate([run, brake], env="CartPole-v1", output="out")
     with pytest.raises(ConfigError, match="`randomization` is for policies that are not runs"):
         gym_dr.open_policy(run, randomization="wide")
-    with pytest.raises(ConfigError, match="`context` is for policies that do not say"):
+    with pytest.raises(ConfigError, match="`context` is for policies that do not record"):
         evaluate(run, env=None, context="observation")
 
 

@@ -128,7 +128,7 @@ def test_the_command_lines_form_is_read(text: str, meant: Rule) -> None:
         ("uniform:2:1", "expected low < high, got low=2.0 and high=1.0"),
         ("nan", "expected a number for value, got nan"),
         ("1e999", "expected a finite value, got inf"),
-        ("mixture:1", "a mixture cannot be written as one text; put it in a file, or in Python use gym_dr.Mixture"),
+        ("mixture:1", "Mixture: expected a list of distributions"),
         ("unifrom:1:2", "Unknown distribution 'unifrom'. Did you mean 'uniform'?"),
         ("scale:normel:1:2", "Unknown distribution 'normel'. Did you mean 'normal'?"),
         ("", "Unknown distribution ''. Known: bernoulli, choice,"),

@@ -68,7 +68,7 @@ def test_every_form_of_a_rule_is_read(written: Any, meant: Rule) -> None:
         (1j, "got 1j"),
         (Uniform, "expected a distribution"),
         ((2, 1), "expected low < high, got low=2.0 and high=1.0"),
-        (10**400, "expected a finite value, got inf"),
+        (10**400, "expected a number for value"),
         ({}, "Expected a 'distribution' field"),
         ("uniform:2:1", "expected low < high"),
     ],

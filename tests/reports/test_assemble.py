@@ -30,17 +30,6 @@ def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> N
     assert [list(row) for row in heat.z] == expected.tolist()
 
 
-def test_a_map_of_regret_is_beside_those_of_returns(judged: Comparison) -> None:
-    heat_maps = maps.heat_maps(judged)
-    view = heat_maps.views[0]
-    kinds = [panel.title.rpartition(": ")[2] for panel in view.panels]
-    assert kinds == ["mean return", "worst episode", "regret"]
-    regret = judged.evaluation.regret.query(f"set == 'grid' and policy == {judged.groups[0].name!r}")
-    shown = np.array(view.panels[2].figure.data[0].z)
-    assert sorted(shown.ravel()) == pytest.approx(sorted(regret["regret"]))
-    assert "Regret is how much more the best known policy returns." in heat_maps.how_to_read
-
-
 def test_a_reference_has_its_origin_on_the_page(judged: Comparison) -> None:
     names = [group.name for group in (*judged.groups, *judged.references)]
     report = assemble(judged, "gymdr report")

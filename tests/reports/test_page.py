@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.registry import needs
 from gym_dr.reports import page
 from gym_dr.reports.page import Panel, Report, Section, View
 from gym_dr.reports.style import new_figure
@@ -66,7 +67,7 @@ def test_numbers_that_are_not_finite_become_gaps() -> None:
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(ConfigError, match=r"plotly.*pip install 'gym-dr\[report\]'"):
-        page.check_installed()
+        needs("A report", "report", "jinja2", "plotly")
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -112,7 +112,6 @@ def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_
 
 def test_without_references_there_is_no_regret(comparison: Comparison) -> None:
     assert tables.regret_table(comparison) == []
-    assert comparison.regret(0, "sobol") is None
 
 
 def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Comparison) -> None:
@@ -122,9 +121,6 @@ def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Com
     expected = judged.results(0, "sobol")[0]["statistics"]["regret"]["value"]
     shown = table.rows[1][table.columns.index("the training distribution")].value
     assert float(shown) == pytest.approx(expected, abs=0.5)
-    regret = judged.regret(0, "sobol")
-    assert regret is not None
-    assert regret.mean() == pytest.approx(expected)
     assert any(note.startswith("Over the training distribution: The best known policy solves") for note in table.notes)
     assert any(
         note.startswith("In the corners of the randomized box, there is no regret: play") for note in table.notes
@@ -152,6 +148,6 @@ def test_settings_options_and_draws_that_differ_are_named_and_no_others(comparis
         "num_envs": ["2", "2", "16"],
         "critic_context": ["no", "yes", "no"],
         "hidden_sizes": ["8", "8", "32, 16"],
-        "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "nominal"],
-        "draws of wind_power": ["Constant(3.0)", "nominal", "nominal"],
+        "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "none"],
+        "draws of wind_power": ["Constant(3.0)", "none", "none"],
     }

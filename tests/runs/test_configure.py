@@ -102,7 +102,7 @@ def test_each_minibatch_of_a_memory_gets_a_sequence() -> None:
 @pytest.mark.parametrize("given", [{"critic_context": True}, {"memory": "gru", "predict_draw": 1.0}])
 def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: dict[str, Any]) -> None:
     name = next(name for name in given if name != "memory")
-    with pytest.raises(ConfigError, match=rf"^{name}: expected a randomization, whose draws to"):
+    with pytest.raises(ConfigError, match=rf"^{name}: expected a randomization, so that there are draws to"):
         build_config(A2C, {"env": env_id, **given}, randomization="none")
 
 

@@ -75,5 +75,5 @@ def test_memories_may_have_any_size_and_sequences_any_length_that_divides_a_roll
 
 
 def test_reinforce_refuses_a_memory_and_says_why_and_what_to_use() -> None:
-    with pytest.raises(ConfigError, match=r"memory: expected none, got 'gru'\. .*complete episodes.*ppo and a2c"):
+    with pytest.raises(ConfigError, match=r"memory: expected none, got 'gru'\. .*complete episodes.*ppo or a2c"):
         ReinforceConfig(memory="gru")

@@ -87,7 +87,6 @@ def test_a_space_and_derived_quantities_of_ones_own() -> None:
     ("space", "error", "message"),
     [
         (None, RandomizationError, "space=ParamSpace"),
-        ({"force": (0.0, 0.01)}, RandomizationError, "expected space=ParamSpace"),
         (ParamSpace("Car", [Param(name="forc", nominal=0, low=0, high=1)]), UnknownNameError, "Did you mean 'force'"),
     ],
 )
@@ -100,9 +99,7 @@ def test_an_unknown_environment_needs_a_space_of_attributes_that_it_has(space: A
 def test_an_attribute_that_is_no_number_is_named(value: Any) -> None:
     env: Any = gym.make("CartPole-v1")
     env.unwrapped.masscart = value
-    with pytest.raises(
-        RandomizationError, match="'masscart': expected an attribute of CartPoleEnv that is a number, got"
-    ):
+    with pytest.raises(RandomizationError, match="'masscart': expected a finite nominal value"):
         RandomizeAttributes(env, "none")
 
 

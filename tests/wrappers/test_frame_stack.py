@@ -75,7 +75,7 @@ def test_sensors_are_found_in_all_that_an_observation_shows(shown: dict[str, Any
     envs = DrawContext(envs, "observation")
     expected = [3, 1, 7, 5, 11, 9] if "stack_observations" in shown else [3, 1]
     assert sensor_columns(envs, ["theta_dot", "1"]) == expected
-    with pytest.raises(UnknownNameError, match="Unknown sensor of gym_dr/CartPoleDR-v1: 'phi'"):
+    with pytest.raises(UnknownNameError, match=r"Expected a sensor of gym_dr/CartPoleDR-v1, x, .*got 'phi'"):
         sensor_columns(envs, ["phi"])
 
 
@@ -136,11 +136,6 @@ def test_what_a_policy_was_given_does_not_change_later() -> None:
 def test_an_impossible_number_of_observations_is_refused(count: Any) -> None:
     with pytest.raises(ConfigError, match="stack_observations: expected a whole number from 1 to 1000, got"):
         counters(NEXT_STEP, stack_observations=count, observe_reward=True)
-
-
-def test_nothing_to_show_is_refused() -> None:
-    with pytest.raises(ConfigError, match="stack_observations above 1 or observe_reward, got neither"):
-        counters(NEXT_STEP)
 
 
 def test_observations_that_are_no_flat_box_are_refused() -> None:

@@ -18,7 +18,6 @@ from gym_dr import Bernoulli, Disturb, DisturbVector, Randomization, VectorParam
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.spec import as_rule
 from gym_dr.runs.environments import make_vector_env, param_space_of, wrap_for_policy
 from gym_dr.wrappers.sensors import SensorMap, sensor_param, sensors_of
 from tests.strategies import few
@@ -150,7 +149,7 @@ def test_every_kind_of_vector_environment_knows_the_names(kind: str) -> None:
 
 def test_names_are_not_used_where_an_observation_is_another() -> None:
     longer = gym.make(HOPPER, exclude_current_positions_from_observation=False)
-    with pytest.raises(UnknownNameError, match="Expected an index from 0 to 11"):
+    with pytest.raises(UnknownNameError, match="an index from 0 to 11, got 'rootz'"):
         Disturb(longer, {"obs_hide:rootz": 1})
     assert Disturb(longer, {"obs_hide:11": 1}).reset(seed=1)[0][11] == 0
 
@@ -158,11 +157,10 @@ def test_names_are_not_used_where_an_observation_is_another() -> None:
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"obs_hide:tehta": 1}, r"sensor of CartPole-v1: 'tehta'. Did you mean 'theta'\? Known: .* index from 0 to 3"),
-        ({"obs_drop:4": 0.1}, "Unknown sensor of CartPole-v1: '4'"),
-        ({"obs_hide:qvel*": 1}, r"Unknown sensor of CartPole-v1: 'qvel\*'"),
-        ({"obs_hide": 1}, "Expected a sensor, such as obs_hide:0, got none. CartPole-v1 has x, x_dot"),
-        ({"obs_hide:x": 1, "obs_hide:0": 0}, "once, got obs_hide:0 and obs_hide:x, the same one"),
+        ({"obs_hide:tehta": 1}, "sensor of CartPole-v1, x, x_dot.* index from 0 to 3, got 'tehta'"),
+        ({"obs_drop:4": 0.1}, "index from 0 to 3, got '4'"),
+        ({"obs_hide:qvel*": 1}, r"index from 0 to 3, got 'qvel\*'"),
+        ({"obs_hide": 1}, "index from 0 to 3, got ''"),
         ({"obs_hide:x*": 1, "obs_hide:*t": 0, "obs_hide:*dot": 0}, "'obs_hide:.*': two patterns match it"),
         ({"obs_hide:x": 0.5}, "expected 0 or 1"),
         ({"obs_hide:x": (0, 1)}, "expected 0 or 1"),
@@ -184,7 +182,7 @@ def test_what_cannot_fail_is_refused_with_what_can(rules: dict[str, Any], messag
 
 def test_an_explicit_sensor_takes_precedence_over_a_pattern() -> None:
     sensors = SensorMap("a plane", 4, {"x": (0, 1), "y": (1, 2), "rest": (2, 4)})
-    rules = {"obs_hide:*": as_rule(1), "obs_hide:1": as_rule(0), "obs_noise": as_rule(0.1)}
+    rules = Randomization({"obs_hide:*": 1, "obs_hide:1": 0, "obs_noise": 0.1})
     found = {name: rule.support(0.0)[0] for name, rule in sensors.expand(rules).items()}
     assert found == {"obs_hide:x": 1, "obs_hide:1": 0, "obs_hide:rest": 1, "obs_noise": 0.1}
 

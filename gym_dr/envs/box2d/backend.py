@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
+from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
-from gym_dr.envs.box2d.memory import Environments
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.solver.layout import (
     BODY,
     C_BODY,
@@ -22,35 +23,40 @@ from gym_dr.envs.box2d.solver.layout import (
     VELOCITY_X,
     VELOCITY_Y,
 )
-from gym_dr.envs.box2d.stepping import Stepper
+from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.states import EnvState, check_within
 from gym_dr.errors import EnvStateError
 
 
 class Box2DBackend(CompiledBackend):
-    """Many small worlds in compiled code.
-
-    Attributes:
-        memory: Arrays of all sub-environments.
-        stepper: Steps them.
-    """
+    """Many small worlds in compiled code."""
 
     push_size = 2
     bodies: ClassVar[int]  # bodies per world
-    memory: Environments | Any = None  # made by ``allocate``
+    kernel: ClassVar[Any]  # compiled ``step(group, envs, first, last)``
+    arrays: Environments  # of all sub-environments
+    buffers: StepBuffers
     stepper: Stepper | Any = None
 
-    def _take(self, memory: Environments, stepper: Stepper) -> Array:
-        """Stores what a subclass has allocated; returns memory for the parameters."""
-        self.memory, self.stepper = memory, stepper
-        self.num_threads = stepper.threads
-        self.observations, self.streams = memory.observations, memory.streams
-        params: Array = memory.params.T
-        return params
-
-    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
-        """Stores the actions of the next step."""
+    def _allocate(self, num_envs: int) -> tuple[Environments, npt.NDArray[Any]]:
+        """The family's arrays of sub-environments, and the numbers of continuous actions ``(num_envs, size)``."""
         raise NotImplementedError
+
+    def _group(self) -> Any:
+        """Everything that a step reads and writes on one thread."""
+        raise NotImplementedError
+
+    def allocate(self, num_envs: int, num_threads: int | None) -> Array:
+        self.arrays, numbers = self._allocate(num_envs)
+        self.observations, self.streams = self.arrays.observations, self.arrays.streams
+        results = self.observations, self.arrays.rewards, self.arrays.terminations
+        self.buffers = StepBuffers(
+            np.zeros(num_envs, np.int64), numbers, self.arrays.world.status[:, S_FRESH], *results
+        )
+        self.num_threads = threads_for(num_envs, num_threads)
+        groups = [self._group() for _ in range(self.num_threads)]
+        self.stepper = Stepper(type(self).kernel, groups, self.buffers)  # an instance would bind it like a method
+        return self.arrays.params.T
 
     @property
     def rollout(self) -> PlayRollout | None:
@@ -63,17 +69,21 @@ class Box2DBackend(CompiledBackend):
 
     def observe(self) -> npt.NDArray[Any]:
         self.stepper.finish()
-        return self.observations.copy()
+        return super().observe()
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         """See ``Backend.step``; those in ``skip`` make their first step together with the others."""
         self._set_actions(actions)
         self.stepper.step()
-        return Outcome(self.memory.rewards.copy(), self.memory.terminations.copy(), {})
+        return Outcome(self.arrays.rewards.copy(), self.arrays.terminations.copy(), {})
+
+    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
+        """Stores the actions of the next step."""
+        (self.buffers.continuous if self.action_space.shape else self.buffers.discrete)[:] = actions
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes all bodies equally."""
-        rows = self.memory.world.rows
+        rows = self.arrays.world.rows
         for body in range(self.bodies):
             for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
                 # rounded once, like numbers that Box2D gets from Python
@@ -83,9 +93,9 @@ class Box2DBackend(CompiledBackend):
         return {name: array.copy() for name, array in self._arrays().items()}
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """See ``Backend.check_state``; with these numbers compiled code finds its memory."""
+        """See ``Backend.check_state``; compiled code indexes its arrays with these numbers."""
         super().check_state(state)
-        world, status, contacts = self.memory.world, state["world.status"], state["world.contact_ints"]
+        world, status, contacts = self.arrays.world, state["world.status"], state["world.contact_ints"]
         boxes, edges = world.boxes.shape[1], world.edges.shape[1]
         for name, values, high in (
             ("contacts", status[:, S_CONTACTS], world.contact_ints.shape[1]),
@@ -105,11 +115,11 @@ class Box2DBackend(CompiledBackend):
             array[envs] = state[name][envs]
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The memory of all sub-environments by name, without parameters, which the table has, and observations."""
-        memory = self.memory._asdict()
-        world = {f"world.{name}": value for name, value in memory.pop("world")._asdict().items()}
+        """The arrays of all sub-environments by name, without parameters, which the table has, and observations."""
+        arrays = self.arrays._asdict()
+        world = {f"world.{name}": value for name, value in arrays.pop("world")._asdict().items()}
         fixed = ("world.shapes", "world.edge_width", "params", "observations")
-        return {name: value for name, value in {**world, **memory}.items() if name not in fixed}
+        return {name: value for name, value in {**world, **arrays}.items() if name not in fixed}
 
     def close(self) -> None:
         if self.stepper is not None:

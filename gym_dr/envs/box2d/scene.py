@@ -1,4 +1,4 @@
-"""Shared drawing code of the Box2D environments; needs only pygame, while Gymnasium's drawings need Box2D."""
+"""What pictures of the Box2D environments share; it needs only pygame, while Gymnasium's rendering needs Box2D."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.envs.box2d.solver import broad_phase
+from gym_dr.envs.box2d.solver.arrays import World
 from gym_dr.envs.box2d.solver.layout import BODY, COS, SIN
-from gym_dr.envs.box2d.solver.memory import World
 
 Color = tuple[int, int, int]
 Points = Sequence[tuple[float, float]]  # pixels, from the lower left
 
 origin = cast(Callable[[World, int, int], tuple[np.float32, np.float32]], broad_phase.origin.py_func)
-"""A body's origin (m), from memory, sub-environment and body."""
+"""A body's origin (m), from world, sub-environment and body."""
 
 
 def fill(surface: Any, points: Points, color: Color) -> None:
-    """Draws a filled polygon with smooth edges."""
+    """Paints a filled polygon with smooth edges."""
     import pygame
     from pygame import gfxdraw
 

@@ -35,7 +35,7 @@ class Stepper:
         Args:
             step: Compiled ``step(group, envs, first, last)``.
             groups: Everything that a step reads and writes, one for each thread, with its own scratch memory.
-            buffers: The buffers of ``groups``.
+            buffers: Those of ``groups``.
         """
         self._groups = groups
         self._fresh: npt.NDArray[np.int64] = buffers.fresh

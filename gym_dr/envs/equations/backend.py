@@ -65,10 +65,10 @@ class EquationsBackend(CompiledBackend):
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         self.simulation = Simulation(self.equations, num_envs)
         self.streams, self.observations = self.simulation.streams, self.simulation.buffers.observations
-        memory: Array
-        memory, options = np.split(self.simulation.params, [len(self.space)])
+        blocks: Array
+        blocks, options = np.split(self.simulation.params, [len(self.space)])
         options[:] = np.array(self._options)[:, None]
-        return memory
+        return blocks
 
     @property
     def rollout(self) -> PlayRollout:

@@ -32,10 +32,10 @@ from gym_dr.randomization.distributions import Distribution, Normal
 LANES = 32  # environments per block
 
 
-class EquationsMemory(NamedTuple):
+class EquationsArrays(NamedTuple):
     """All sub-environments."""
 
-    memory: Array  # (blocks * FIELDS * LANES,)
+    blocks: Array  # (blocks * FIELDS * LANES,)
     params: Array  # (parameters, N) of new episodes
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     buffers: StepBuffers
@@ -84,11 +84,11 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
     advance = _stepper(equations, step_one, _places(action), _places(noise))
 
     def begin(world, envs, bounds):
-        memory, params, streams, buffers = world
+        blocks, params, streams, buffers = world
         for k in range(len(envs)):
             env = envs[k]
             first = env // LANES * size
-            block, lane = memory[first : first + size], env % LANES
+            block, lane = blocks[first : first + size], env % LANES
             write_physics(block, lane, derive(read_params(params, env)), False)
             draw_first(streams, env, block, lane, bounds)
             constants = read_physics(block, lane)
@@ -99,9 +99,9 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
                 buffers.observations[env, j] = block[lane + seen_at + j * LANES]
 
     def step(world, envs, first, last):
-        memory, _, streams, buffers = world
+        blocks, _, streams, buffers = world
         for at in range(first, last, LANES):
-            block = memory[at // LANES * size : (at // LANES + 1) * size]
+            block = blocks[at // LANES * size : (at // LANES + 1) * size]
             count = min(LANES, last - at)
             for lane in range(count):
                 take_action(buffers, at + lane, block, lane)

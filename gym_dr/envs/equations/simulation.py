@@ -1,4 +1,4 @@
-"""Compiled equations behind a plain Python interface: memory and the calls into machine code."""
+"""Compiled equations behind a plain Python interface: arrays, and calls into machine code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gym_dr.compiled.rollout import UNFINISHED, StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
 from gym_dr.envs.equations.functions import not_compiled
-from gym_dr.envs.equations.kernels import LANES, EquationsMemory, kernels_of
+from gym_dr.envs.equations.kernels import LANES, EquationsArrays, kernels_of
 from gym_dr.envs.states import EnvState
 from gym_dr.errors import EquationsError
 
@@ -35,7 +35,7 @@ class Simulation:
     """
 
     def __init__(self, equations: Equations, num_envs: int) -> None:
-        """Allocates memory and compiles the equations, or loads them from the cache.
+        """Makes the arrays and compiles the equations, or loads them from the cache.
 
         Raises:
             EquationsError: Numba cannot compile them.
@@ -54,8 +54,8 @@ class Simulation:
         self.params = np.zeros((len(fields_of(equations.params)), num_envs))
         kernels = kernels_of(equations)
         blocks = -(-num_envs // LANES)
-        self._memory: Array = np.zeros((blocks, kernels.fields, LANES))
-        self._world = EquationsMemory(self._memory.reshape(-1), self.params, self.streams, self.buffers)
+        self._blocks: Array = np.zeros((blocks, kernels.fields, LANES))
+        self._world = EquationsArrays(self._blocks.reshape(-1), self.params, self.streams, self.buffers)
         self._all: Indices = np.arange(num_envs)
         self._bounds: Array = np.array(equations.bounds()).reshape(-1, 2)
         self._state_at = kernels.state
@@ -120,38 +120,38 @@ class Simulation:
         )
 
     def state(self, env: int) -> Array:
-        """The state of a sub-environment, in memory: shape ``(fields,)``."""
-        return self._memory[env // LANES, self._state_fields, env % LANES]
+        """The state of a sub-environment, a view: shape ``(fields,)``."""
+        return self._blocks[env // LANES, self._state_fields, env % LANES]
 
     def states(self, envs: Indices) -> Array:
         """The states of some sub-environments: shape ``(len(envs), fields)``, a copy."""
-        states: Array = self._memory[envs // LANES, self._state_fields, envs % LANES]
+        states: Array = self._blocks[envs // LANES, self._state_fields, envs % LANES]
         return states
 
     def put(self, envs: Indices, states: Array) -> None:
         """Sets the states of some sub-environments, shape ``(len(envs), fields)``."""
-        self._memory[envs // LANES, self._state_fields, envs % LANES] = states
+        self._blocks[envs // LANES, self._state_fields, envs % LANES] = states
 
     def physics(self, env: int) -> Any:
         """The constants of a sub-environment's current episode, a named tuple."""
-        return self.equations.physics(*self._memory[env // LANES, : self._state_at, env % LANES].tolist())
+        return self.equations.physics(*self._blocks[env // LANES, : self._state_at, env % LANES].tolist())
 
     def get_state(self) -> EnvState:
         """States, constants of episodes and random streams of all sub-environments."""
         return {
             "state": self.states(self._all),
-            "constants": self._memory[self._all // LANES, : self._state_at, self._all % LANES],
+            "constants": self._blocks[self._all // LANES, : self._state_at, self._all % LANES],
             "streams": self.streams.copy(),
         }
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         """Restores the rows of some sub-environments."""
         self.put(envs, state["state"][envs])
-        self._memory[envs // LANES, : self._state_at, envs % LANES] = state["constants"][envs]
+        self._blocks[envs // LANES, : self._state_at, envs % LANES] = state["constants"][envs]
         self.streams[envs] = state["streams"][envs]
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities, shape ``(len(envs), len(pushed))``."""
         for column, name in zip(velocities.T, self.equations.pushed, strict=True):
             field = self._state_at + fields_of(self.equations.state).index(name)
-            self._memory[envs // LANES, field, envs % LANES] += column
+            self._blocks[envs // LANES, field, envs % LANES] += column

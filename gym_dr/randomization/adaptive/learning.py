@@ -34,7 +34,7 @@ from gym_dr.randomization.sampler import EpisodeRecord, Row, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-STALLED = 20  # cohorts without a change, or that many cohorts' episodes without evidence, before a warning
+STALLED = 20  # cohorts without a change before a warning
 COLLECTS = "collects"  # what a method did with a cohort that was too small for any decision
 
 Success: TypeAlias = Callable[[EpisodeRecord], bool]
@@ -123,7 +123,6 @@ class LearningSampler(ABC):
         self._idle = 0  # cohorts since the last change
         self.reached = False  # whether the first draws have ever succeeded often enough
         # of each sub-environment: episodes since the last one that counted as evidence
-        self._strange: Indices = np.zeros(training.num_envs, np.int64)
 
     @abstractmethod
     def first_shape(self, ranges: Array) -> Array:
@@ -160,7 +159,7 @@ class LearningSampler(ABC):
             method did, and the new entropy and numbers of each parameter.
 
         Warns:
-            RandomizationWarning: Draws have not changed, or no episode has counted as evidence, for a long time.
+            RandomizationWarning: Draws have not changed for a long time.
         """
         rows: list[Row] = []
         for e in episodes:
@@ -199,7 +198,6 @@ class LearningSampler(ABC):
             "num_envs": self.training.num_envs,
             "idle": self._idle,
             "reached": self.reached,
-            "strange": self._strange.tolist(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -218,10 +216,8 @@ class LearningSampler(ABC):
         self.shape = self._shapes[self.version]
         self._waiting, self._claims = defaultdict(list), []
         self._idle, self.reached = int(state["idle"]), bool(state["reached"])
-        self._strange = np.zeros(self.training.num_envs, np.int64)
         if state["num_envs"] != self.training.num_envs:
             return
-        self._strange += np.array(state["strange"], np.int64)
         for env, rows in state["waiting"]:
             self._waiting[int(env)] = [(int(s), int(i), float(r), bool(good)) for s, i, r, good in rows]
         self._claims = [
@@ -245,24 +241,10 @@ class LearningSampler(ABC):
         claims, self._claims = self._claims, []
         seeds, index, *_ = zip(*(evidence for _, evidence, _ in claims), strict=True)
         drawn = self.draw(np.array(seeds, np.uint64), np.array(index, np.int64))
-        before = self._strange.copy()
         own = zip(*(drawn[name].tolist() for name in self.support), strict=True)
         for (env, evidence, values), redrawn in zip(claims, own, strict=True):
             if values == redrawn:
                 self._waiting[env].append(evidence)
-                self._strange[env] = 0
-            else:
-                self._strange[env] += 1
-        limit = STALLED * self._per_env
-        if ((before < limit) & (self._strange >= limit)).any():
-            envs = np.flatnonzero(self._strange >= limit).tolist()
-            whose = "any sub-environment" if len(envs) == self.training.num_envs else f"sub-environments {envs}"
-            warn(
-                f"None of the last {limit} episodes of {whose} had the values that the sampler drew, so it learns "
-                "nothing: it needs episodes of all. Check whether values are set by hand or something else replaces "
-                "its draws.",
-                RandomizationWarning,
-            )
 
     def _complete(self) -> Cohort | None:
         """Removes and returns the next cohort if it is complete."""

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats
+from gym_dr.arrays import Floats
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.rollout import StepBuffers
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
-from gym_dr.envs.box2d.bipedal_walker.native.drawing import draw
+from gym_dr.envs.box2d.bipedal_walker.native.arrays import Walkers, allocate
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
-from gym_dr.envs.box2d.bipedal_walker.native.memory import Walkers, allocate
+from gym_dr.envs.box2d.bipedal_walker.native.rendering import render
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
-from gym_dr.envs.box2d.solver.layout import S_FRESH
-from gym_dr.envs.box2d.solver.memory import Scratch
-from gym_dr.envs.box2d.stepping import Stepper, threads_for
+from gym_dr.envs.box2d.solver.arrays import Scratch
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector import NativeVectorEnv
 
@@ -38,7 +36,7 @@ _LOW[[8, 13]] = -0.0
 class BipedalWalkerBackend(Box2DBackend):
     """Many walkers in compiled code."""
 
-    bodies = BODIES
+    bodies, kernel = BODIES, step
     random_steps = False
     metadata = {"render_modes": ["rgb_array"], "render_fps": walker.FPS}
 
@@ -49,31 +47,21 @@ class BipedalWalkerBackend(Box2DBackend):
         self.observation_space = gym.spaces.Box(_LOW, _HIGH)
         self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
 
-    def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        memory = allocate(num_envs, len(self.space), self.hardcore)
-        self._actions: Floats = np.zeros((num_envs, ACTIONS), np.float32)
-        groups = [
-            Walkers(
-                memory,
-                self._actions,
-                np.zeros(ground.LENGTH),
-                np.zeros((ground.MAX_BOXES, 4)),
-                Scratch.allocate(BLOCK),
-            )
-            for _ in range(threads_for(num_envs, num_threads))
-        ]
-        results = memory.observations, memory.rewards, memory.terminations
-        numbers = cast(Any, self._actions)  # the one that takes numbers in float32
-        buffers = StepBuffers(np.zeros(num_envs, np.int64), numbers, memory.world.status[:, S_FRESH], *results)
-        return self._take(memory, Stepper(step, groups, buffers))
+    def _allocate(self, num_envs: int) -> tuple[Environments, Floats]:
+        arrays = allocate(num_envs, len(self.space), self.hardcore)
+        return arrays, np.zeros((num_envs, ACTIONS), np.float32)
+
+    def _group(self) -> Walkers:
+        boxes = np.zeros((ground.MAX_BOXES, 4))
+        return Walkers(self.arrays, self.buffers.continuous, np.zeros(ground.LENGTH), boxes, Scratch.allocate(BLOCK))
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         with np.errstate(over="ignore"):  # beyond float32 is beyond the bounds too
-            self._actions[:] = actions
+            super()._set_actions(actions)
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene."""
-        return draw(self.memory, env)
+        return render(self.arrays, env)
 
 
 class BipedalWalkerVectorEnv(NativeVectorEnv):

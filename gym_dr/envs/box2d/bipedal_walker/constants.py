@@ -1,7 +1,7 @@
 """The constants of BipedalWalker, defined once for all implementations.
 
 They are those of Gymnasium's ``BipedalWalker-v3`` (MIT license; a test compares them). Lengths are in Box2D units
-("meters"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
+("meters"), which are pixels of Gymnasium's pictures divided by ``SCALE``. Values that an episode may change are in
 ``params.py`` as the nominal values of parameters; the rest is here.
 """
 

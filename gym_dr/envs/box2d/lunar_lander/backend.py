@@ -11,22 +11,20 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.rollout import StepBuffers
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
-from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
+from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Landers, allocate
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
-from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Landers, allocate
+from gym_dr.envs.box2d.lunar_lander.native.rendering import render
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
 from gym_dr.envs.box2d.lunar_lander.replay import LanderLogReplay
-from gym_dr.envs.box2d.solver.layout import S_FRESH
-from gym_dr.envs.box2d.solver.memory import Scratch
-from gym_dr.envs.box2d.stepping import Stepper, threads_for
+from gym_dr.envs.box2d.solver.arrays import Scratch
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.states import check_within
@@ -50,7 +48,7 @@ def _gusts() -> Array:
 class LunarLanderBackend(Box2DBackend):
     """Many landers in compiled code."""
 
-    bodies = BODIES
+    bodies, kernel = BODIES, step
     metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
     def __init__(self, *, continuous: bool = False, **constants: float) -> None:
@@ -70,22 +68,12 @@ class LunarLanderBackend(Box2DBackend):
         self.observation_space = gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH)
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
 
-    def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        memory = allocate(num_envs)
-        self._discrete: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
-        self._throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side
-        actions = Actions(self._discrete, self._throttles, self.continuous)
-        threads = threads_for(num_envs, num_threads)
-        groups = [Landers(memory, actions, _gusts(), Scratch.allocate(BLOCK)) for _ in range(threads)]
-        results = memory.observations, memory.rewards, memory.terminations
-        buffers = StepBuffers(self._discrete, self._throttles, memory.world.status[:, S_FRESH], *results)
-        return self._take(memory, Stepper(step, groups, buffers))
+    def _allocate(self, num_envs: int) -> tuple[Environments, Array]:
+        return allocate(num_envs), np.zeros((num_envs, 2))
 
-    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
-        if self.continuous:
-            self._throttles[:] = actions
-        else:
-            self._discrete[:] = actions
+    def _group(self) -> Landers:
+        actions = Actions(self.buffers.discrete, self.buffers.continuous, self.continuous)
+        return Landers(self.arrays, actions, _gusts(), Scratch.allocate(BLOCK))
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         super().check_state(state)
@@ -97,7 +85,7 @@ class LunarLanderBackend(Box2DBackend):
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""
-        return draw(self.memory, env)
+        return render(self.arrays, env)
 
 
 class LunarLanderVectorEnv(NativeVectorEnv):

@@ -97,7 +97,7 @@ class LanderLogReplay(LogReplay):
 
     @property
     def _world(self) -> Any:
-        return self._backend.memory.world
+        return self._backend.arrays.world
 
     def read(self, observations: Array, others: Mapping[str, npt.NDArray[Any]]) -> Reading:
         hull = observations[:, :_HULL] * _TO_STATE + _PAD

@@ -17,13 +17,11 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.lanes import pair
-from gym_dr.envs.box2d.solver.layout import BODY, LANES
+from gym_dr.envs.box2d.solver.layout import BODY, LANES, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import placed, pose_of, turned
 
-f32 = np.float32
-ZERO = f32(0)
 MARGIN = f32(0.1)  # m, b2_aabbExtension
 LOOK_AHEAD = f32(2)  # steps, b2_aabbMultiplier
 
@@ -197,7 +195,7 @@ def overlaps(world, env, ground, body):
 
 @njit(**KERNEL)
 def _begin_contact(world, env, ground, body):
-    """Adds a contact for a new overlap, unless there is no memory left for it."""
+    """Adds a contact for a new overlap, unless there is no room left for it."""
     contact_ints, status = world.contact_ints, world.status
     count = status[env, at.S_CONTACTS]
     for i in range(count):

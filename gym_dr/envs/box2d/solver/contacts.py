@@ -28,12 +28,11 @@ from gym_dr.envs.box2d.solver.lanes import (
     set_velocity,
     velocity,
 )
-from gym_dr.envs.box2d.solver.layout import LANES
+from gym_dr.envs.box2d.solver.layout import LANES, f32
 from gym_dr.envs.box2d.solver.shapes import LINEAR_SLOP, SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import either, placed, pose_of, turned
 
-f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
 MAX_CONDITION = f32(1000)  # of K; a pair of points closer to singular is solved as one point
 PAIR, TWO = np.int64(1), np.int64(2)

@@ -16,14 +16,12 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, contacts, manifolds, position, time_of_impact
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, SLOT_STRIDE
+from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, ONE, SLOT_STRIDE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.slots import fill
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import pose_of
 
-f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
 MAX_IMPACTS = 8  # per contact and step, b2_maxSubSteps
 ALMOST_ONE = f32(ONE - f32(10) * EPSILON)
 BAUMGARTE = f32(0.75)  # b2_toiBaugarte

@@ -14,10 +14,20 @@ from numba import njit
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import contacts, position, sleep, slots
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import BODY, BODY_FLOATS, DT, LANES, MAX_CONTACTS, SLOT, SLOT_FLOATS, SLOT_STRIDE
+from gym_dr.envs.box2d.solver.layout import (
+    BODY,
+    BODY_FLOATS,
+    DT,
+    LANES,
+    MAX_CONTACTS,
+    ONE,
+    SLOT,
+    SLOT_FLOATS,
+    SLOT_STRIDE,
+    ZERO,
+    f32,
+)
 
-f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
 FIRST_ITERATIONS = 3  # position iterations before environments that are not solved are gathered
 BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
 

@@ -28,13 +28,11 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.lanes import pair, set_velocity, velocity
-from gym_dr.envs.box2d.solver.layout import BODY, LANES
+from gym_dr.envs.box2d.solver.layout import BODY, LANES, ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import ANGULAR_SLOP, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import turned
 
-f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
 INFINITY = f32(np.inf)
 MAX_ANGULAR_CORRECTION = f32(f32(8) / f32(180) * f32(3.14159265359))  # rad, b2_maxAngularCorrection
 CONTACT_TOLERANCE = f32(f32(-3) * LINEAR_SLOP)  # m, deepest contact that counts as solved

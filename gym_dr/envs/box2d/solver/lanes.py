@@ -13,9 +13,9 @@ ONLY = np.int64(0)  # the body of a slice that holds one
 
 
 @njit(**INLINE)
-def pair(memory, field, lane):
+def pair(arrays, field, lane):
     """A field and the one after it: x and y, cosine and sine, inverse mass and inertia, normal and tangent impulse."""
-    return memory[field * LANES + lane], memory[(field + 1) * LANES + lane]
+    return arrays[field * LANES + lane], arrays[(field + 1) * LANES + lane]
 
 
 @njit(**INLINE)

@@ -6,8 +6,8 @@ solve, ``LANES`` rows are transposed into a *block*, one flat float32 array in w
 provided that every offset is a compile-time constant, hence the module constants below.
 
 Rows and blocks begin with the bodies, ``BODY`` fields each, followed by the ``HEAD`` fields of the world and the
-joints; the rest is specific to the family (its ``layout.py``). Kernels import this module as ``at``, and anything that
-is not an offset by name.
+joints; the rest is specific to the family (its ``layout.py``). Kernels import this module as ``at`` and
+their family's as ``fields``, and anything that is not an offset by name.
 
 Touching contacts are *slots*: ``slots[(slot * SLOT + FIELD) * LANES + lane]``, the same idea.
 """
@@ -21,7 +21,8 @@ from typing import Any
 import llvmlite.binding  # type: ignore[import-untyped]
 import numpy as np
 
-f32 = np.float32
+f32 = np.float32  # the type in which Box2D computes
+ZERO, ONE = f32(0), f32(1)
 
 _FEATURES = llvmlite.binding.get_host_cpu_features()
 LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) else 8

@@ -19,11 +19,10 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import origin, overlaps, segment
-from gym_dr.envs.box2d.solver.layout import BODY
+from gym_dr.envs.box2d.solver.layout import BODY, f32
 from gym_dr.envs.box2d.solver.shapes import SKIN, unit
 from gym_dr.envs.box2d.solver.vectors import farthest, placed, turned
 
-f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
 SKINS = f32(f32(2) * SKIN)  # m, of both shapes together
 LARGEST = f32(3.4028234663852886e38)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
 
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver.lanes import ONLY, set_velocity, velocity
-from gym_dr.envs.box2d.solver.layout import ANGLE, CENTER_X, CENTER_Y, LANES
+from gym_dr.envs.box2d.solver.layout import ANGLE, CENTER_X, CENTER_Y, LANES, f32
 
-f32 = np.float32
 MAX_TRANSLATION = f32(2)  # m a step, b2_maxTranslation
 MAX_TRANSLATION_SQUARED = f32(4)
 MAX_ROTATION = f32(f32(0.5) * f32(3.14159265359))  # rad a step, b2_maxRotation

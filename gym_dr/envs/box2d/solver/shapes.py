@@ -1,6 +1,6 @@
 """Convex polygons and their mass: Box2D's ``b2PolygonShape`` in float32.
 
-All lengths are in meters in the body's own frame, whose origin is where the drawing puts the body.
+All lengths are in meters in the body's own frame, whose origin is where Gymnasium places the body.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from numba import njit
 from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
-
-f32 = np.float32
+from gym_dr.envs.box2d.solver.layout import f32
 
 LINEAR_SLOP = f32(0.005)  # m, b2_linearSlop
 ANGULAR_SLOP = f32(f32(2) / f32(180) * f32(3.14159265359))  # rad, b2_angularSlop

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.lanes import ONLY, velocity
-from gym_dr.envs.box2d.solver.layout import BODY_FLOATS, DT, LANES
+from gym_dr.envs.box2d.solver.layout import BODY_FLOATS, DT, LANES, ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import ANGULAR_SLOP
 
-f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
 TIME_TO_SLEEP = f32(0.5)  # s
 ANGULAR_TOLERANCE_SQUARED = f32(ANGULAR_SLOP * ANGULAR_SLOP)  # b2_angularSleepTolerance is 2 degrees/s as well
 LINEAR_TOLERANCE_SQUARED = f32(f32(0.01) * f32(0.01))  # (m/s)^2

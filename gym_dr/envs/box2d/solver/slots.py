@@ -9,9 +9,7 @@ from numba import njit
 
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import CONTACT_FLOATS, LANES, SLOT, SLOT_STRIDE
-
-f32 = np.float32
+from gym_dr.envs.box2d.solver.layout import CONTACT_FLOATS, LANES, SLOT, SLOT_STRIDE, f32
 
 
 @njit(**KERNEL)

@@ -19,12 +19,11 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import segment
-from gym_dr.envs.box2d.solver.layout import I_GROUND_COUNT, I_SAVED, I_SIMPLEX, W_GROUND, W_METRIC, W_SIMPLEX
+from gym_dr.envs.box2d.solver.layout import I_GROUND_COUNT, I_SAVED, I_SIMPLEX, W_GROUND, W_METRIC, W_SIMPLEX, f32
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP, SKIN, unit
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import farthest, placed, pose_of, turned
 
-f32 = np.float32
 ZERO, ONE, HALF, TWO = f32(0), f32(1), f32(0.5), f32(2)
 TWO_PI = f32(f32(2) * f32(3.14159265359))
 _TOTAL = f32(SKIN + SKIN)

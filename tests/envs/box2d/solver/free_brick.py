@@ -11,10 +11,10 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.flags import ENTRY, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
 from gym_dr.envs.box2d.solver.island import Topology
 from gym_dr.envs.box2d.solver.joints import mark_solved
 from gym_dr.envs.box2d.solver.layout import BODY, DT, HEAD, LANES
-from gym_dr.envs.box2d.solver.memory import Scratch, World
 from gym_dr.envs.box2d.solver.shapes import hull
 
 f32 = np.float32

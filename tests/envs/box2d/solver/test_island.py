@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.arrays import World
 from gym_dr.envs.box2d.solver.layout import BODY, LANES
-from gym_dr.envs.box2d.solver.memory import World
 from tests.envs.box2d.exact import EXACT
 from tests.envs.box2d.solver.free_brick import BRICK, step
 from tests.envs.box2d.solver.worlds import begin, make_scratch, make_world, place

@@ -15,9 +15,9 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.flags import ENTRY
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver import manifolds
+from gym_dr.envs.box2d.solver.arrays import World
 from gym_dr.envs.box2d.solver.broad_phase import origin
 from gym_dr.envs.box2d.solver.manifolds import FACE_A, FACE_B, IMPULSES, POINT
-from gym_dr.envs.box2d.solver.memory import World
 from tests.envs.box2d.exact import EXACT
 from tests.envs.box2d.solver.worlds import SHAPES, make_scratch, make_world, place, touch
 from tests.strategies import few

@@ -15,7 +15,7 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.flags import ENTRY
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver import time_of_impact as impact
-from gym_dr.envs.box2d.solver.memory import World
+from gym_dr.envs.box2d.solver.arrays import World
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from tests.envs.box2d.exact import EXACT
 from tests.envs.box2d.solver.worlds import SHAPES, make_scratch, make_world

@@ -12,8 +12,8 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.flags import ENTRY
 from gym_dr.envs.box2d.solver import broad_phase
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
 from gym_dr.envs.box2d.solver.layout import BODY, HEAD
-from gym_dr.envs.box2d.solver.memory import Scratch, World
 from gym_dr.envs.box2d.solver.shapes import (
     centroid,
     hull,

@@ -15,10 +15,9 @@ from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import segment
+from gym_dr.envs.box2d.solver.layout import ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import unit
 
-f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
 ROOM = f32(0.02)  # m, for rounding
 _EDGES = walker.TERRAIN_LENGTH - 1
 

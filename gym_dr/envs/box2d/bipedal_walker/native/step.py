@@ -7,7 +7,7 @@
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe, with the lidar
 
-Everything here is plain functions over arrays; ``memory.py`` defines the arrays.
+Everything here is plain functions over arrays; ``arrays.py`` defines the arrays.
 """
 
 from __future__ import annotations
@@ -19,37 +19,34 @@ from gym_dr.compiled.flags import ENTRY, INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.native import episode, observe
-from gym_dr.envs.box2d.bipedal_walker.native import layout as at
+from gym_dr.envs.box2d.bipedal_walker.native import layout as fields
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BODIES, LOWER_0, LOWER_1
 from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import impacts, island, manifolds
-from gym_dr.envs.box2d.solver import layout as solver
-from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT
-
-f32 = np.float32
-ZERO = f32(0)
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT, ZERO, f32
 
 _motor = compile_formula(physics.drive)
 
 
 @njit(**KERNEL)
-def _drive(memory, actions, env):
+def _drive(arrays, actions, env):
     """Speeds and impulse limits of the motors."""
-    rows, params = memory.world.rows, memory.params
-    torque = f32(params[env, at.P_MOTOR_TORQUE])
+    rows, params = arrays.world.rows, arrays.params
+    torque = f32(params[env, fields.P_MOTOR_TORQUE])
     for i in range(ACTIONS):
-        speed, limit = _motor(actions[env, i], f32(params[env, at.P_HIP_SPEED + (i & 1)]), torque)
-        rows[env, at.SPEED_0 + i] = speed
-        rows[env, at.IMPULSE_0 + i] = DT * limit
+        speed, limit = _motor(actions[env, i], f32(params[env, fields.P_HIP_SPEED + (i & 1)]), torque)
+        rows[env, fields.SPEED_0 + i] = speed
+        rows[env, fields.IMPULSE_0 + i] = DT * limit
 
 
 @njit(**KERNEL)
 def _apply_forces(rows, env, push):
     """Velocities after gravity on all bodies, and a push along x (N) on the hull."""
-    gravity = rows[env, at.GRAVITY]
-    rows[env, solver.VELOCITY_X] += DT * (rows[env, at.HULL_INV_MASS] * push)
+    gravity = rows[env, fields.GRAVITY]
+    rows[env, at.VELOCITY_X] += DT * (rows[env, fields.HULL_INV_MASS] * push)
     for body in range(BODIES):
-        rows[env, body * BODY + solver.VELOCITY_Y] += DT * gravity
+        rows[env, body * BODY + at.VELOCITY_Y] += DT * gravity
 
 
 @njit(**KERNEL)
@@ -61,11 +58,11 @@ def _class_of(world, env):
     """
     contact_ints = world.contact_ints
     left, right, others, left_pair, right_pair = 0, 0, 0, 0, 0
-    for i in range(world.status[env, solver.S_CONTACTS]):
-        if contact_ints[env, i, solver.C_TOUCHING] == 0:
+    for i in range(world.status[env, at.S_CONTACTS]):
+        if contact_ints[env, i, at.C_TOUCHING] == 0:
             continue
-        body = np.int64(contact_ints[env, i, solver.C_BODY])
-        pair = contact_ints[env, i, solver.C_POINTS] > 1
+        body = np.int64(contact_ints[env, i, at.C_BODY])
+        pair = contact_ints[env, i, at.C_POINTS] > 1
         left += 1 if body == LOWER_0 else 0
         right += 1 if body == LOWER_1 else 0
         others += 1 if body not in (LOWER_0, LOWER_1) else 0
@@ -79,16 +76,16 @@ def _class_of(world, env):
 @njit(**INLINE)
 def _before_solving(walkers, env):
     """Begins the episode if it is fresh, drives and collides; returns its class."""
-    memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
-    world = memory.world
+    arrays, actions, scratch = walkers.arrays, walkers.actions, walkers.scratch
+    world = arrays.world
     push = ZERO
-    if world.status[env, solver.S_FRESH] != 0:
+    if world.status[env, at.S_FRESH] != 0:
         push = episode.begin(walkers, env)
-        world.status[env, solver.S_FRESH] = 1
+        world.status[env, at.S_FRESH] = 1
         for i in range(ACTIONS):
             actions[env, i] = ZERO
-    _drive(memory, actions, env)
-    if world.status[env, solver.S_CONTACTS] > 0:
+    _drive(arrays, actions, env)
+    if world.status[env, at.S_CONTACTS] > 0:
         manifolds.update_all(world, env, scratch)
     _apply_forces(world.rows, env, push)
     return _class_of(world, env)
@@ -97,19 +94,19 @@ def _before_solving(walkers, env):
 @njit(**ENTRY)
 def step(walkers, envs, first, last):
     """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
-    memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
-    world, ints = memory.world, scratch.ints
+    arrays, actions, scratch = walkers.arrays, walkers.actions, walkers.scratch
+    world, ints = arrays.world, scratch.ints
     for start in range(first, last, CHUNK):
         count = min(CHUNK, last - start)
         for place in range(count):
             env = envs[start + place]
-            ints[solver.I_CLASS + place] = (_before_solving(walkers, env) << 40) | env
+            ints[at.I_CLASS + place] = (_before_solving(walkers, env) << 40) | env
         island.solve(TOPOLOGY, world, scratch, count)
         for place in range(count):
             env = envs[start + place]
             impacts.resolve(world, env, scratch)
-            observe.observe(memory, actions, env)
-            if world.status[env, solver.S_FRESH] != 0:
-                memory.rewards[env] = 0.0
-                memory.terminations[env] = False
-                world.status[env, solver.S_FRESH] = 0
+            observe.observe(arrays, actions, env)
+            if world.status[env, at.S_FRESH] != 0:
+                arrays.rewards[env] = 0.0
+                arrays.terminations[env] = False
+                world.status[env, at.S_FRESH] = 0

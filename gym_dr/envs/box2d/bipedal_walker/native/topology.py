@@ -10,7 +10,7 @@ from numba import njit
 
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
-from gym_dr.envs.box2d.bipedal_walker.native import layout as at
+from gym_dr.envs.box2d.bipedal_walker.native import layout as fields
 from gym_dr.envs.box2d.bipedal_walker.native.layout import (
     HIP_0,
     HIP_1,
@@ -37,10 +37,7 @@ from gym_dr.envs.box2d.solver.broad_phase import update_lane
 from gym_dr.envs.box2d.solver.island import Topology
 from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_position, solve_position, solve_velocity
 from gym_dr.envs.box2d.solver.lanes import center_and_angle, pair, set_center_and_angle, set_velocity, velocity
-from gym_dr.envs.box2d.solver.layout import LANES
-
-f32 = np.float32
-ZERO = f32(0)
+from gym_dr.envs.box2d.solver.layout import LANES, ZERO, f32
 
 # where joints are on the bodies (m), and the angles between these when built (rad)
 HIP_Y = f32(walker.LEG_DOWN)
@@ -49,12 +46,12 @@ MIDDLE = ZERO, ZERO  # of a leg, its center of mass
 TILT_0, TILT_1 = f32(-walker.LEG_TILT), f32(walker.LEG_TILT)
 # where the speeds and impulse limits of the motors are in a block
 HIP_DRIVE_0, KNEE_DRIVE_0 = (
-    (np.int64(at.SPEED_0), np.int64(at.IMPULSE_0)),
-    (np.int64(at.SPEED_1), np.int64(at.IMPULSE_1)),
+    (np.int64(fields.SPEED_0), np.int64(fields.IMPULSE_0)),
+    (np.int64(fields.SPEED_1), np.int64(fields.IMPULSE_1)),
 )
 HIP_DRIVE_1, KNEE_DRIVE_1 = (
-    (np.int64(at.SPEED_2), np.int64(at.IMPULSE_2)),
-    (np.int64(at.SPEED_3), np.int64(at.IMPULSE_3)),
+    (np.int64(fields.SPEED_2), np.int64(fields.IMPULSE_2)),
+    (np.int64(fields.SPEED_3), np.int64(fields.IMPULSE_3)),
 )
 
 
@@ -62,23 +59,23 @@ HIP_DRIVE_1, KNEE_DRIVE_1 = (
 def _masses(block, lane):
     """Inverse mass and inertia of hull, upper and lower legs."""
     return (
-        pair(block, at.HULL_INV_MASS, lane),
-        pair(block, at.UPPER_INV_MASS, lane),
-        pair(block, at.LOWER_INV_MASS, lane),
+        pair(block, fields.HULL_INV_MASS, lane),
+        pair(block, fields.UPPER_INV_MASS, lane),
+        pair(block, fields.LOWER_INV_MASS, lane),
     )
 
 
 @njit(**INLINE)
 def _hip(block, lane):
     """The hips from the hull's center of mass (m)."""
-    return ZERO - block[at.HULL_CENTER_X * LANES + lane], HIP_Y - block[at.HULL_CENTER_Y * LANES + lane]
+    return ZERO - block[fields.HULL_CENTER_X * LANES + lane], HIP_Y - block[fields.HULL_CENTER_Y * LANES + lane]
 
 
 @njit(**INLINE)
 def _limits(block, lane, tilt):
     """Limits and reference angle of a hip and of a knee."""
-    hip = block[at.HIP_LOWER * LANES + lane], block[at.HIP_UPPER * LANES + lane], tilt
-    return hip, (block[at.KNEE_LOWER * LANES + lane], block[at.KNEE_UPPER * LANES + lane], ZERO)
+    hip = block[fields.HIP_LOWER * LANES + lane], block[fields.HIP_UPPER * LANES + lane], tilt
+    return hip, (block[fields.KNEE_LOWER * LANES + lane], block[fields.KNEE_UPPER * LANES + lane], ZERO)
 
 
 @njit(**KERNEL)
@@ -138,7 +135,7 @@ def solve_joint_pair(blocks, iterations):
     """Like ``solve_joints`` for two blocks at once, so that each hides the latency of the other."""
     for _ in range(iterations):
         for lane in range(LANES):
-            other = lane + at.BLOCK_FLOATS
+            other = lane + fields.BLOCK_FLOATS
             masses, other_masses = _masses(blocks, lane), _masses(blocks, other)
             v, u = velocity(blocks, lane, HULL), velocity(blocks, other, HULL)
             _solve_knee(blocks, lane, KNEE_1, WORK_KNEE_1, UPPER_1, LOWER_1, masses, KNEE_DRIVE_1)
@@ -173,7 +170,7 @@ def solve_joint_positions(block):
     """
     count = 0
     for lane in range(LANES):
-        solved = block[at.SOLVED * LANES + lane] != ZERO
+        solved = block[fields.SOLVED * LANES + lane] != ZERO
         hull, upper, lower = _masses(block, lane)
         anchor = _hip(block, lane)
         h = center_and_angle(block, lane, HULL)
@@ -190,7 +187,7 @@ def solve_joint_positions(block):
         set_center_and_angle(block, lane, LOWER_0, l0, m0, solved)
         set_center_and_angle(block, lane, UPPER_1, u1, v1, solved)
         set_center_and_angle(block, lane, LOWER_1, l1, m1, solved)
-        count += mark_solved(block, lane, at.WORLD, okay_0 and okay_1 and okay_2 and okay_3)
+        count += mark_solved(block, lane, fields.WORLD, okay_0 and okay_1 and okay_2 and okay_3)
     return count
 
 
@@ -198,21 +195,21 @@ def solve_joint_positions(block):
 def update_boxes(block):
     """``SynchronizeFixtures`` of every body and lane: rotations, fat boxes, and MOVED."""
     for lane in range(LANES):
-        center = pair(block, at.HULL_CENTER_X, lane)
+        center = pair(block, fields.HULL_CENTER_X, lane)
         moved = update_lane(block, lane, HULL, HULL_VERTICES, HULL_COUNT, center)
         moved += update_lane(block, lane, UPPER_0, UPPER_VERTICES, LEG_COUNT, MIDDLE)
         moved += update_lane(block, lane, LOWER_0, LOWER_VERTICES, LEG_COUNT, MIDDLE)
         moved += update_lane(block, lane, UPPER_1, UPPER_VERTICES, LEG_COUNT, MIDDLE)
         moved += update_lane(block, lane, LOWER_1, LOWER_VERTICES, LEG_COUNT, MIDDLE)
-        block[at.MOVED * LANES + lane] = moved
+        block[fields.MOVED * LANES + lane] = moved
 
 
 TOPOLOGY = Topology(
-    bodies=np.int64(at.BODIES),
+    bodies=np.int64(fields.BODIES),
     order=(LOWER_1, UPPER_1, HULL, UPPER_0, LOWER_0),
-    packed=np.int64(at.PACKED),
-    returned=np.int64(at.RETURNED),
-    block=np.int64(at.BLOCK),
+    packed=np.int64(fields.PACKED),
+    returned=np.int64(fields.RETURNED),
+    block=np.int64(fields.BLOCK),
     prepare_joints=prepare_joints,
     solve_joints=solve_joints,
     solve_joint_pair=solve_joint_pair,

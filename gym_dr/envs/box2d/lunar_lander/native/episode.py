@@ -10,16 +10,14 @@ from gym_dr.compiled.flags import KERNEL
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander import physics
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
+from gym_dr.envs.box2d.lunar_lander.native import layout as fields
 from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES, LANDER, LEG_0, LEG_1, ROW, STATUS
 from gym_dr.envs.box2d.lunar_lander.native.shapes import HULL, LEG_INV_INERTIA, LEG_INV_MASS
-from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import place
-from gym_dr.envs.box2d.solver.layout import DT
+from gym_dr.envs.box2d.solver.layout import DT, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import mass_properties, set_properties
 
-f32 = np.float32
-ZERO = f32(0)
 HEIGHTS = lander.CHUNKS + 1
 _FIRST, _SECOND = np.int64(0), np.int64(1)
 _TO_PIT = lander.WORLD_H / 2  # m, terrain is drawn from [0, this)
@@ -73,24 +71,24 @@ def _build_terrain(terrain, streams, env):
 def _apply_parameters(world, params, env):
     """Derived physics, once per episode: masses, motor impulse, friction."""
     rows, properties = world.rows, world.properties
-    density = f32(params[env, at.P_LANDER_DENSITY])
+    density = f32(params[env, fields.P_LANDER_DENSITY])
     hull = mass_properties(world.shapes, HULL, density)
-    rows[env, at.INV_MASS], rows[env, at.INV_INERTIA], _, rows[env, at.MASS_CENTER_Y] = hull
-    rows[env, at.MOTOR_LIMIT] = DT * f32(params[env, at.P_LEG_SPRING_TORQUE])
-    rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
+    rows[env, fields.INV_MASS], rows[env, fields.INV_INERTIA], _, rows[env, fields.MASS_CENTER_Y] = hull
+    rows[env, fields.MOTOR_LIMIT] = DT * f32(params[env, fields.P_LEG_SPRING_TORQUE])
+    rows[env, fields.GRAVITY] = f32(params[env, fields.P_GRAVITY])
     set_properties(properties, env, LANDER, hull, f32(lander.LANDER_FRICTION))
     for leg in range(1, BODIES):
         leg_mass = LEG_INV_MASS, LEG_INV_INERTIA, ZERO, ZERO  # a box has its center of mass in the middle
         set_properties(properties, env, leg, leg_mass, f32(lander.LEG_FRICTION))
     for edge in range(EDGES):
-        world.edges[env, edge, solver.EDGE_FRICTION] = f32(params[env, at.P_GROUND_FRICTION]) if edge > 0 else _BASELINE
+        world.edges[env, edge, at.EDGE_FRICTION] = f32(params[env, fields.P_GROUND_FRICTION]) if edge > 0 else _BASELINE
     world.highest[env] = _ABOVE_TERRAIN
 
 
 @njit(**KERNEL)
-def begin(memory, env):
+def begin(arrays, env):
     """Builds a new world; returns the random push on the lander (N), which its first step applies."""
-    world, params, streams = memory.world, memory.params, memory.streams
+    world, params, streams = arrays.world, arrays.params, arrays.streams
     rows, status = world.rows, world.status
     for k in range(ROW):
         rows[env, k] = ZERO
@@ -102,12 +100,12 @@ def begin(memory, env):
     y = f32(lander.WORLD_H)
     away = lander.LEG_AWAY / lander.SCALE
     place(world, env, LANDER, f32(x), y, ZERO)
-    push = params[env, at.P_INITIAL_RANDOM]
+    push = params[env, fields.P_INITIAL_RANDOM]
     push_x = pcg64.uniform(streams, env, -push, push - -push)
     push_y = pcg64.uniform(streams, env, -push, push - -push)
-    if params[env, at.P_ENABLE_WIND] != 0.0:
-        status[env, at.S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
-        status[env, at.S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+    if params[env, fields.P_ENABLE_WIND] != 0.0:
+        status[env, fields.S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+        status[env, fields.S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
     place(world, env, LEG_0, f32(x + away), y, f32(-lander.LEG_TILT))
     place(world, env, LEG_1, f32(x - away), y, f32(lander.LEG_TILT))
     return f32(push_x), f32(push_y)

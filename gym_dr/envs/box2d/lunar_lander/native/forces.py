@@ -13,14 +13,12 @@ from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander import physics
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
+from gym_dr.envs.box2d.lunar_lander.native import layout as fields
 from gym_dr.envs.box2d.lunar_lander.native.layout import LANDER, LEG_0, LEG_1
-from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import origin
-from gym_dr.envs.box2d.solver.layout import BODY, DT
+from gym_dr.envs.box2d.solver.layout import BODY, DT, ZERO, f32
 
-f32 = np.float32
-ZERO = f32(0)
 SCALE = lander.SCALE
 LEGS = 1 << int(LEG_0) | 1 << int(LEG_1)
 
@@ -38,27 +36,27 @@ def _strength(gusts, index):
 
 
 @njit(**INLINE)
-def wind(memory, gusts, env):
+def wind(arrays, gusts, env):
     """Force (N) and torque (N m) of this step's wind and turbulence; none while a leg stands on the ground."""
-    status, params = memory.world.status, memory.params
-    if params[env, at.P_ENABLE_WIND] == 0.0 or status[env, solver.S_TOUCHES] & LEGS != 0:
+    status, params = arrays.world.status, arrays.params
+    if params[env, fields.P_ENABLE_WIND] == 0.0 or status[env, at.S_TOUCHES] & LEGS != 0:
         return ZERO, ZERO
-    force = _strength(gusts, status[env, at.S_WIND]) * params[env, at.P_WIND_POWER]
-    torque = _strength(gusts, status[env, at.S_TURBULENCE]) * params[env, at.P_TURBULENCE_POWER]
-    status[env, at.S_WIND] += 1
-    status[env, at.S_TURBULENCE] += 1
+    force = _strength(gusts, status[env, fields.S_WIND]) * params[env, fields.P_WIND_POWER]
+    torque = _strength(gusts, status[env, fields.S_TURBULENCE]) * params[env, fields.P_TURBULENCE_POWER]
+    status[env, fields.S_WIND] += 1
+    status[env, fields.S_TURBULENCE] += 1
     return f32(force), f32(torque)
 
 
 @njit(**KERNEL)
 def apply(rows, env, force_x, force_y, torque):
     """Velocities after gravity on all bodies, and force (N) and torque (N m) on the lander."""
-    gravity = rows[env, at.GRAVITY]
-    rows[env, solver.VELOCITY_X] += DT * (rows[env, at.INV_MASS] * force_x)
-    rows[env, solver.VELOCITY_Y] += DT * (gravity + rows[env, at.INV_MASS] * force_y)
-    rows[env, solver.OMEGA] += (DT * rows[env, at.INV_INERTIA]) * torque
-    rows[env, LEG_0 * BODY + solver.VELOCITY_Y] += DT * gravity
-    rows[env, LEG_1 * BODY + solver.VELOCITY_Y] += DT * gravity
+    gravity = rows[env, fields.GRAVITY]
+    rows[env, at.VELOCITY_X] += DT * (rows[env, fields.INV_MASS] * force_x)
+    rows[env, at.VELOCITY_Y] += DT * (gravity + rows[env, fields.INV_MASS] * force_y)
+    rows[env, at.OMEGA] += (DT * rows[env, fields.INV_INERTIA]) * torque
+    rows[env, LEG_0 * BODY + at.VELOCITY_Y] += DT * gravity
+    rows[env, LEG_1 * BODY + at.VELOCITY_Y] += DT * gravity
 
 
 @njit(**KERNEL)
@@ -66,28 +64,28 @@ def _push(rows, env, thrust):
     """``ApplyLinearImpulse`` on the lander."""
     fx = f32(thrust.impulse[0])
     fy = f32(thrust.impulse[1])
-    rx = f32(thrust.point[0]) - rows[env, solver.CENTER_X]
-    ry = f32(thrust.point[1]) - rows[env, solver.CENTER_Y]
-    rows[env, solver.VELOCITY_X] += rows[env, at.INV_MASS] * fx
-    rows[env, solver.VELOCITY_Y] += rows[env, at.INV_MASS] * fy
-    rows[env, solver.OMEGA] += rows[env, at.INV_INERTIA] * (rx * fy - ry * fx)
+    rx = f32(thrust.point[0]) - rows[env, at.CENTER_X]
+    ry = f32(thrust.point[1]) - rows[env, at.CENTER_Y]
+    rows[env, at.VELOCITY_X] += rows[env, fields.INV_MASS] * fx
+    rows[env, at.VELOCITY_Y] += rows[env, fields.INV_MASS] * fy
+    rows[env, at.OMEGA] += rows[env, fields.INV_INERTIA] * (rx * fy - ry * fx)
 
 
 @njit(**INLINE)
-def engines(memory, env, throttles):
+def engines(arrays, env, throttles):
     """Fires the engines; always draws two dispersions."""
-    rows, params, streams = memory.world.rows, memory.params, memory.streams
+    rows, params, streams = arrays.world.rows, arrays.params, arrays.streams
     along = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     across = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     main, side, direction = throttles
     if main == 0.0 and side == 0.0:
         return
-    tip = _tip_of(np.float64(rows[env, solver.ANGLE]))
-    x, y = origin(memory.world, env, LANDER)
+    tip = _tip_of(np.float64(rows[env, at.ANGLE]))
+    x, y = origin(arrays.world, env, LANDER)
     position = np.float64(x), np.float64(y)
     if main != 0.0:
-        power = params[env, at.P_MAIN_ENGINE_POWER]
+        power = params[env, fields.P_MAIN_ENGINE_POWER]
         _push(rows, env, _main_engine(position, tip, (along, across), power, main))
     if side != 0.0:
-        power = params[env, at.P_SIDE_ENGINE_POWER]
+        power = params[env, fields.P_SIDE_ENGINE_POWER]
         _push(rows, env, _side_engine(position, tip, (along, across), power, side, direction))

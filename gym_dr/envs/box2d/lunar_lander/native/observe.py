@@ -8,9 +8,9 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.lunar_lander import physics
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
+from gym_dr.envs.box2d.lunar_lander.native import layout as fields
 from gym_dr.envs.box2d.lunar_lander.native.layout import LANDER, LEG_0, LEG_1
-from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import origin
 
 f64 = np.float64
@@ -20,24 +20,24 @@ _observe, _shaping, _outcome = map(compile_formula, (physics.observe, physics.sh
 
 
 @njit(**INLINE)
-def observe(memory, env, throttles):
+def observe(arrays, env, throttles):
     """Writes one environment's results; ``throttles`` are those that this step used."""
-    rows, status, shaping = memory.world.rows, memory.world.status, memory.shaping
-    x, y = origin(memory.world, env, LANDER)
+    rows, status, shaping = arrays.world.rows, arrays.world.status, arrays.shaping
+    x, y = origin(arrays.world, env, LANDER)
     state = _observe(
         (f64(x), f64(y)),
-        (f64(rows[env, solver.VELOCITY_X]), f64(rows[env, solver.VELOCITY_Y])),
-        f64(rows[env, solver.ANGLE]),
-        f64(rows[env, solver.OMEGA]),
-        status[env, solver.S_TOUCHES] & LEG_0_BIT != 0,
-        status[env, solver.S_TOUCHES] & LEG_1_BIT != 0,
+        (f64(rows[env, at.VELOCITY_X]), f64(rows[env, at.VELOCITY_Y])),
+        f64(rows[env, at.ANGLE]),
+        f64(rows[env, at.OMEGA]),
+        status[env, at.S_TOUCHES] & LEG_0_BIT != 0,
+        status[env, at.S_TOUCHES] & LEG_1_BIT != 0,
     )
-    for k in range(at.OBSERVATION):
-        memory.observations[env, k] = state[k]
+    for k in range(fields.OBSERVATION):
+        arrays.observations[env, k] = state[k]
     potential = _shaping(state)
-    growth = potential - shaping[env] if status[env, at.S_HAS_SHAPING] != 0 else 0.0
+    growth = potential - shaping[env] if status[env, fields.S_HAS_SHAPING] != 0 else 0.0
     shaping[env] = potential
-    status[env, at.S_HAS_SHAPING] = 1
-    crashed = status[env, solver.S_TOUCHED] & HULL_BIT != 0
-    awake = rows[env, at.AWAKE] != np.float32(0)
-    memory.rewards[env], memory.terminations[env] = _outcome(state, growth, throttles, crashed, awake)
+    status[env, fields.S_HAS_SHAPING] = 1
+    crashed = status[env, at.S_TOUCHED] & HULL_BIT != 0
+    awake = rows[env, fields.AWAKE] != np.float32(0)
+    arrays.rewards[env], arrays.terminations[env] = _outcome(state, growth, throttles, crashed, awake)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gym_dr.envs.box2d.lunar_lander import constants as lander
+from gym_dr.envs.box2d.solver.layout import f32
 from gym_dr.envs.box2d.solver.shapes import box, hull, make_shapes, mass_properties
-
-f32 = np.float32
 
 HULL, LEG = np.int64(0), np.int64(1)
 SHAPES = make_shapes(

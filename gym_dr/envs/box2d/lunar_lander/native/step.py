@@ -7,12 +7,11 @@
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe
 
-Everything here is plain functions over arrays; ``memory.py`` defines the arrays.
+Everything here is plain functions over arrays; ``arrays.py`` defines the arrays.
 """
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from gym_dr.compiled.flags import ENTRY, INLINE, KERNEL
@@ -22,10 +21,7 @@ from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES
-
-f32 = np.float32
-ZERO = f32(0)
+from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES, ZERO
 
 _of_choice, _of_numbers = map(compile_formula, (physics.throttles_of_choice, physics.throttles_of_numbers))
 
@@ -34,7 +30,7 @@ _of_choice, _of_numbers = map(compile_formula, (physics.throttles_of_choice, phy
 def _throttles(landers, env):
     """The action's throttles; engines are off in the step that begins an episode."""
     actions = landers.actions
-    if landers.memory.world.status[env, at.S_FRESH] != 0:
+    if landers.arrays.world.status[env, at.S_FRESH] != 0:
         return _of_choice(0)
     if actions.continuous:
         return _of_numbers(actions.throttles[env, 0], actions.throttles[env, 1])
@@ -44,16 +40,16 @@ def _throttles(landers, env):
 @njit(**INLINE)
 def _before_solving(landers, env):
     """Begins the episode if it is fresh, pushes and collides; returns its class."""
-    memory, _, gusts, scratch = landers
-    world = memory.world
+    arrays, _, gusts, scratch = landers
+    world = arrays.world
     rows, contact_ints, status = world.rows, world.contact_ints, world.status
     force_x = ZERO
     force_y = ZERO
     if status[env, at.S_FRESH] != 0:
-        force_x, force_y = episode.begin(memory, env)
+        force_x, force_y = episode.begin(arrays, env)
         status[env, at.S_FRESH] = 1
-    wind, torque = forces.wind(memory, gusts, env)
-    forces.engines(memory, env, _throttles(landers, env))
+    wind, torque = forces.wind(arrays, gusts, env)
+    forces.engines(arrays, env, _throttles(landers, env))
     if status[env, at.S_CONTACTS] > 0:
         manifolds.update_all(world, env, scratch)
     forces.apply(rows, env, force_x + wind, force_y, torque)
@@ -69,8 +65,8 @@ def _before_solving(landers, env):
 @njit(**ENTRY)
 def step(landers, envs, first, last):
     """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
-    memory, _, _, scratch = landers
-    world, ints = memory.world, scratch.ints
+    arrays, _, _, scratch = landers
+    world, ints = arrays.world, scratch.ints
     status = world.status
     for start in range(first, last, CHUNK):
         count = min(CHUNK, last - start)
@@ -81,8 +77,8 @@ def step(landers, envs, first, last):
         for place in range(count):
             env = envs[start + place]
             impacts.resolve(world, env, scratch)
-            observe.observe(memory, env, _throttles(landers, env))
+            observe.observe(arrays, env, _throttles(landers, env))
             if status[env, at.S_FRESH] != 0:
-                memory.rewards[env] = 0.0
-                memory.terminations[env] = False
+                arrays.rewards[env] = 0.0
+                arrays.terminations[env] = False
                 status[env, at.S_FRESH] = 0

@@ -10,7 +10,7 @@ from numba import njit
 
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander import constants as lander
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
+from gym_dr.envs.box2d.lunar_lander.native import layout as fields
 from gym_dr.envs.box2d.lunar_lander.native.layout import JOINT_0, JOINT_1, LANDER, LEG_0, LEG_1, WORK_0, WORK_1
 from gym_dr.envs.box2d.lunar_lander.native.shapes import (
     HULL_COUNT,
@@ -24,10 +24,7 @@ from gym_dr.envs.box2d.solver.broad_phase import update_lane
 from gym_dr.envs.box2d.solver.island import Topology
 from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_position, solve_position, solve_velocity
 from gym_dr.envs.box2d.solver.lanes import center_and_angle, set_center_and_angle, set_velocity, velocity
-from gym_dr.envs.box2d.solver.layout import LANES
-
-f32 = np.float32
-ZERO = f32(0)
+from gym_dr.envs.box2d.solver.layout import LANES, ZERO, f32
 
 # Of each joint: where it sits on its leg (m), limits and angle of the leg when built (rad), motor speed (rad/s).
 _ANCHOR_Y = f32(lander.LEG_DOWN / lander.SCALE)
@@ -44,8 +41,8 @@ MIDDLE = ZERO, ZERO  # of a leg, its center of mass
 @njit(**INLINE)
 def _hull(block, lane):
     """The hull's inverse mass and inertia, and the joints, which are at its origin, from its center of mass (m)."""
-    mass = block[at.INV_MASS * LANES + lane], block[at.INV_INERTIA * LANES + lane]
-    return mass, (ZERO, -block[at.MASS_CENTER_Y * LANES + lane])
+    mass = block[fields.INV_MASS * LANES + lane], block[fields.INV_INERTIA * LANES + lane]
+    return mass, (ZERO, -block[fields.MASS_CENTER_Y * LANES + lane])
 
 
 @njit(**KERNEL)
@@ -60,7 +57,7 @@ def prepare_joints(block):
 @njit(**INLINE)
 def _solve_lane(block, lane, joint, work, leg, speed, mass, v):
     """One sequential impulse of one joint; returns the hull's new velocity."""
-    drive = speed, block[at.MOTOR_LIMIT * LANES + lane]
+    drive = speed, block[fields.MOTOR_LIMIT * LANES + lane]
     return solve_velocity(block, lane, joint, work, mass, LEG_MASS, drive, v, leg)
 
 
@@ -81,7 +78,7 @@ def solve_joint_pair(blocks, iterations):
     """Like ``solve_joints`` for two blocks at once, so that each hides the latency of the other."""
     for _ in range(iterations):
         for lane in range(LANES):
-            other = lane + at.BLOCK_FLOATS
+            other = lane + fields.BLOCK_FLOATS
             mass, _anchor = _hull(blocks, lane)
             other_mass, _anchor = _hull(blocks, other)
             v = velocity(blocks, lane, LANDER)
@@ -112,7 +109,7 @@ def solve_joint_positions(block):
     """
     count = 0
     for lane in range(LANES):
-        solved = block[at.SOLVED * LANES + lane] != ZERO
+        solved = block[fields.SOLVED * LANES + lane] != ZERO
         mass, anchor = _hull(block, lane)
         start = center_and_angle(block, lane, LANDER)
         start_0, start_1 = center_and_angle(block, lane, LEG_0), center_and_angle(block, lane, LEG_1)
@@ -125,7 +122,7 @@ def solve_joint_positions(block):
         set_center_and_angle(block, lane, LANDER, start, hull, solved)
         set_center_and_angle(block, lane, LEG_0, start_0, leg_0, solved)
         set_center_and_angle(block, lane, LEG_1, start_1, leg_1, solved)
-        count += mark_solved(block, lane, at.WORLD, okay_0 and okay_1)
+        count += mark_solved(block, lane, fields.WORLD, okay_0 and okay_1)
     return count
 
 
@@ -133,19 +130,19 @@ def solve_joint_positions(block):
 def update_boxes(block):
     """``SynchronizeFixtures`` of every body and lane: rotations, fat boxes, and MOVED."""
     for lane in range(LANES):
-        center = ZERO, block[at.MASS_CENTER_Y * LANES + lane]
+        center = ZERO, block[fields.MASS_CENTER_Y * LANES + lane]
         moved = update_lane(block, lane, LANDER, HULL_VERTICES, HULL_COUNT, center)
         moved += update_lane(block, lane, LEG_0, LEG_VERTICES, LEG_COUNT, MIDDLE)
         moved += update_lane(block, lane, LEG_1, LEG_VERTICES, LEG_COUNT, MIDDLE)
-        block[at.MOVED * LANES + lane] = moved
+        block[fields.MOVED * LANES + lane] = moved
 
 
 TOPOLOGY = Topology(
-    bodies=np.int64(at.BODIES),
+    bodies=np.int64(fields.BODIES),
     order=(LEG_1, LANDER, LEG_0),
-    packed=np.int64(at.PACKED),
-    returned=np.int64(at.RETURNED),
-    block=np.int64(at.BLOCK),
+    packed=np.int64(fields.PACKED),
+    returned=np.int64(fields.RETURNED),
+    block=np.int64(fields.BLOCK),
     prepare_joints=prepare_joints,
     solve_joints=solve_joints,
     solve_joint_pair=solve_joint_pair,

@@ -14,6 +14,7 @@ import Box2D
 import numpy as np
 
 from gym_dr.compiled import pcg64
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.envs.box2d.lunar_lander.native.layout import (
     AWAKE,
@@ -23,7 +24,6 @@ from gym_dr.envs.box2d.lunar_lander.native.layout import (
     S_WIND,
 )
 from gym_dr.envs.box2d.lunar_lander.native.topology import LIMITS_0, LIMITS_1
-from gym_dr.envs.box2d.memory import Environments
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY
 from gym_dr.envs.box2d.solver.manifolds import FACE_A, FACE_B
@@ -47,19 +47,19 @@ def edges_of(env: LunarLanderDR) -> list[Any]:
 
 
 def from_box2d(
-    memory: Environments, index: int, env: LunarLanderDR, rest_time: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    arrays: Environments, index: int, env: LunarLanderDR, rest_time: tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> None:
     """Copies the state of a Box2D environment that was reset into native sub-environment ``index``.
 
-    Its parameters must be set there already (``memory.params`` and what ``episode.begin`` derives from them).
+    Its parameters must be set there already (``arrays.params`` and what ``episode.begin`` derives from them).
 
     Args:
-        memory: The native environments.
+        arrays: The native environments.
         index: Which one.
         env: Where the state comes from; it is not changed.
         rest_time: How long lander, leg 0 and leg 1 have been still, s.
     """
-    row, status = memory.world.rows[index], memory.world.status[index]
+    row, status = arrays.world.rows[index], arrays.world.status[index]
     for body, box2d in enumerate(bodies_of(env)):
         base = body * BODY
         center, velocity = box2d.worldCenter, box2d.linearVelocity
@@ -74,16 +74,16 @@ def from_box2d(
     row[AWAKE] = 1.0 if env.lander.awake else 0.0
     for edge, fixture in enumerate(edges_of(env)):
         (x1, y1), (x2, y2) = fixture.shape.vertices
-        memory.world.edges[index, edge, :4] = x1, y1, x2, y2
+        arrays.world.edges[index, edge, :4] = x1, y1, x2, y2
     status[at.S_TOUCHES] = sum(int(leg.ground_contact) << body for body, leg in enumerate(env.legs, 1))
     status[at.S_TOUCHED] = status[at.S_TOUCHES] | int(env.game_over)
     status[at.S_FRESH] = 0
     if env.params["enable_wind"]:
         status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
     status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
-    memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
-    memory.streams[index] = pcg64.pack(env.np_random.bit_generator.state)
-    _copy_contacts(memory, index, env)
+    arrays.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
+    arrays.streams[index] = pcg64.pack(env.np_random.bit_generator.state)
+    _copy_contacts(arrays, index, env)
 
 
 def _rotation(body: Any) -> tuple[float, float]:
@@ -162,19 +162,19 @@ def _copy_joint(row: Any, base: int, joint: Any, lander_angle: float, leg_angle:
     row[base + at.LIMIT_STATE] = 1.0 if angle <= lower else (-1.0 if angle >= upper else 0.0)
 
 
-def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None:
+def _copy_contacts(arrays: Environments, index: int, env: LunarLanderDR) -> None:
     """Contacts, oldest first, with their manifolds."""
     bodies, edges = bodies_of(env), edges_of(env)
     ground = {_edge_key(fixture): edge for edge, fixture in enumerate(edges)}
     listed = []
     for contact in env.world.contacts:
         body = next((b for b, box2d in enumerate(bodies) if contact.fixtureB.body == box2d), None)
-        if body is not None:  # a particle of the drawing is no part of the state
+        if body is not None:  # a particle of the picture is no part of the state
             listed.append((contact, body, ground[_edge_key(contact.fixtureA)]))
-    memory.world.status[index, at.S_CONTACTS] = len(listed)
+    arrays.world.status[index, at.S_CONTACTS] = len(listed)
     for place, (contact, body, edge) in enumerate(reversed(listed)):
         manifold = contact.manifold
-        ints, floats = memory.world.contact_ints[index, place], memory.world.contact_floats[index, place]
+        ints, floats = arrays.world.contact_ints[index, place], arrays.world.contact_floats[index, place]
         points = manifold.pointCount
         ints[at.C_BODY], ints[at.C_GROUND], ints[at.C_TOUCHING] = body, edge, int(contact.touching)
         ints[at.C_FACE_B], ints[at.C_POINTS] = int(manifold.type_ == _FACE_B), points

@@ -34,7 +34,7 @@ def test_a_native_environment_goes_on_from_box2ds_state(policy: Any, steps: int)
         env, observation, rng = start(seed, policy, steps)
         native = LunarLanderVectorEnv(3, randomization="none")
         native.reset(seed=99, options={"params": env.params})
-        from_box2d(native._backend.memory, 1, env)
+        from_box2d(native._backend.arrays, 1, env)
         for _ in range(400):
             action = policy(rng, env, observation)
             observation, reward, terminated, _, _ = env.step(action)

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from gym_dr.envs.box2d import scene
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker.constants import SCALE, TERRAIN_STEP, VIEWPORT_H, VIEWPORT_W
 from gym_dr.envs.box2d.bipedal_walker.native.layout import HULL, LOWER_0, LOWER_1, UPPER_0, UPPER_1
-from gym_dr.envs.box2d.memory import Environments
 from gym_dr.envs.box2d.solver.layout import S_BOXES
 
 _SKY, _WHITE, _EARTH = (215, 215, 255), (255, 255, 255), (102, 153, 76)
 _BOX_OUTLINE, _FLAG, _BLACK = (153, 153, 153), (230, 51, 0), (0, 0, 0)
 _VIEW = VIEWPORT_W / SCALE  # m
-# what is drawn last is in front: fill and outline
+# what is painted last is in front: fill and outline
 _BODIES = (
     (UPPER_0, (178, 101, 152), (127, 76, 101)),
     (LOWER_0, (178, 101, 152), (127, 76, 101)),
@@ -26,50 +26,50 @@ _BODIES = (
 )
 
 
-def draw(memory: Environments, env: int) -> Any:
+def render(arrays: Environments, env: int) -> Any:
     """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
     import pygame
 
-    scroll = float(scene.origin(memory.world, env, int(HULL))[0]) - VIEWPORT_W / SCALE / 5
+    scroll = float(scene.origin(arrays.world, env, int(HULL))[0]) - VIEWPORT_W / SCALE / 5
     surface = pygame.Surface((VIEWPORT_W + max(0.0, scroll) * SCALE, VIEWPORT_H))
     left = scroll * SCALE
     sky = [(left, 0), (left + VIEWPORT_W, 0), (left + VIEWPORT_W, VIEWPORT_H), (left, VIEWPORT_H)]
     pygame.draw.polygon(surface, color=_SKY, points=sky)
-    _draw_earth(surface, memory, env, scroll)
-    _draw_ground(surface, memory, env)
+    _paint_earth(surface, arrays, env, scroll)
+    _paint_ground(surface, arrays, env)
     for body, fill, outline in _BODIES:
-        points = scene.body_points(memory.world, env, int(body), SCALE)
+        points = scene.body_points(arrays.world, env, int(body), SCALE)
         scene.fill(surface, points, fill)
-        _draw_outline(surface, points, outline)
-    _draw_flag(surface)
+        _paint_outline(surface, points, outline)
+    _paint_flag(surface)
     return scene.frame(surface)[:, -VIEWPORT_W:]
 
 
-def _draw_earth(surface: Any, memory: Environments, env: int, scroll: float) -> None:
-    """Draws what is below the ground."""
-    for x1, y1, x2, y2 in memory.world.edges[env, :, :4].tolist():
+def _paint_earth(surface: Any, arrays: Environments, env: int, scroll: float) -> None:
+    """Paints what is below the ground."""
+    for x1, y1, x2, y2 in arrays.world.edges[env, :, :4].tolist():
         if scroll <= x2 and x1 <= scroll + _VIEW:
             x1, y1, x2, y2 = (round(v, 6) * SCALE for v in (x1, y1, x2, y2))  # the way back from float32
             scene.fill(surface, [(x1, y1), (x2, y2), (x2, 0.0), (x1, 0.0)], _EARTH)
 
 
-def _draw_ground(surface: Any, memory: Environments, env: int) -> None:
-    """Draws edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
+def _paint_ground(surface: Any, arrays: Environments, env: int) -> None:
+    """Paints edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
     import pygame
 
-    edges = memory.world.edges[env, :, :4] * np.float32(SCALE)
+    edges = arrays.world.edges[env, :, :4] * np.float32(SCALE)
     for i in range(len(edges) - 1, -1, -1):
         x1, y1, x2, y2 = edges[i].tolist()
         color = (76, 255 if i % 2 == 0 else 204, 76)
         pygame.draw.aaline(surface, start_pos=(x1, y1), end_pos=(x2, y2), color=color)
-    for box in reversed(memory.world.boxes[env, : memory.world.status[env, S_BOXES], :8]):
+    for box in reversed(arrays.world.boxes[env, : arrays.world.status[env, S_BOXES], :8]):
         corners = (box * np.float32(SCALE)).reshape(4, 2).tolist()
         points = [(x, y) for x, y in corners]
         scene.fill(surface, points, _WHITE)
-        _draw_outline(surface, points, _BOX_OUTLINE)
+        _paint_outline(surface, points, _BOX_OUTLINE)
 
 
-def _draw_outline(surface: Any, points: list[tuple[float, float]], color: scene.Color) -> None:
+def _paint_outline(surface: Any, points: list[tuple[float, float]], color: scene.Color) -> None:
     import pygame
     from pygame import gfxdraw
 
@@ -78,8 +78,8 @@ def _draw_outline(surface: Any, points: list[tuple[float, float]], color: scene.
     gfxdraw.aapolygon(surface, closed, color)
 
 
-def _draw_flag(surface: Any) -> None:
-    """Draws the flag at the start."""
+def _paint_flag(surface: Any) -> None:
+    """Paints the flag at the start."""
     import pygame
 
     low = walker.TERRAIN_HEIGHT * SCALE

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander.native import layout
 from gym_dr.envs.box2d.lunar_lander.native.shapes import SHAPES
-from gym_dr.envs.box2d.memory import Environments
-from gym_dr.envs.box2d.solver.memory import Scratch, World
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
 
 
 def allocate(num_envs: int) -> Environments:
-    """Zeroed memory for ``num_envs`` sub-environments."""
+    """Zeros for ``num_envs`` sub-environments."""
     world = World.allocate(
         num_envs,
         SHAPES,
@@ -39,7 +39,7 @@ class Actions(NamedTuple):
 class Landers(NamedTuple):
     """Everything that a step reads and writes on one thread."""
 
-    memory: Environments
+    arrays: Environments
     actions: Actions
     gusts: npt.NDArray[np.float64]  # (G,) strength of the wind from index WIND_INDEX_LOW on
     scratch: Scratch

@@ -7,17 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
 from gym_dr.envs.box2d.bipedal_walker.native import layout
 from gym_dr.envs.box2d.bipedal_walker.native.shapes import SHAPES
-from gym_dr.envs.box2d.memory import Environments
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
 from gym_dr.envs.box2d.solver.layout import MAX_CONTACTS
-from gym_dr.envs.box2d.solver.memory import Scratch, World
 
 
 def allocate(num_envs: int, parameters: int, hardcore: bool) -> Environments:
-    """Zeroed memory for ``num_envs`` sub-environments."""
+    """Zeros for ``num_envs`` sub-environments."""
     world = World.allocate(
         num_envs,
         SHAPES,
@@ -34,7 +34,7 @@ def allocate(num_envs: int, parameters: int, hardcore: bool) -> Environments:
 class Walkers(NamedTuple):
     """Everything that a step reads and writes on one thread."""
 
-    memory: Environments
+    arrays: Environments
     actions: npt.NDArray[np.float32]  # (N, 4) of the next step
     heights: npt.NDArray[np.float64]  # (TERRAIN_LENGTH,) scratch of ``ground.generate``
     boxes: npt.NDArray[np.float64]  # (MAX_BOXES, 4) as well

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.compiled.pcg64 import STREAM
-from gym_dr.envs.box2d.solver.memory import World
+from gym_dr.envs.box2d.solver.arrays import World
 
 
 class Environments(NamedTuple):
@@ -24,7 +24,7 @@ class Environments(NamedTuple):
 
     @staticmethod
     def around(world: World, *, parameters: int, observation: int) -> Environments:
-        """Adds zeroed memory for the rest to that of the worlds."""
+        """Worlds with zeros for the rest."""
         num_envs = len(world.rows)
         return Environments(
             world=world,

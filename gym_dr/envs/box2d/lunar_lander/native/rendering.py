@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from gym_dr.envs.box2d import scene
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import SCALE
 from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES
-from gym_dr.envs.box2d.memory import Environments
 
 _WHITE, _BLACK, _FLAG = (255, 255, 255), (0, 0, 0), (204, 204, 0)
 _FILL, _OUTLINE = (128, 102, 230), (77, 77, 128)
 _HELIPAD = [lander.CORNER_STEP * (lander.CHUNKS // 2 + side) for side in (-1, 1)]  # m, its flags
 
 
-def draw(memory: Environments, env: int) -> Any:
+def render(arrays: Environments, env: int) -> Any:
     """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
     import pygame
 
@@ -23,18 +23,18 @@ def draw(memory: Environments, env: int) -> Any:
     surface.fill(_WHITE)
     for edge in range(1, EDGES):
         # float32's rounding may put a whole number of pixels just below it
-        x1, y1, x2, y2 = (round(float(v), 6) * SCALE for v in memory.world.edges[env, edge, :4])
+        x1, y1, x2, y2 = (round(float(v), 6) * SCALE for v in arrays.world.edges[env, edge, :4])
         scene.fill(surface, [(x1, y1), (x2, y2), (x2, lander.VIEWPORT_H), (x1, lander.VIEWPORT_H)], _BLACK)
     for body in range(BODIES):
-        points = scene.body_points(memory.world, env, body, SCALE)
+        points = scene.body_points(arrays.world, env, body, SCALE)
         scene.fill(surface, points, _FILL)
         pygame.draw.aalines(surface, color=_OUTLINE, points=points, closed=True)
-        _draw_flags(surface)  # again on top of each body, as Gymnasium does
+        _paint_flags(surface)  # again on top of each body, as Gymnasium does
     return scene.frame(surface)
 
 
-def _draw_flags(surface: Any) -> None:
-    """Draws the helipad's two flags."""
+def _paint_flags(surface: Any) -> None:
+    """Paints the helipad's two flags."""
     import pygame
 
     low = lander.HELIPAD_Y * SCALE

@@ -16,13 +16,13 @@ _CACHE_LINE = 64  # bytes
 
 def _aligned(floats: int) -> npt.NDArray[np.float32]:
     """Zeros that start at a cache line, so that no SIMD load straddles two."""
-    memory = np.zeros(floats + _CACHE_LINE // 4, np.float32)
-    offset = (-memory.ctypes.data // 4) % (_CACHE_LINE // 4)
-    return memory[offset : offset + floats]
+    arrays = np.zeros(floats + _CACHE_LINE // 4, np.float32)
+    offset = (-arrays.ctypes.data // 4) % (_CACHE_LINE // 4)
+    return arrays[offset : offset + floats]
 
 
 class Scratch(NamedTuple):
-    """Working memory of one thread, flat; see layout.py."""
+    """Scratch arrays of one thread; see layout.py."""
 
     floats: npt.NDArray[np.float32]  # (FLOAT_SCRATCH,)
     ints: npt.NDArray[np.int64]  # (INT_SCRATCH,)
@@ -32,7 +32,7 @@ class Scratch(NamedTuple):
 
     @staticmethod
     def allocate(block: int) -> Scratch:
-        """Zeroed working memory for blocks of ``block`` fields."""
+        """Zeros for blocks of ``block`` fields."""
         return Scratch(
             floats=_aligned(int(layout.FLOAT_SCRATCH)),
             ints=np.zeros(layout.INT_SCRATCH, np.int64),
@@ -68,7 +68,7 @@ class World(NamedTuple):
         status: int,
         edge_width: float,
     ) -> World:
-        """Zeroed memory for ``num_envs`` sub-environments."""
+        """Zeros for ``num_envs`` sub-environments."""
         return World(
             rows=np.zeros((num_envs, row), np.float32),
             properties=np.zeros((num_envs, len(shapes.polygon), layout.PROPERTIES), np.float32),
