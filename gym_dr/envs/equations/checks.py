@@ -32,16 +32,16 @@ _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "obser
 
 
 def same(p: Any) -> Any:
-    """The parameters themselves: what ``derive`` is if there is none."""
+    """The parameters themselves: the default ``derive``."""
     return p
 
 
 def param_space(name: str, params: Any) -> ParamSpace:
-    """What may vary.
+    """The parameter space of equations.
 
     Raises:
-        EquationsError: It is no sequence of parameters, or an empty one.
-        RandomizationError: Two have the same name, or one has that of a disturbance.
+        EquationsError: It is not a sequence of at least one parameter.
+        RandomizationError: Two have the same name, or one has the name of a disturbance.
     """
     given = list(params.values()) if isinstance(params, ParamSpace) else params
     space = None
@@ -63,7 +63,7 @@ def names(what: str, given: Iterable[Any]) -> list[str]:
     """Names of numbers, which become fields of a named tuple.
 
     Raises:
-        EquationsError: One of them cannot.
+        EquationsError: A name cannot be a field.
     """
     found = list(given)
     try:
@@ -77,7 +77,7 @@ def random_numbers(what: str, given: Mapping[str, Any]) -> dict[str, Distributio
     """Distributions of random numbers.
 
     Args:
-        what: Argument that they come from.
+        what: The argument that they come from.
         given: name -> ``Uniform``, (low, high) or ``Normal``.
 
     Raises:
@@ -102,14 +102,14 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     """Presets of a space, by name.
 
     Raises:
-        EquationsError: There is none called "default".
-        UnknownNameError: A preset names a parameter that there is not.
+        EquationsError: None is called "default".
+        UnknownNameError: A preset names an unknown parameter.
         RandomizationError: One is no mapping, or a range is impossible.
     """
     if "default" not in given:
         example = next(iter(space))
         raise EquationsError(
-            "presets: expected one called 'default', what environments draw unless told otherwise, such as "
+            "presets: expected one called 'default', which is used if no other is given, such as "
             f"{{'default': {{{example!r}: (low, high)}}}}, or {{'default': {{}}}} for nothing; got {shortened(given)}."
         )
     own = read_presets(given)
@@ -169,19 +169,19 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
 
     Raises:
         EquationsError: A name is taken.
-        UnknownNameError: A keyword is no parameter.
+        UnknownNameError: A keyword is not a parameter.
     """
     for name in keywords:
         space[name]
     for name in _TAKEN.intersection([*keywords, *options]):
-        raise EquationsError(f"keywords, options: expected names that no environment has yet, got {name!r}.")
+        raise EquationsError(f"keywords, options: expected names that environments do not use already, got {name!r}.")
 
 
 def check_time_step(time_step: Any, space: ParamSpace) -> None:
     """Checks the duration of a step.
 
     Raises:
-        EquationsError: It is no duration, nor the name of a parameter.
+        EquationsError: It is neither a duration nor the name of a parameter.
     """
     if not (time_step is None or (is_number(time_step) and time_step > 0) or time_step in [*space]):
         raise EquationsError(
@@ -209,6 +209,6 @@ def check_interface(equations: Equations, interface: Interface | None) -> None:
     named = [quantity.name for quantity in interface.observation if quantity.name]
     if len(set(named)) < len(named) or not all(re.fullmatch(NAME, str(name)) for name in named):
         raise EquationsError(
-            "interface: expected a name of its own for each quantity of the observation that has one, of letters, "
-            f"digits, _ and . and not beginning with a digit, got {', '.join(map(repr, named))}."
+            "interface: expected different names of observed quantities, of letters, digits, _ and ., not beginning "
+            f"with a digit, got {', '.join(map(repr, named))}."
         )

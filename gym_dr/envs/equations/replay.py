@@ -21,7 +21,7 @@ class EquationsLogReplay(LogReplay):
     """States are the fields of the equations' state."""
 
     def __init__(self, backend: Any) -> None:
-        """Finds out which fields are angles: those of which the observation does not see a full turn."""
+        """Finds the fields that are angles: a full turn does not change the observation."""
         super().__init__(backend)
         family = backend.family
         self._equations, self._state_from = family.equations, family.state_from
@@ -36,7 +36,7 @@ class EquationsLogReplay(LogReplay):
             raise EnvStateError(
                 f"Equations {self._equations.name!r}: observations are not the state itself, "
                 f"{', '.join(self._fields)}. Pass state_from to register_equations: observation -> state, with nan for "
-                "what is open."
+                "unknown fields."
             )
         seen_as_is = family.described is not None and self._state_from is None
         units = [""] * len(self._fields)
