@@ -1,4 +1,4 @@
-"""The part of the backend that all Box2D environments share."""
+"""The common part of the Box2D backends."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Box2DBackend(CompiledBackend):
             array[envs] = state[name][envs]
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of all sub-environments by name, without parameters, which the table has, and observations."""
+        """The arrays of all sub-environments by name, except observations, and parameters, which the table has."""
         arrays = self.arrays._asdict()
         world = {f"world.{name}": value for name, value in arrays.pop("world")._asdict().items()}
         fixed = ("world.shapes", "world.edge_width", "params", "observations")

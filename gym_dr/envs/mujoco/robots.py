@@ -87,7 +87,7 @@ def register_robot(
 
     Raises:
         RobotError: There is no such file, a function is not callable or takes other arguments, or the id is malformed
-            or already that of another environment or another file's robot.
+            or belongs to another environment or another file's robot.
         ConfigError: A number is impossible.
         RandomizationError: A preset is impossible.
     """
@@ -132,14 +132,14 @@ def register_robot(
     with located(f"Robot {id!r}"), all_or_nothing(ROBOTS):
         ROBOTS.remove(id)
         ROBOTS.add(id, robot, observe.__module__)
-        register_own(family, RobotError)  # last, since it undoes only what it does itself
+        register_own(family, RobotError)  # last, since it undoes only its own changes
 
 
 def _check_function(form: str, function: Any) -> None:
-    """Refuses what cannot be called with the arguments of a form such as "reset(rng, model)"."""
+    """Refuses a function that cannot be called like a form such as "reset(rng, model)"."""
     name = form.partition("(")[0]
     if not callable(function):
-        raise RobotError(f"expected a function as {name}, got {function!r}.")
+        raise RobotError(f"expected {name} to be a function, got {function!r}.")
     if not takes_arguments(function, len(form.split(","))):
         raise RobotError(f"expected {form}, got {name}{inspect.signature(function)}.")
 
@@ -152,6 +152,6 @@ def _model_file(model: str | Path, observe: Callable[..., Any]) -> Path:
     """
     file = Path(origin_of(observe)[1]).resolve()
     path = (file.parent if file.is_file() else Path.cwd()) / model
-    if not isfile(path):  # unlike Path.is_file, also of what is too long for a path
+    if not isfile(path):  # unlike Path.is_file, accepts text that is too long for a path
         raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
     return path

@@ -1,4 +1,4 @@
-"""The parameters of a MuJoCo model: their names, and the numbers of the model that each name stands for.
+"""The parameters of a MuJoCo model: their names, and the numbers of the model behind each name.
 
 ``field:element`` is one element (``body_mass:torso``), ``field:element.axis`` one component of a vector
 (``geom_friction:floor.slide``, ``gravity.z``). A vector without its axis (``body_ipos:torso``) and a field without an
@@ -33,7 +33,7 @@ class Part:
 
     field: str
     columns: tuple[int, ...]  # places in the flattened field
-    exponent: int = 1  # of the factor, if the name is one
+    exponent: int = 1  # of the factor, if the name is a factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +218,7 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
 
 
 def _value(field: Field, name: str, nominal: float, column: int) -> tuple[Param, Target]:
-    """A parameter that is one number, given by its place."""
+    """A parameter for one number, given by its place."""
     low, high = min(field.low, nominal), max(field.high, nominal)
     needs = ("density", "viscosity") if field.name == "wind" else ()
     param = Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)

@@ -230,7 +230,7 @@ def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_fo
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"observe": None}, "expected a function as observe, got None"),
+        ({"observe": None}, "expected observe to be a function, got None"),
         ({"frame_skip": 0}, "frame_skip to be a whole number above 0, got 0"),
         ({"presets": {"default": {"gravity.z": (1, 0)}}}, "gravity.z"),
         ({"presets": ["default"]}, r"presets: expected names with mappings .*, got \['default'\]"),
