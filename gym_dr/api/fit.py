@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError
-from gym_dr.fitting.files import FitFiles, particle_bytes, randomization_bytes
 from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_problem
-from gym_dr.fitting.results import Fit
+from gym_dr.fitting.results import Fit, FitFiles, particle_bytes, randomization_bytes
 from gym_dr.integrations.logs import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.registry import needs
@@ -63,7 +62,8 @@ def fit(
 
     Raises:
         LogError: The log cannot be used; the message says why.
-        ConfigError: An argument is impossible, or the environment cannot replay logs.
+        ConfigError: An argument is impossible.
+        EnvStateError: The environment cannot replay logs.
         UnknownNameError: An environment, parameter or preset is unknown.
         RandomizationError: A prior is impossible.
         RunFolderError: The output cannot be written.
@@ -97,7 +97,7 @@ def open_problem(log: Any, question: Question) -> FitProblem:
 
 def check(log: Any, question: Question) -> list[str]:
     """What can be fitted from a log, in sentences, before anything is fitted."""
-    from gym_dr.fitting.preview import preview  # heavy
+    from gym_dr.fitting.job import preview  # heavy
 
     with contextlib.closing(open_problem(log, question)) as problem:
         return preview(problem)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,11 @@ from gym_dr.evaluation.question import EVALUATION_SEED, Question
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
-    REGRET_TABLE,
     Evaluation,
     check_folder,
     finite,
     read_document,
     write_document,
-    write_episodes,
 )
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import summarize
@@ -49,7 +46,7 @@ ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes f
 def playing(
     progress: bool, interrupted: str = "Finished episodes are saved; run the same again to continue."
 ) -> Iterator[Progress]:
-    """Plays episodes in the block on one thread, with a progress display and a message for interrupts.
+    """Plays episodes in the block on one thread, shows progress and explains interrupts.
 
     Raises:
         Interrupted: Instead of ``KeyboardInterrupt``.
@@ -79,13 +76,14 @@ def evaluate_policies(
     each set again, with fresh seeds.
 
     Args:
-        policies: From ``open_policies``, references included.
+        policies: From ``open_policies``, including references.
         sets: With distinct names.
-        folder: Folder of this evaluation only; created if its parent exists.
-        success: Return from which an episode is a success; None for the folder's, or else the environment's threshold.
-        only: Whether the folder is to hold these policies, sets and threshold alone. Otherwise what an evaluation in it
-            has completed stays: other sets, more of the same draws, and its threshold.
-        command: The command line, recorded for readers after those before it; empty if there was none.
+        folder: Folder for this evaluation alone; created if its parent exists.
+        success: Return from which an episode counts as solved; None for the folder's threshold, or else the
+            environment's.
+        only: Whether the folder is to hold only these policies, sets and threshold. Otherwise it keeps what an earlier
+            evaluation has completed: other sets, more of the same draws, and the threshold.
+        command: The command line, recorded after earlier ones; empty if there was none.
         progress: Called as episodes end.
 
     Raises:
@@ -98,14 +96,15 @@ def evaluate_policies(
         folder.mkdir(exist_ok=True)
     with locked(folder):
         before = read_document(folder)
-        if before is not None and only:
-            before = _without_others(folder, before, policies, sets)
-        elif before is not None:
+        if before is not None and not only:
             success = before["success"] if success is None else success
             sets = _with_larger(sets, policies, before)
             command = " && ".join(filter(None, dict.fromkeys([*str(before.get("command", "")).split(" && "), command])))
-        held = _Held(folder, before, policies)
-        asked = Question.of(policies, [*sets, *held.further(sets, policies)], folder, success=success, command=command)
+        held = _Held(folder, before, policies, only)
+        further = [] if only else held.further(sets, policies)
+        asked = Question.of(policies, [*sets, *further], folder, success=success, command=command)
+        if not only:
+            held.check_nothing_lost(asked)
         return _evaluate(policies, asked, held, progress)
 
 
@@ -113,24 +112,18 @@ def _evaluate(
     policies: Sequence[FrozenPolicy], question: Question, held: _Held, progress: ProgressCallback
 ) -> Evaluation:
     """See ``evaluate_policies``; the folder is locked."""
-    held.check_nothing_lost(question)
     document = question.to_document()
-    if held.document is None:  # rows alone would belong to no evaluation
+    if held.document is None:  # rows without a document belong to no evaluation
         write_document(held.folder, document)
     elif held.document["complete"] and _same(held.document, document):
         evaluation = Evaluation(held.folder, dict(held.document), held.episodes.rows)
-        if _all_played(evaluation, held.worst, policies):
+        if len(evaluation.episodes) == question.episodes and len(held.worst.rows) == _worst_episodes(question):
             return evaluation
     # rows first: they must fit the digests in the document
     held.keep_same(question)
     write_document(held.folder, document)
     evaluation = _play(policies, question, document, held, progress)
     document.update(summarize(evaluation, held.worst.rows))
-    if question.references:
-        write_episodes(held.folder / REGRET_TABLE, evaluation.regret)
-    else:
-        with os_errors(held.folder):
-            (held.folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
     write_document(held.folder, document)
     return evaluation
 
@@ -139,10 +132,12 @@ def _evaluate(
 
 
 class _Held:
-    """What a folder holds of the policies that are evaluated now."""
+    """A folder's earlier evaluation of the present policies."""
 
-    def __init__(self, folder: Path, document: dict[str, Any] | None, policies: Sequence[FrozenPolicy]) -> None:
-        names = {} if document is None else _names_now(folder, document, policies)
+    def __init__(
+        self, folder: Path, document: dict[str, Any] | None, policies: Sequence[FrozenPolicy], only: bool
+    ) -> None:
+        names = {} if document is None else _names_now(folder, document, policies, only)
         self.folder, self.document = folder, document
         self.sets = [] if document is None else [CellSet.from_dict(form) for form in document["sets"]]
         self.episodes, self.worst = EpisodeTable(folder / EPISODES), EpisodeTable(folder / WORST_CELLS)
@@ -150,16 +145,16 @@ class _Held:
             table.rename(names)
 
     def further(self, sets: Sequence[CellSet], policies: Sequence[FrozenPolicy]) -> list[CellSet]:
-        """Other sets that some policy has completed; the other policies play them too."""
+        """Further sets that a policy has completed; the other policies play them too."""
         asked = {cells.name for cells in sets}
         others = [cells for cells in self.sets if cells.name not in asked]
         return [cells for cells in others if any(self.episodes.finished(p.name, cells).all() for p in policies)]
 
     def check_nothing_lost(self, question: Question) -> None:
-        """Checks that no episode of these policies belongs to another set that no policy has completed.
+        """Checks that these policies have no episodes on further sets that no policy has completed.
 
         Raises:
-            RunFolderError: Some do.
+            RunFolderError: They have.
         """
         lost = sorted({*self.episodes.rows["set"]} - {cells.name for cells in question.sets})
         if self.document is not None and {cells.name for cells in self.sets} & {*lost}:
@@ -179,23 +174,8 @@ class _Held:
             table.write(question)
 
 
-def _without_others(
-    folder: Path, before: dict[str, Any], policies: Sequence[FrozenPolicy], sets: Sequence[CellSet]
-) -> dict[str, Any]:
-    """The document without all but these policies and sets; also in the folder, which lacks their episodes soon."""
-    digests, names = {policy.digest for policy in policies}, {cells.name for cells in sets}
-    kept = {
-        "policies": [policy for policy in before["policies"] if policy["digest"] in digests],
-        "sets": [cells for cells in before["sets"] if cells["name"] in names],
-    }
-    if any(len(kept[key]) < len(before[key]) for key in kept):
-        before = {**before, **kept, "complete": False}
-        write_document(folder, before)
-    return before
-
-
 def _with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], before: Mapping[str, Any]) -> list[CellSet]:
-    """Sets, in place of which a complete evaluation may have the same draws with more episodes or points."""
+    """The sets, each replaced by a completed one that has the same draws and more episodes or points."""
     if not before["complete"] or not {p.digest for p in policies} <= {p["digest"] for p in before["policies"]}:
         return list(sets)
     known = {form["name"]: CellSet.from_dict(form) for form in before["sets"]}
@@ -203,34 +183,30 @@ def _with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], befo
 
 
 def _covers(known: CellSet, cells: CellSet) -> bool:
-    """Whether a known set has the draws of another one, and at least as many."""
+    """Whether a known set has all draws of another one."""
     alike = known.kind == cells.kind and (cells.num_cells == 1 or cells.kind == "sobol")
     same = all(known.definition.get(key) == cells.definition.get(key) for key in ("randomization", "fixed"))
     return alike and same and known.episodes >= cells.episodes and (known.points or 0) >= (cells.points or 0)
 
 
 def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether documents ask the same, apart from the command."""
+    """Whether documents ask the same question, apart from the command."""
     now = finite(document)
     return all(
         before.get(key) == now[key] for key in ("env", "policies", "references", "sets", "success", "parameters")
     )
 
 
-def _all_played(evaluation: Evaluation, worst: EpisodeTable, policies: Sequence[FrozenPolicy]) -> bool:
-    """Whether no episode is missing, of the sets and of their worst cells."""
-    if len(evaluation.episodes) != evaluation.question.episodes:
-        return False
-    parts = _worst_parts(policies, evaluation)
-    there = _among(worst.rows, parts)
-    return bool(there.all()) and len(there) == sum(part.cells.episodes for part in parts)
+def _worst_episodes(question: Question) -> int:
+    """The number of episodes of all worst cells."""
+    return len(question.policies) * sum(map(fresh_episodes, question.sets))
 
 
-def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy]) -> dict[str, str]:
-    """The names of policies in an earlier evaluation -> their names now: a run folder may have been renamed since.
+def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy], only: bool) -> dict[str, str]:
+    """Names of policies in an earlier evaluation -> present names: a run folder may have been renamed.
 
     Raises:
-        RunFolderError: The evaluation is of another environment, or of a policy that is missing now.
+        RunFolderError: The evaluation is of another environment, or of a policy that is missing now, unless ``only``.
     """
     if before["env"] != policies[0].env:
         raise RunFolderError(f"{folder}: holds an evaluation on {before['env']}; choose another `output`.")
@@ -239,7 +215,7 @@ def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[Froze
     for policy in before["policies"]:
         if same := [now.name for now in policies if now.digest == policy["digest"]]:
             found[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
-        elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
+        elif not only and policy["name"] not in names and (run is None or folder != run.folder.evaluation):
             known = policy["name"] in before.get("references", ())
             too = "name it with `references`" if known else "evaluate it too"
             raise RunFolderError(
@@ -259,7 +235,7 @@ class _Part:
     policy: FrozenPolicy
     cells: CellSet  # what is played
     seed: int  # of the first episode
-    first_cell: int = 0  # its number in the file
+    first_cell: int = 0  # number of the first cell in the file
 
 
 def _play(
@@ -269,9 +245,9 @@ def _play(
     held: _Held,
     progress: ProgressCallback,
 ) -> Evaluation:
-    """Plays what is missing of all sets, then of the worst cells."""
+    """Plays the missing episodes of all sets, then of the worst cells."""
     first, worst = question.episodes, held.worst
-    total = first + sum(map(fresh_episodes, question.sets)) * len(policies)
+    total = first + _worst_episodes(question)
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies
@@ -281,7 +257,7 @@ def _play(
     _play_missing(parts, held.episodes, question, lambda title, done: progress(title, before + done, total))
     evaluation = Evaluation(held.folder, document, held.episodes.rows)
     parts = _worst_parts(policies, evaluation)
-    worst.select(_among(worst.rows, parts))  # with other episodes than before, other cells may be the worst
+    worst.select(_among(worst.rows, parts))  # after new episodes, other cells may be the worst
     worst.write(question)
     _play_missing(parts, worst, question, lambda title, done: progress(title, first + done, total))
     progress("", total, total)
@@ -305,8 +281,8 @@ def _play_missing(
 ) -> None:
     """Plays the missing episodes in batches of one episode per sub-environment, and writes the table.
 
-    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so that its
-    episodes are those of an evaluation without interruption.
+    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so episodes do
+    not depend on interruptions.
     """
     done = len(table.rows)
     with table.growing() as add:
@@ -321,25 +297,13 @@ def _play_missing(
                     before = finished[first : first + envs.num_envs]
                     if before.all():
                         continue
-                    done -= int(before.sum())
                     with located(part.title):
-                        records = play_batch(
-                            part.policy.make(envs),
-                            envs,
-                            draws,
-                            seed=part.seed,
-                            first=first,
-                            on_finished=functools.partial(_report_more, report, part.title, done),
-                        )
+                        records = play_batch(part.policy.make(envs), envs, draws, seed=part.seed, first=first)
                     for k, record in enumerate(records, first):
                         add(_row(part, draws, k, record, question))
-                    done += len(records)
-            report(part.title, done)
+                    done += len(records) - int(before.sum())
+                    report(part.title, done)
     table.write(question)
-
-
-def _report_more(report: Callable[[str, int], None], title: str, before: int, new: int) -> None:
-    report(title, before + new)
 
 
 def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, question: Question) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """Sobol points that fill the distributions that policies were trained on.
 
-Sobol sets have cells as sensitivity indices need them. In uniforms, they are those of Saltelli et al. (2010, "Variance
+The cells of Sobol sets suit sensitivity indices. In uniforms, they are those of Saltelli et al. (2010, "Variance
 based sensitivity analysis of model output", table 2): matrices A and B of ``points`` rows each, and for each parameter
 that varies, A with that parameter's column from B. Rows come from ``SEQUENCES`` independently scrambled sequences
 (Owen 1997, "Scrambled net variance for integrals of smooth functions"), or each from its own if there are fewer rows: a
-single sequence does not show how exact it is. Correlated parameters have no such indices, since one cannot change
-without the others: cells are only the rows of A, from one sequence.
+single sequence does not show its precision. Correlated parameters have no such indices, since none changes without the
+others: cells are only the rows of A, from one sequence.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
-SEQUENCES = 32  # of a Sobol set; their differences tell how exact an index is
+MAX_CELLS = 1_000_000  # of a set; a larger number is probably a mistake
+SEQUENCES = 32  # of a Sobol set; their differences show the precision of an index
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 _HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30, including 0; half a step more keeps them above 0
@@ -88,7 +88,7 @@ def cell_values(definition: Mapping[str, Any]) -> Array:
 
 
 def values_of(definition: Mapping[str, Any], unit: Array) -> Array:
-    """Values at some quantiles, ``(N, all parameters)`` in [0, 1) -> ``(N, those that vary)``."""
+    """Values at quantiles: ``(N, all parameters)`` in [0, 1) -> ``(N, varied parameters)``."""
     unbounded = {"low": -math.inf, "high": math.inf}
     space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
     drawn = values_at(_randomization(definition), space, dict(zip(space, unit.T + _HALF_STEP, strict=True)))

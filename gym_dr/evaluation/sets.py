@@ -1,8 +1,8 @@
 """Sets of test conditions: ``gym_dr.grid``, ``sobol`` and ``draws`` make them.
 
-What a set holds depends on the environment, and for some on the randomizations that policies were trained on. When both
-are known, an ``EvaluationSet`` becomes one or more ``CellSet``: cells, each one setting of the environment's parameters
-(fixed values or a distribution) that is played for a number of episodes.
+The content of a set depends on the environment, and may depend on training randomizations. When both are known, an
+``EvaluationSet`` becomes one or more ``CellSet``. Each of its cells fixes the environment's parameters, or their
+distribution, for a number of episodes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from gym_dr.wording import exact_text
 
 DRAW_EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of nominal values and draws, of a cell, of a Sobol point
 SET_KINDS = ("nominal", "fixed", "distribution", "grid", "sobol")
-TRAINING = "training"  # the name of the set of training draws
+TRAINING = "training"  # name of the set of training draws
 MAX_NAMED = 4  # rules in a name
 
-Trained = Mapping[str, Randomization]  # distinct training randomizations, by the names of the sets of their draws
+Trained = Mapping[str, Randomization]  # distinct training randomizations by the names of their sets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -198,7 +198,7 @@ class CellSet:
 
     @property
     def draws(self) -> Draws:
-        """What its episodes are played with."""
+        """The draws and values of its episodes."""
         columns = np.repeat(self.values, self.episodes, axis=0).T
         values = {name: np.full(self.num_episodes, value) for name, value in self.fixed.items()}
         return Draws(
@@ -219,7 +219,7 @@ class CellSet:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, which ``from_dict`` reads."""
+        """The JSON form; see ``from_dict``."""
         head = {"name": self.name, "kind": self.kind, "episodes": self.episodes, "cells": self.num_cells}
         return {**head, **self.definition}
 
@@ -232,10 +232,10 @@ class CellSet:
 
 @dataclass(frozen=True, repr=False)
 class EvaluationSet:
-    """Test conditions, before it is known in which environment."""
+    """Test conditions for any environment."""
 
     text: str  # how it was made
-    # its cells in an environment; the number is the default of episodes of each cell
+    # makes its cells in an environment; the number is the default of episodes per cell
     cells: Callable[[ParamSpace, Trained, int | None], list[CellSet]]
 
     def __repr__(self) -> str:
@@ -271,7 +271,7 @@ def sobol(points: int, *, episodes: int | None = None) -> EvaluationSet:
     """Points that fill each training distribution evenly, for sensitivity indices.
 
     Args:
-        points: How many, a power of 2; from 4 on there are indices.
+        points: Number of points, a power of 2; indices need at least 4.
         episodes: Episodes of each point; None for 5.
     """
     check_episodes(episodes)
@@ -298,7 +298,7 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
         >>> gym_dr.draws("wide", gravity=gym_dr.Uniform(-4, -2), name="weak")
 
     Args:
-        randomization: What is drawn, in any form that an environment takes; None for nothing.
+        randomization: The distribution, in any form that an environment takes; None draws nothing.
         name: Name of the set; empty to name it after its content.
         episodes: Episodes; None for 100.
         **params: name=value, which replaces a draw, or name=rule, which replaces the rule of ``randomization``.
@@ -315,14 +315,14 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
 
 
 def sobol_name(training: str) -> str:
-    """The name of a Sobol set through training draws, whose own set is ``training``, ``training: NAME`` or a preset."""
+    """The name of a Sobol set, from that of its training draws: ``training``, ``training: NAME`` or a preset."""
     return f"sobol{training.removeprefix(TRAINING) if training.startswith(TRAINING) else f': {training}'}"
 
 
 def cells_of(
     env: str, space: ParamSpace | None, sets: SetLike | Sequence[SetLike], trained: Trained, episodes: int | None
 ) -> list[CellSet]:
-    """The cells of sets in an environment; for the arguments see ``sets_of``."""
+    """The cells of sets in an environment; for arguments see ``sets_of``."""
     several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
     if space is None:
         if not several:
@@ -362,13 +362,13 @@ def check_episodes(episodes: int | None) -> None:
         raise ConfigError(f"`episodes`: expected a whole number of at least 1, got {shortened(episodes)}.")
 
 
-# ---- draws and values that a user chooses ----------------------------------------------------------------------------
+# ---- draws and values that the user chooses --------------------------------------------------------------------------
 
 
 def _chosen(
     space: ParamSpace, whole: Any, rules: Mapping[str, Any], exact: Mapping[str, float], name: str, episodes: int
 ) -> CellSet:
-    """The set of draws and of values that replace draws; see ``draws``."""
+    """The set of draws, and of values that replace draws; see ``draws``."""
     values = space.check(exact)
     drawn = with_rules(whole, rules, space) if rules else resolve(NONE if whole is None else whole, space)
     ranges = ranges_of(drawn, space)
@@ -393,7 +393,7 @@ def _rule_text(rule: Rule) -> str:
 
 
 def _name(randomization: Any, space: ParamSpace) -> str:
-    """The name of a preset or of a file; a mapping is named after its rules, or if they are many by a digest."""
+    """The name of a preset or a file; a mapping is named after its rules or, if they are many, by a digest."""
     if isinstance(randomization, str) and randomization in presets(space.name):
         return randomization
     if isinstance(randomization, str | os.PathLike):

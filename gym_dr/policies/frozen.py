@@ -1,4 +1,4 @@
-"""A policy to play, wherever it comes from, and the environments that it acts in."""
+"""A policy of any origin, and the environments in which it acts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, GymDrError
@@ -23,7 +21,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
-from gym_dr.training.api import EpisodeStarts, Policy
+from gym_dr.training.api import Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames
 from gym_dr.wrappers.vector_params import with_params
@@ -36,19 +34,19 @@ UNKNOWN = "unknown"  # in place of a preset's name
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenPolicy:
-    """A policy to evaluate, of a run or from elsewhere; it can be created any number of times."""
+    """A policy of a run or from elsewhere, which can be created any number of times."""
 
     name: str  # unique among policies evaluated together
     env: str  # id of the environment that it acts in
     source: str  # where it comes from, for messages
-    space: ParamSpace | None  # what may vary in it; None if nothing may
+    space: ParamSpace | None  # parameters of the environment; None if it has none
     randomization: Randomization | None  # of its training; None if unknown, or without parameters
     context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
     context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
     frames: Frames = ONE_FRAME
     digest: str  # of everything that determines its actions
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
-    home: Path  # the folder of its evaluation, unless another one is asked for
+    home: Path  # default folder of its evaluation
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
     run: OpenedRun | None = None  # None for a policy from elsewhere
     reference: bool = False  # whether it only shows what is possible, for regret
@@ -71,9 +69,9 @@ class FrozenPolicy:
         """Makes a vector environment with these draws, wrapped as in the policy's training.
 
         Args:
-            draws: What it draws, and which values it accepts in ``options["params"]``.
+            draws: The distribution of its draws, and the names that ``options["params"]`` may set.
             render_mode: With one, there is a single sub-environment.
-            together: Most sub-environments; None for as many as are useful.
+            together: Most sub-environments at once; None for as many as are useful.
         """
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs, mode, shown = min(together or (NATIVE_ENVS if native else PYTHON_ENVS), draws.episodes), "auto", {}
@@ -87,32 +85,18 @@ class FrozenPolicy:
             envs, randomization, self.context_ranges, tuple(draws.values), self.context_span, self.frames
         )
 
-    def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:
-        """Checks that the policy acts in its environment.
-
-        Args:
-            episodes: Number of episodes whose first observations it gets.
-            steps: Steps of each; the second one shows whether a policy with memory can go on.
-
-        Returns:
-            Its actions, shape ``(steps, episodes, ...)``.
+    def check(self) -> None:
+        """Checks that the policy acts in its environment, for two steps, so that one with memory goes on.
 
         Raises:
             ConfigError: It fails on the environment's observations, or observations or actions are not arrays.
             InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
             CheckpointError: Its weights do not fit.
         """
-        taken: list[npt.NDArray[Any]] = []
-        with contextlib.closing(self.make_envs(Draws(episodes=episodes))) as envs:
+        with contextlib.closing(self.make_envs(Draws(episodes=2))) as envs:
             act = checked(self.make(envs), envs, self.source, self.env)
-
-            def record(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
-                taken.append(act(observations, episode_starts))
-                return taken[-1]
-
-            for _ in itertools.islice(drive(record, envs, seed=0), steps + 1):
+            for _ in itertools.islice(drive(act, envs, seed=0), 3):  # a reset and two steps
                 pass
-        return np.stack(taken)
 
     @property
     def trained_on(self) -> str:

@@ -50,7 +50,7 @@ def build_config(
     randomize: Mapping[str, Any] | None = None,
     by_seed: bool = True,
 ) -> RunConfig:
-    """Makes the configuration of a new run: ``values`` override a file, which overrides the defaults.
+    """Makes the configuration of a new run: ``values`` override those of a file, which override the defaults.
 
     Args:
         algorithm: The algorithm of the run.
@@ -60,19 +60,20 @@ def build_config(
         randomization: None for the file's, or else the preset "default". An environment without parameters needs one
             that draws nothing, since its user may expect a randomization.
         randomize: Rules for single parameters.
-        by_seed: Whether a folder of several seeds stands for its run with the same seed, where an option names a run.
+        by_seed: Whether a folder of several seeds, in an option that names a run, stands for its run with the same
+            seed.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
         ConfigError: A value has the wrong type or is out of range, the file cannot be used, or the environment cannot
             be randomized.
         RandomizationError: A range is impossible.
-        PluginError: An option of the algorithm or the sampler has the name of another one.
+        PluginError: An option of the algorithm or the sampler has the name of another option.
     """
     in_file, rules = ({}, None) if config is None else read_config_file(config, algorithm)
     before = in_file.get("sampler", UNIFORM)
     sampler = SAMPLERS.get(str(values.get("sampler", before)))
-    if sampler.name != before:  # the file's options are of another sampler
+    if sampler.name != before:  # the file's options are another sampler's
         kept = (*SETTINGS, *option_names(algorithm))
         in_file = {name: value for name, value in in_file.items() if name in kept}
     values = _checked(algorithm, sampler, values)
@@ -88,8 +89,8 @@ def build_config(
 def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
     """Opens a run's folder, its configuration and its algorithm; plugins must be loaded.
 
-    The folder may be untrusted: its content is only data, which names no other files and, except for modules in
-    ``trust``, runs no code.
+    The folder may be untrusted: its content is only data, names no other files, and runs no code except for modules in
+    ``trust``.
 
     Raises:
         RunFolderError: There is no run at the path.
@@ -112,7 +113,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
 
 
 def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], Any]:
-    """Reads a configuration file: its settings and options by name, checked, and its randomization as it is there.
+    """Reads a configuration file: settings and options by name, checked, and the randomization unchecked.
 
     Raises:
         ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
@@ -139,7 +140,7 @@ def option_names(algorithm: Algorithm) -> list[str]:
     """The fields of an algorithm's configuration.
 
     Raises:
-        PluginError: One has the name of a setting that every run has.
+        PluginError: A field has the name of a run's setting.
     """
     names = [field.name for field in dataclasses.fields(algorithm.config_class())]
     if taken := sorted({*names} & {*SETTINGS, *KEYWORDS}):
@@ -153,7 +154,7 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
     """The options of a sampler.
 
     Raises:
-        PluginError: One has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
+        PluginError: An option has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
     """
     names = [field.name for field in sampler.option_fields()]
     if taken := sorted({*names} & {*OWN_KEYWORDS}):
@@ -169,11 +170,11 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
 
 
 def _checked(algorithm: Algorithm, sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings and options with their names and types checked; their classes check ranges.
+    """Checks names and types of settings and options; their classes check ranges.
 
     Raises:
         UnknownNameError: There is no such setting or option.
-        ConfigError: A value has the wrong type, or an option is of another sampler.
+        ConfigError: A value has the wrong type, or an option is another sampler's.
     """
     names = {RunSettings: SETTINGS, algorithm.config_class(): option_names(algorithm)}
     if of_sampler := sampler_option_names(sampler, algorithm):
@@ -201,12 +202,12 @@ def _make(
     """Makes a configuration from checked values.
 
     They override the defaults of the environment's family, which override those of the algorithm and of the classes.
-    The values that a run ``saved`` lack only settings that are newer than the run, which the family does not set.
+    The values that a run ``saved`` lack only newer settings, which the family does not set.
     """
     env_id = values.get("env", DEFAULT_ENV)
-    check_env_id(env_id)  # imports its module, which registers the family
+    check_env_id(env_id)  # imports the module that registers the family
     family = {} if saved else family_defaults(algorithm, env_id)
-    if values.get("normalize_observations") is False:  # without it no sensor can be ignored
+    if values.get("normalize_observations") is False:  # without normalization, no sensor can be ignored
         family.pop("ignored_sensors", None)
     values = {"num_envs": algorithm.num_envs, **family, **values}
     own = option_names(algorithm)
@@ -224,7 +225,7 @@ def _make(
         _check_nothing_varies(settings, rules)
         return RunConfig(algorithm=algorithm.name, settings=settings, randomization=None, options=options)
     resolved = resolve("default" if rules is None else rules, space)
-    with warnings.catch_warnings():  # the run itself warns
+    with warnings.catch_warnings():  # the run will warn
         warnings.simplefilter("ignore")
         make_sampler(sampler, settings.env, settings.num_envs, space, resolved, sampler_options)
     return RunConfig(
@@ -242,11 +243,11 @@ def make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     """The algorithm's configuration.
 
     Raises:
-        ConfigError: A value is out of range, also where a plugin's configuration says so in its own way.
+        ConfigError: A value is out of range, also if a plugin's configuration raises another error.
     """
     try:
         made = algorithm.config_class()(**options)
-        check_values(made)  # a plugin's configuration may leave it to us
+        check_values(made)  # for plugins' configurations
         return made
     except GymDrError:
         raise
@@ -263,7 +264,7 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:
     """
     family = family_of(env_id)
     defaults = family.defaults.get(algorithm.name, {}) if family is not None else {}
-    with located(f"Defaults of {env_id} for {algorithm.name}"):  # a plugin's, or a user's
+    with located(f"Defaults of {env_id} for {algorithm.name}"):  # of a plugin or a user
         checked = _checked(algorithm, SAMPLERS.get(UNIFORM), defaults)
     return {name: checked[name] for name in defaults}
 
@@ -288,7 +289,7 @@ def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
         if not kind or value in choices:
             continue
         words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
-        if not value:  # which would be the current folder
+        if not value:  # an empty path would be the current folder
             raise ConfigError(f"{name}: expected {words}, got none. Name one: `{name}='runs/...'`")
         try:
             other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
@@ -303,7 +304,7 @@ def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
 
 
 def _with_the_seed(path: Path, seed: int) -> Path:
-    """The run with the same seed, if a folder holds one for each of several seeds; else the folder itself."""
+    """The run with the same seed in a folder of several seeds; else the folder itself."""
     own = path / seed_name(seed)
     return own if own.is_dir() and not RunFolder(path).config.exists() else path
 
@@ -326,7 +327,7 @@ def _check_minibatches(options: Any, num_envs: int) -> None:
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
-    """Refuses to vary anything in an environment without parameters."""
+    """Refuses a randomization of an environment without parameters."""
     drawn = settings.resample_every or settings.sampler != UNIFORM
     none = randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
     if drawn or settings.context != INFO or not none:

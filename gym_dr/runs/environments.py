@@ -45,7 +45,7 @@ def check_env_id(env_id: str) -> None:
     if colon:
         import_source(f"Environment {env_id!r}", module)
     if name not in gym.registry:
-        # a missing "gym_dr/" is likelier than a misspelled name
+        # a missing "gym_dr/" is likelier than a typo
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
         raise unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
 
@@ -75,7 +75,7 @@ def make_sampler(
 def param_space_of(env_id: str) -> ParamSpace | None:
     """The parameters of an environment, including disturbances; None if it has no parameters of its own.
 
-    Its family describes them. An environment is made only to ask those that no family describes.
+    The environment's family describes them; only an environment without a family is made to find out.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -93,7 +93,7 @@ def param_space_of(env_id: str) -> ParamSpace | None:
 
 
 def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:
-    """The parameters of an environment that has been made, as ``param_space_of``."""
+    """The parameters of an existing environment; see ``param_space_of``."""
     if not env.has_wrapper_attr("param_space"):
         return None
     disturbances = possible_disturbances(env)
@@ -103,7 +103,7 @@ def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:
 
 
 def _find_sensors(env_id: str) -> SensorMap | None:
-    """The sensors of an environment, which is made only if its family does not say."""
+    """The sensors of an environment, which is made only if its family does not list them."""
     found = sensors_of(env_id.rpartition(":")[2])
     if found is None:
         with contextlib.closing(make_env(env_id, None)) as env:
@@ -114,7 +114,7 @@ def _find_sensors(env_id: str) -> SensorMap | None:
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
     """Makes one environment, in ``Disturb`` if there are disturbances.
 
-    A randomization of None leaves it to the id's default.
+    A randomization of None is the id's default.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -167,7 +167,7 @@ def make_vector_env(
         kwargs["randomization"], _ = split(randomization)
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
-        mode = "sync"  # Gymnasium's own native ones lack the NEXT_STEP autoreset and info that trainers need
+        mode = "sync"  # Gymnasium's own native environments lack NEXT_STEP autoreset and the info that trainers need
     children = children_end_with_us() if vectorization == "async" else contextlib.nullcontext()
     with children:
         envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
@@ -178,9 +178,9 @@ def make_vector_env(
 
 
 def end_workers(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Closes an async vector environment, some of whose processes may never answer, after Ctrl-C or an error."""
+    """Closes an async vector environment after Ctrl-C or an error, when processes may no longer answer."""
     base: Any = envs.unwrapped
-    base._state = AsyncState.DEFAULT  # or it would wait for their answers
+    base._state = AsyncState.DEFAULT  # otherwise it would wait for answers
     envs.close(terminate=True)
 
 
@@ -198,7 +198,7 @@ def wrap_for_policy(
         envs: From ``make_vector_env``, possibly in ``ResampleParams`` or ``VectorParams``.
         randomization: Its disturbances are drawn in each episode.
         context_ranges: Parameters that the policy observes; None for none.
-        settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
+        settable: Disturbances that accept values in ``options["params"]`` even if they are not drawn.
         span: Maps the ranges to [-span, span].
         frames: What the policy observes besides the current observation.
 

@@ -1,4 +1,4 @@
-"""CSV files that grow row by row and can be cut back when a run resumes."""
+"""CSV files that grow by rows, and are cut back when a run resumes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from gym_dr.runs.config import check_not_reserved
 from gym_dr.studies.contrasts import Contrast, read_comparisons, read_design
 from gym_dr.studies.variants import Head, Variant, VariantFile, inner_table, opened
 
-# besides one for each algorithm and sampler
+# besides a table for each algorithm and sampler
 STUDY_TABLES = ("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons")
 FOLDER_NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant
 
@@ -32,12 +32,12 @@ class Study:
     Attributes:
         env: Id of the environment.
         seeds: All seeds.
-        variants: What is trained, by name.
-        sets: On which all runs are evaluated.
-        success: Return from which an episode is solved; None for the environment's threshold.
-        contrasts: What is compared.
+        variants: The variants by name.
+        sets: The sets on which all runs are evaluated.
+        success: Return from which an episode counts as solved; None for the environment's threshold.
+        contrasts: The contrasts between variants.
         unequal_budgets: Whether variants may train for different numbers of environment steps.
-        references: Variants that show what is possible; with any, the results have regret.
+        references: Variants that show what is possible; if there are any, the results include regret.
     """
 
     env: str
@@ -152,7 +152,7 @@ def describe_budget(budget: int | None) -> str:
 
 
 def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> dict[str, Variant]:
-    """The variants of the file, those that its factors combine first."""
+    """The variants of the file, first those of its factors."""
     variants: dict[str, Variant] = {}
     known: dict[str, str] = {}
     for place, table in (("[factors]: {}", combined), ("[variants.{}]", file.inner("variants"))):
@@ -175,7 +175,7 @@ def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> di
 def _sets(
     env: str, variants: Mapping[str, Variant], evaluation: _Evaluation, axes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[CellSet, ...]:
-    """Nominal values, training draws and the chosen sets; training draws that a chosen set repeats are left out."""
+    """Nominal values, training draws and the chosen sets, without training draws that a chosen set repeats."""
     check_success(evaluation.success)
     space = next(iter(variants.values())).config.space
     trained = _trained(variants, space)
@@ -188,7 +188,7 @@ def _sets(
 
 
 def _trained(variants: Mapping[str, Variant], space: ParamSpace | None) -> dict[str, Randomization]:
-    """Distinct training randomizations, by the name of their set: a preset's, or else the first variant's."""
+    """Distinct training randomizations by the name of their set: the preset, or else the first variant."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants.values():

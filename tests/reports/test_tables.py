@@ -74,7 +74,7 @@ def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> Non
     [
         ({"value": -5.0, "low": -9.0, "high": -1.0}, "returns 5.0 less than"),
         ({"value": 5.0, "low": -1.0, "high": 11.0}, "there is no significant difference between"),
-        ({"value": 5.0, "low": None, "high": None}, "there are too few episodes for an interval"),
+        ({"value": 5.0, "low": None, "high": None}, "there are too few seeds or episodes for an interval"),
     ],
 )
 def test_an_answer_claims_no_more_than_the_interval(

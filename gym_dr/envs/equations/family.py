@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, cast
 
-import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, check_id, family_of, origin_of, register_own
+from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
-from gym_dr.errors import EquationsError, RandomizationError, located
+from gym_dr.errors import EquationsError, located
 from gym_dr.randomization.space import Param, ParamSpace
 
 _HERE = "gym_dr.envs.equations"
@@ -40,7 +39,7 @@ class EquationsFamily(EnvFamily):
 
     @property
     def param_space(self) -> ParamSpace:
-        """The first parameters of the equations; the options are the others."""
+        """The parameters of the equations, without the options."""
         return cast(ParamSpace, self.space)
 
     def with_keywords(self, keywords: Mapping[str, Any]) -> tuple[ParamSpace, tuple[float, ...]]:
@@ -51,12 +50,9 @@ class EquationsFamily(EnvFamily):
         Raises:
             TypeError: There is no such keyword.
             RandomizationError: The value is impossible.
+            ValueError: An option is no number.
         """
         check_keywords(self.param_space, keywords, (*self.keywords, *self.options))
-        for name in self.options:
-            value = keywords.get(name, 0)
-            if isinstance(value, str) or not isinstance(value, int | float | np.number | np.bool_):
-                raise RandomizationError(f"Keyword {name!r}: expected a number, got {value!r}.")
         options = {name: float(keywords.get(name, default)) for name, default in self.options.items()}
         return self.param_space.with_constants(keywords), tuple(options.values())
 
@@ -106,8 +102,8 @@ def equations_family(
         step: ``step(c, state, action)`` -> next state, reward and whether the episode terminates; with process noise
             ``step(c, state, action, w)``.
         observe: ``observe(c, state)`` -> a tuple, the observation.
-        presets: name -> randomization, as a mapping or a ``Randomization``; "default" is what environments draw unless
-            told otherwise.
+        presets: name -> randomization, as a mapping or a ``Randomization``; "default" is used if no other is
+            given.
         derive: ``derive(p)`` -> a named tuple of what follows from the parameters, once per episode; None for the
             parameters themselves.
         process_noise: name -> ``Uniform``, its bounds, or ``Normal``: random numbers of each step, which ``step`` gets
@@ -125,9 +121,9 @@ def equations_family(
         options: Other keywords, such as the kind of reward -> default, a number.
         reset_options: Options of ``reset`` and the pairs of numbers of the uniform ``start`` -> those of this episode.
         clip_actions: Whether ``step`` gets numbers clipped to the bounds of ``action_space``.
-        state_from: Observation, a tuple, -> the fields of the state that it determines, nan for what it leaves open;
-            to fit parameters to logs. None if observations are the state itself; not compiled.
-        time_step: Duration of a step in s, or the parameter that is it; None if that means nothing.
+        state_from: Observation, a tuple, -> the fields of the state, nan for those that it leaves open; to fit
+            parameters to logs. None if observations are the state itself; not compiled.
+        time_step: Duration of a step in s, or the parameter that sets it; None if steps have no duration.
         name: Name of its parameters, under which presets are registered; empty for the id.
         reference: Id of an environment that has the same physics with nominal values.
 
@@ -136,10 +132,9 @@ def equations_family(
             ``begin`` fails.
         ConfigError: A number is impossible.
         RandomizationError: A parameter or a preset is impossible.
-        UnknownNameError: A preset names a parameter that there is not.
+        UnknownNameError: A preset names an unknown parameter.
     """
     with located(f"Equations {id!r}"):
-        check_id(id, EquationsError)
         space = checks.param_space(name or id, params)
         checks.check_keywords_of(space, keywords, {} if options is None else options)
         checks.check_time_step(time_step, space)
@@ -162,7 +157,7 @@ def equations_family(
             ),
             [*space.nominal.values(), *(options or {}).values()],
         )
-        checks.check_appearance(equations, keys or {}, interface)
+        checks.check_interface(equations, interface)
         own = checks.checked_presets(presets, space)
         threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
@@ -199,7 +194,7 @@ def equations_family(
 
 
 def _registering(make: Callable[P, EquationsFamily]) -> Callable[P, None]:
-    """``make``, with the same arguments, that also registers what it makes."""
+    """``make`` with the same arguments, which also registers the family."""
 
     @functools.wraps(make)
     def register_equations(*args: P.args, **kwargs: P.kwargs) -> None:
