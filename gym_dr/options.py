@@ -42,8 +42,8 @@ def option(
         help: One line of help.
         choices: All allowed values, if they are few; ``check_values`` refuses others.
         within: The allowed range, such as ``POSITIVE``; ``check_values`` refuses other numbers.
-        run: For an option that may name another run's folder: what it takes from that run, "weights" to start from or a
-            "teacher" to imitate.
+        run: For an option that may name another run's folder: its purpose, "weights" to start from or a "teacher" to
+            imitate.
     """
     known = {"help": help, "choices": tuple(choices), "within": within, "run": run}
     return dataclasses.field(default=default, metadata=known)

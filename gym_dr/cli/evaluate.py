@@ -11,11 +11,11 @@ from gym_dr.cli.options import (
     chosen_draws,
     command_line,
     opened_policies,
-    pairs,
     physics_options,
     policy_options,
     reference_option,
 )
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
@@ -87,15 +87,22 @@ def command(
 
 
 def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
-    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options.
+    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
 
     Raises:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-
-    def axis(text: str) -> tuple[float, float, int]:
-        low, high, count = text.split(":")
-        return float(low), float(high), int(count)
-
-    return make_grid(**pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis))
+    axes: dict[str, Any] = {}
+    for text in texts:
+        name, _, numbers = (part.strip() for part in text.partition("="))
+        if name in axes:
+            raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
+        try:
+            low, high, count = numbers.split(":")
+            axes[name] = float(low), float(high), int(count)
+        except ValueError:
+            raise ConfigError(
+                f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
+            ) from None
+    return make_grid(**axes)

@@ -217,7 +217,7 @@ def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float]
         return low, high
 
     expected = "--context-params: expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got"
-    return pairs(texts, expected, ends, alone=True) or None
+    return _pairs(texts, expected, ends, alone=True) or None
 
 
 def read_randomize(texts: tuple[str, ...]) -> Randomization:
@@ -228,7 +228,7 @@ def read_randomize(texts: tuple[str, ...]) -> Randomization:
         RandomizationError: A name is given twice, or a distribution is impossible.
         UnknownNameError: There is no such distribution.
     """
-    return Randomization(pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
+    return Randomization(_pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
 
 
 def read_params(texts: tuple[str, ...]) -> dict[str, float]:
@@ -243,10 +243,10 @@ def read_params(texts: tuple[str, ...]) -> dict[str, float]:
         return float({"true": "1", "false": "0"}.get(text.lower(), text))
 
     hint = " For draws: --randomize {name}=DISTRIBUTION"
-    return pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
+    return _pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
 
 
-def pairs(
+def _pairs(
     texts: tuple[str, ...], expected: str, read: Callable[[Any], Read], *, alone: bool = False, hint: str = ""
 ) -> dict[str, Read]:
     """Reads texts of the form NAME=VALUE.

@@ -150,7 +150,7 @@ class EpochsConfig(RolloutConfig):
     lr: float = option(0.0003, "learning rate of actor and critic (Adam)", within=POSITIVE)
     state_dependent_std: bool = option(
         False,
-        "let the standard deviation of continuous actions depend on the observation; a student's as its teacher's",
+        "let the standard deviation of continuous actions depend on the observation; a student must match its teacher",
     )
     ignored_sensors: tuple[str, ...] = option(
         (), "sensors that the networks do not use, named as in obs_hide:SENSOR; empty for none"

@@ -71,7 +71,7 @@ class RolloutCollector:
             envs: NEXT_STEP autoreset.
             rollout_steps: Steps of each sub-environment.
             device: Device of the networks.
-            visible: Parameters in the rollouts' context, for a critic that observes the draw.
+            visible: Parameters in the rollouts' context, for an asymmetric critic.
         """
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
         self.visible = visible
