@@ -108,7 +108,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     Raises:
         EquationsError: None is called "default".
         UnknownNameError: A preset names an unknown parameter.
-        RandomizationError: One is no mapping, or a range is impossible.
+        RandomizationError: A preset is not a mapping, or a range is impossible.
     """
     if "default" not in given:
         example = next(iter(space))
@@ -172,7 +172,7 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
     """Checks an environment's own keywords.
 
     Raises:
-        EquationsError: A name is taken, or an option is no number.
+        EquationsError: A name is taken, or an option is not a number.
         UnknownNameError: A keyword is not a parameter.
     """
     for name in names("keywords", keywords):
