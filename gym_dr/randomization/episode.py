@@ -38,7 +38,7 @@ class EpisodeParams:
         self.table = ParamTable(space, FixedSampler(space, randomization), 1, memory)
         self.current: dict[str, float] = dict(space.nominal)
         self.exact: Mapping[str, float] = {}  # checked values for the next episode only
-        self.begun = False  # whether there was an episode yet
+        self.begun = False  # whether an episode has begun
 
     def begin(self, *, seed: int | None, np_random_seed: int | None, exact: Mapping[str, float]) -> None:
         """Sets the values of a new episode.
@@ -69,7 +69,7 @@ class EpisodeParams:
 
 
 class RandomizedEnv:
-    """What every randomized single environment offers beyond Gymnasium's interface: subclasses and wrappers inherit it.
+    """The interface of randomized single environments beyond Gymnasium's; subclasses and wrappers inherit it.
 
     Outer wrappers hide these attributes: use ``env.get_wrapper_attr("params")``, and ``VectorParams`` around sync and
     async vector environments, which sets the settable properties of their sub-environments.
@@ -210,13 +210,13 @@ class RandomizedEnv:
 
 
 def check_not_randomized(env: gym.Env[Any, Any]) -> None:
-    """Raises RandomizationError if an environment is already randomized: each layer would reset what the other sets."""
+    """Raises RandomizationError if an environment is already randomized: the layers would reset each other's values."""
     if env.has_wrapper_attr("episode"):
         raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
 
 
 class BuiltEnv(RandomizedEnv):
-    """A randomized environment in place of one of Gymnasium's; a subclass says how it is built."""
+    """A randomized environment in place of one of Gymnasium's; a subclass builds it."""
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
@@ -239,12 +239,12 @@ class BuiltEnv(RandomizedEnv):
         self._randomize(self._build(**kwargs), randomization, context, context_params)
         env = cast(Any, self)
         env.observation_space = self.context.extend_space(env.observation_space)
-        # replaces what Gymnasium's class recorded for pickling: its constructor takes other arguments
+        # replaces the arguments that Gymnasium's class recorded for pickling, since its constructor takes others
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(env, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made from: the constructor's arguments, and what is pinned."""
+        """The constructor's arguments and pinned values, from which a copy is made."""
         return {**cast(Any, super()).__getstate__(), "pinned": self.pinned_params}
 
     def __setstate__(self, copied: dict[str, Any]) -> None:

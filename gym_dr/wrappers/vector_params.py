@@ -30,7 +30,7 @@ def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
 
 
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
-    """What may vary and what does in a vector environment, whatever wrappers it has.
+    """The space and the randomization of a vector environment, whatever its wrappers.
 
     Raises:
         RandomizationError: Its sub-environments have no parameters.
@@ -41,7 +41,7 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
 
 
 class _Sent:
-    """An object that worker processes get as itself, with any function in it; plain pickles refuse most of them."""
+    """Carries an object with any function in it to worker processes; plain pickles refuse most of them."""
 
     def __init__(self, content: Any) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""The part of the backend that all Box2D environments share."""
+"""The common part of the Box2D backends."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Box2DBackend(CompiledBackend):
             array[envs] = state[name][envs]
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of all sub-environments by name, without parameters, which the table has, and observations."""
+        """The arrays of all sub-environments by name, except observations, and parameters, which the table has."""
         arrays = self.arrays._asdict()
         world = {f"world.{name}": value for name, value in arrays.pop("world")._asdict().items()}
         fixed = ("world.shapes", "world.edge_width", "params", "observations")
@@ -129,7 +129,7 @@ class Box2DBackend(CompiledBackend):
 
 
 def bytes_needed(arrays: Any) -> int:
-    """Bytes per sub-environment, with its parameters and draws made ahead; ``arrays`` is that of one."""
+    """Bytes per sub-environment, with its parameters and draws made ahead; ``arrays`` are those of one."""
     own = sum(array.nbytes for array in arrays)
     return int(own + 8 * (6 * arrays.params.shape[1] + 8))
 

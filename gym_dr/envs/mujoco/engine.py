@@ -33,7 +33,7 @@ class Engine(ABC):
 
     qpos: Array  # (num_envs, nq)
     qvel: Array  # (num_envs, nv)
-    ctrl: Array  # (num_envs, nu), what the next step applies
+    ctrl: Array  # (num_envs, nu), controls of the next step
     diverged: Mask  # (num_envs,), in the last step
     body_mass: Array  # (num_envs or 1, nbody)
     _fields: dict[str, Array]

@@ -33,7 +33,7 @@ class ScatteredField:
             raise ValueError("Expected aligned arrays of one shape, layout and dtype, with positive strides.")
         reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
         count = int(self._places.max()) + 1
-        # spans memory that is not ours too; only the arrays themselves are ever accessed
+        # also spans memory of others; only the arrays themselves are accessed
         size = (count - 1) * first.itemsize + reach + first.itemsize
         span = (ctypes.c_char * size).from_address(start)
         # row k is the array that would begin k elements after the first address

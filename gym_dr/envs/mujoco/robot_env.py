@@ -76,7 +76,7 @@ class RobotEnv(MujocoEnv, EzPickle):
 
 
 def _check_model(robot: str, model: Any, camera: str | None) -> None:
-    """Refuses a model without joints or actuators, or with an actuator that has no range.
+    """Refuses a model without joints or actuators, or with an actuator without a range.
 
     Raises:
         RobotError: The model is refused.
@@ -111,7 +111,7 @@ def _check_presets(robot: Robot, space: ModelSpace) -> None:
 
 
 def space_of(env_id: str) -> ModelSpace:
-    """What may vary in a robot; its environment is made, with the errors of ``RobotEnv``."""
+    """The parameters of a robot, whose environment is made, with the errors of ``RobotEnv``."""
     return space_of_env(RobotEnv(**ENVIRONMENTS.get(env_id).kwargs))
 
 

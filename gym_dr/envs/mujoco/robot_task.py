@@ -165,7 +165,7 @@ class RobotTask(Task):
         self.check(together.qpos, results["observe"], results["reward"])
 
     def _pair(self, name: str, found: Any, *rows: int) -> tuple[Array, Array]:
-        """What a function returns as positions and velocities, of ``rows`` simulations, or of one without that axis."""
+        """Positions and velocities that a function returns, of ``rows`` simulations, or of one without that axis."""
         shapes = (*rows, self.nq), (*rows, self.nv)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise self._wrong(name, f"a pair of positions {shapes[0]} and velocities {shapes[1]}", repr(found))

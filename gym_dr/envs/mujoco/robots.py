@@ -90,7 +90,7 @@ def register_robot(
 
     Raises:
         RobotError: There is no such file, a function is not callable or takes other arguments, or the id is malformed
-            or already that of another environment or another file's robot.
+            or belongs to another environment or another file's robot.
         ConfigError: A number is impossible.
         RandomizationError: A preset is impossible.
     """
@@ -137,14 +137,14 @@ def register_robot(
     with located(f"Robot {id!r}"), all_or_nothing(ROBOTS):
         ROBOTS.remove(id)
         ROBOTS.add(id, robot, observe.__module__)
-        register_own(family, RobotError)  # last, since it undoes only what it does itself
+        register_own(family, RobotError)  # last, since it undoes only its own changes
 
 
 def _check_function(form: str, function: Any) -> None:
-    """Refuses what cannot be called with the arguments of a form such as "reset(rng, model)"."""
+    """Refuses a function that cannot be called like a form such as "reset(rng, model)"."""
     name = form.partition("(")[0]
     if not callable(function):
-        raise RobotError(f"expected a function as {name}, got {function!r}.")
+        raise RobotError(f"expected {name} to be a function, got {function!r}.")
     if not takes_arguments(function, len(form.split(","))):
         raise RobotError(f"expected {form}, got {name}{inspect.signature(function)}.")
 
@@ -156,11 +156,11 @@ def _model_file(model: Any, observe: Callable[..., Any]) -> Path:
         RobotError: There is no such file.
     """
     if not isinstance(model, str | PathLike):
-        raise RobotError(f"expected the path of an MJCF or URDF file as model, got {shortened(model)}.")
+        raise RobotError(f"expected model to be the path of an MJCF or URDF file, got {shortened(model)}.")
     if str(model).lstrip().startswith("<"):
-        raise RobotError(f"expected the path of a file as model, got XML: {shortened(str(model))}. Write it to a file.")
+        raise RobotError(f"expected model to be a path, got XML: {shortened(str(model))}. Write it to a file.")
     path = _folder(observe) / model
-    if not isfile(path):  # unlike Path.is_file, also of what is too long for a path
+    if not isfile(path):  # unlike Path.is_file, accepts text that is too long for a path
         raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
     return path
 
@@ -169,11 +169,11 @@ def _names_of(fields: Any) -> tuple[str, ...]:
     """Names of fields; a single one may come without a list.
 
     Raises:
-        RobotError: They are no names.
+        RobotError: They are not names.
     """
     names = [fields] if isinstance(fields, str) else fields
     if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
-        raise RobotError(f"expected names of fields of MjData as fields, got {shortened(fields)}.")
+        raise RobotError(f"expected fields to be names of fields of MjData, got {shortened(fields)}.")
     return tuple(names)
 
 
@@ -181,6 +181,6 @@ def _folder(function: Any) -> Path:
     """The folder of a function's file; the current folder if it has none, as in a notebook."""
     try:
         file = Path(inspect.getfile(inspect.unwrap(function))).resolve()
-    except (TypeError, OSError):  # an object that can be called
+    except (TypeError, OSError):  # a callable object
         return Path.cwd()
     return file.parent if file.is_file() else Path.cwd()

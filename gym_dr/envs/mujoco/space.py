@@ -1,4 +1,4 @@
-"""The parameters of a MuJoCo model: their names, and the numbers of the model that each name stands for.
+"""The parameters of a MuJoCo model: their names, and the numbers of the model behind each name.
 
 ``field:element`` is one element (``body_mass:torso``), ``field:element.axis`` one component of a vector
 (``geom_friction:floor.slide``, ``gravity.z``). A vector without its axis (``body_ipos:torso``) and a field without an
@@ -25,7 +25,7 @@ LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fi
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
-_OBJECTS = {"body": "body", "geom": "geom", "jnt": "joint"}  # that may be unnamed: name in fields -> name in models
+_OBJECTS = {"body": "body", "geom": "geom", "jnt": "joint"}  # may be unnamed: name in fields -> name in models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Part:
 
     field: str
     columns: tuple[int, ...]  # places in the flattened field
-    exponent: int = 1  # of the factor, if the name is one
+    exponent: int = 1  # of the factor, if the name is a factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ModelSpace(ParamSpace):
             name: Name under which presets are registered.
             params: The parameters that may vary.
             targets: How each name changes the model.
-            hints: Field or unknown name -> why it, or an element of the field, may be missing.
+            hints: Field or unknown name -> reason why the name, or an element of the field, may be missing.
         """
         super().__init__(name, params)
         self.targets, self.hints = targets, hints
@@ -151,7 +151,7 @@ class ModelSpace(ParamSpace):
                     )
 
     def _unknown(self, name: object) -> UnknownNameError:
-        """The error for an unknown name: lists the model's elements or fields, and may say why it is missing."""
+        """The error for an unknown name: lists the model's elements or fields, and the reason if it is known."""
         head, _, rest = str(name).partition(":")
         elements = [known.partition(":")[2] for known in self if known.startswith(f"{head}:")]
         if elements:
@@ -249,7 +249,7 @@ def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
 
 
 def _value(field: Field, name: str, nominal: float, column: int) -> tuple[Param, Target]:
-    """A parameter that is one number, given by its place."""
+    """A parameter for one number, given by its place."""
     low, high = min(field.low, nominal), max(field.high, nominal)
     needs = ("density", "viscosity") if field.name == "wind" else ()
     param = Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)

@@ -1,4 +1,4 @@
-"""Randomizes any Gymnasium environment that runs on MuJoCo, Gymnasium's own ones behind ``gym_dr/HopperDR-v5`` too."""
+"""Randomizes any Gymnasium environment on MuJoCo, also those of ``gym_dr/HopperDR-v5`` and other ids."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of environments, a property of wrappers
-        """As of any wrapper, but that of one of our ids, which makes this wrapper, is the id's."""
+        """The wrapper's spec; that of our id if it made this wrapper."""
         made = self.env.spec
         of_ours = made is not None and str(made.entry_point).startswith(f"{__package__}.")
         return made if of_ours else super().spec

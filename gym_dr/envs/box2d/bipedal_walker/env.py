@@ -3,8 +3,8 @@
 Gymnasium's class (MIT license) provides the spaces, the rendering and the contact listener. The world and the step are
 implemented here, because Gymnasium hard-codes what parameters set as module constants and literals. A test requires
 equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
-forever; its broad phase, and with it the order of contacts, depends on earlier episodes. So only the first episode of a
-Gymnasium environment depends on its seed alone, and that is the one that is equal.
+forever; its broad phase, and with it the order of contacts, depends on earlier episodes. Only the first episode of a
+Gymnasium environment depends on its seed alone; that one is equal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BOX_COLORS = (255, 255, 255), (153, 153, 153)
 
 
 class _Ray(rayCastCallback):  # type: ignore[misc]  # Box2D has no types
-    """Finds what of the ground a ray hits first; ``p1`` and ``p2`` are drawn."""
+    """Finds where a ray first hits the ground; ``p1`` and ``p2`` are drawn."""
 
     fraction = 1.0
     p1: Any
@@ -51,7 +51,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
     """BipedalWalker-v3 whose gravity, motors, masses, friction, joints, lidar and terrain are new at each reset."""
 
     listener_class = ContactDetector
-    # Box2D has no types, and Gymnasium declares these from the None that they start with
+    # Box2D has no types, and Gymnasium initializes these to None
     hull: Any
     prev_shaping: Any
 

@@ -31,7 +31,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
     """LunarLander-v3 whose gravity, wind, engines, mass, legs and ground are drawn anew at each reset."""
 
     listener_class = ContactDetector
-    # Box2D has no types, and Gymnasium declares these from the None that they start with
+    # Box2D has no types, and Gymnasium initializes these to None
     lander: Any
     moon: Any
     prev_shaping: Any
@@ -179,7 +179,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
         self.torque_idx += 1
 
     def _fire(self, throttles: physics.Throttles, dispersion: physics.Pair) -> None:
-        """Lets the engines push."""
+        """Fires the engines."""
         main, side, direction = throttles
         position, tip = self.lander.position, physics.tip_of(self.lander.angle)
         if main > 0.0:

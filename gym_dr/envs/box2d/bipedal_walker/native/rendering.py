@@ -36,8 +36,8 @@ _BODIES = (
     (HULL, (127, 51, 229), (76, 76, 127)),
 )
 _FIRST_RAY = OBSERVATION - walker.LIDAR_RAYS  # of an observation
-_RAY_PICTURES = 100  # in a row, of which the first show the lidar's rays in turn, to and fro
-_FIRST_PICTURE = 61  # so that at the start the second ray is shown, as in Gymnasium's first picture
+_RAY_PICTURES = 100  # a cycle of pictures; the first ones show the lidar's rays in turn, to and fro
+_FIRST_PICTURE = 61  # in the cycle, so that the second ray is shown at the start, as in Gymnasium's first picture
 
 
 def render(arrays: Environments, env: int) -> Any:
