@@ -73,7 +73,7 @@ def measure_throughput(
             try:
                 stepper = closing.enter_context(_opened(mode, env_id, num_envs))
                 sides[mode] = partial(stepper.rate, seconds)
-            except GymDrError as error:  # not for this environment, or not enough memory
+            except GymDrError as error:  # not for this environment
                 left_out[mode] = str(error)
         return alternate(sides, rounds), left_out
 

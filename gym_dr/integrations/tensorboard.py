@@ -11,14 +11,14 @@ from gym_dr.arrays import Array
 
 
 class TensorBoardWriter:
-    """Writes an event file each time that it is opened; TensorBoard shows all of a folder as one run."""
+    """Writes an event file each time it is opened; TensorBoard shows all files of a folder as one run."""
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         """Starts a file.
 
         Args:
-            path: The folder for it.
-            config: Its configuration, shown as a text and, with the results, among the hyperparameters.
+            path: The file's folder.
+            config: The run's configuration, shown as text and, with the results, among the hyperparameters.
         """
         from torch.utils.tensorboard.writer import SummaryWriter  # heavy
 
@@ -39,7 +39,7 @@ class TensorBoardWriter:
 
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
-        for summary in hparams(_flat(self._config), dict(values)):  # add_hparams would make a folder of its own
+        for summary in hparams(_flat(self._config), dict(values)):  # add_hparams would make another folder
             self._writer._get_file_writer().add_summary(summary)
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class TensorBoardWriter:
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, bool | float | str]:
-    """Values by dotted names; what is no number or text as JSON."""
+    """Values by dotted names; values other than numbers and texts as JSON."""
     found: dict[str, bool | float | str] = {}
     for name, value in config.items():
         if isinstance(value, Mapping):

@@ -69,7 +69,7 @@ class VectorParams(EpisodeWrapper):
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
         # asked first, since a worker that is asked for a missing attribute would exit
-        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "episode"))):
+        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "pinned_params"))):
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "

@@ -36,7 +36,7 @@ class Box2DEnv(BuiltEnv):
         """
         self._begin_episode(seed, options)
         self._destroy()
-        self.world = Box2D.b2World(gravity=(0, self.episode.current["gravity"]))
+        self.world = Box2D.b2World(gravity=(0, self._values["gravity"]))
         self._listener = self.world.contactListener = self.listener_class(self)  # the world keeps no reference
         self.game_over = False
         self.prev_shaping = None

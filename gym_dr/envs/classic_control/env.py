@@ -144,4 +144,5 @@ def __getattr__(name: str) -> Any:
     theirs = reference_class(IDS[env].reference)
     shared = {n: getattr(theirs, n) for n in dir(theirs) if not (n.startswith("_") or hasattr(CompiledEnv, n))}
     constants = {n: value for n, value in shared.items() if not callable(value)}
-    return type(name, (ClassicControlEnv,), {**named, **constants, "metadata": theirs.metadata})
+    metadata = {**theirs.metadata, "render_modes": ["rgb_array"]}
+    return type(name, (ClassicControlEnv,), {**named, **constants, "metadata": metadata})

@@ -223,7 +223,7 @@ class OwnDataEngine(Engine):
         self._parallel(begin, envs)
         self.ctrl[envs] = 0.0  # as the reset left it
         for source, copied in self._sources:
-            source.read_rows(copied, envs)
+            source.read(copied, envs)
 
     def place(self, qpos: Array, qvel: Array) -> None:
         for env, data in enumerate(self._data):

@@ -36,17 +36,12 @@ class RobotTask(Task):
 
         Raises:
             UnknownNameError: A field is not one of ``MjData``.
-            RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations; or a scalar field was
-                requested together with contact forces.
+            RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations.
         """
         for name in robot.fields:
             if name not in mujoco_batch.DATA_FIELDS:
                 raise unknown_name(f"field of MjData for robot {robot.id!r}:", name, mujoco_batch.DATA_FIELDS)
         self.contact_forces = not _AFTER_CONTACTS.isdisjoint(robot.fields)
-        numbers = [name for name in robot.fields if np.ndim(getattr(data, name)) == 0]
-        if self.contact_forces and numbers:
-            forces = ", ".join(sorted(_AFTER_CONTACTS.intersection(robot.fields)))
-            raise RobotError(f"Robot {robot.id!r}: expected only arrays beside {forces}, got {numbers[0]}.")
         self.robot, self.model = robot, copy.copy(model)
         self.nq, self.nv = int(model.nq), int(model.nv)
         measured = ["sensordata"] if model.nsensordata else []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from os.path import isfile
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.family import EnvFamily, EnvId, check_id, origin_of, read_presets, register_own, takes_arguments
+from gym_dr.envs.family import EnvFamily, EnvId, origin_of, read_presets, register_own, takes_arguments
 from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
 from gym_dr.errors import RobotError, located, shortened
-from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
 
 _MODULE = "gym_dr.envs.mujoco.robot_env"
@@ -38,7 +36,6 @@ class Robot:
     reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
     frame_skip: int
     fields: tuple[str, ...]
-    presets: Mapping[str, Randomization]  # its own, checked against the model when an environment is made
 
 
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
@@ -95,7 +92,6 @@ def register_robot(
         RandomizationError: A preset is impossible.
     """
     with located(f"Robot {id!r}"):
-        check_id(id, RobotError)
         functions = {"observe(state)": observe, "reward(before, after)": reward, "reset(rng, model)": reset}
         optional = {"terminated(state)": terminated, "state_from(observations)": state_from}
         for form, function in (functions | {form: f for form, f in optional.items() if f is not None}).items():
@@ -111,8 +107,7 @@ def register_robot(
             state_from=state_from,
             reset=reset,
             frame_skip=check_whole_number("frame_skip", frame_skip),
-            fields=_names_of(fields),
-            presets=own,
+            fields=tuple(fields),
         )
         limit = check_whole_number("max_episode_steps", max_episode_steps)
         threshold = check_optional_number("reward_threshold", reward_threshold)
@@ -149,38 +144,14 @@ def _check_function(form: str, function: Any) -> None:
         raise RobotError(f"expected {form}, got {name}{inspect.signature(function)}.")
 
 
-def _model_file(model: Any, observe: Callable[..., Any]) -> Path:
+def _model_file(model: str | Path, observe: Callable[..., Any]) -> Path:
     """The full path of a model.
 
     Raises:
         RobotError: There is no such file.
     """
-    if not isinstance(model, str | PathLike):
-        raise RobotError(f"expected model to be the path of an MJCF or URDF file, got {shortened(model)}.")
-    if str(model).lstrip().startswith("<"):
-        raise RobotError(f"expected model to be a path, got XML: {shortened(str(model))}. Write it to a file.")
-    path = _folder(observe) / model
+    file = Path(origin_of(observe)[1]).resolve()
+    path = (file.parent if file.is_file() else Path.cwd()) / model
     if not isfile(path):  # unlike Path.is_file, accepts text that is too long for a path
         raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
     return path
-
-
-def _names_of(fields: Any) -> tuple[str, ...]:
-    """Names of fields; a single one may come without a list.
-
-    Raises:
-        RobotError: They are not names.
-    """
-    names = [fields] if isinstance(fields, str) else fields
-    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
-        raise RobotError(f"expected fields to be names of fields of MjData, got {shortened(fields)}.")
-    return tuple(names)
-
-
-def _folder(function: Any) -> Path:
-    """The folder of a function's file; the current folder if it has none, as in a notebook."""
-    try:
-        file = Path(inspect.getfile(inspect.unwrap(function))).resolve()
-    except (TypeError, OSError):  # a callable object
-        return Path.cwd()
-    return file.parent if file.is_file() else Path.cwd()

@@ -99,7 +99,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         rest = self._begin_episode(seed, options)
         self._model = self._inner.model
         self._warnings: npt.NDArray[np.int32] = self._inner.data.warning.number  # a live view, (number of kinds,)
-        self._editor.apply(self._model, self.episode.current)
+        self._editor.apply(self._model, self._values)
         observation, info = self.env.reset(seed=seed, options=rest)
         if self._inner.model is not self._model:
             raise RandomizationError(
@@ -132,7 +132,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         if (self._warnings[self._bad_state] != self._quiet).any():
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
             info = {**info, "diverged": True}
-            warn_diverged(type(self._inner).__name__, self.np_random_seed, self.draw_index, self.episode.current)
+            warn_diverged(type(self._inner).__name__, self.np_random_seed, self.draw_index, self._values)
         self._observation = copy.deepcopy(observation)
         observation, info = self._visible(observation, info)
         return observation, reward, terminated, truncated, info

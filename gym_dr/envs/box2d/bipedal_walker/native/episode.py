@@ -124,9 +124,7 @@ def begin(walkers, env):
         world.status[env, k] = 0
     _apply_parameters(world, params, env)
     _build_terrain(walkers, env)
-    for k in range(pcg64.STREAM):
-        arrays.clouds[env, k] = streams[env, k]
-    for _ in range(_CLOUD_DRAWS):
+    for _ in range(_CLOUD_DRAWS):  # of Gymnasium's clouds
         pcg64.next_word(streams, env)
     x, y = f32(walker.START_X), f32(walker.START_Y)
     push = params[env, fields.P_INITIAL_RANDOM]
