@@ -14,7 +14,7 @@ from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
-from gym_dr.evaluation.sets import corners, draws, grid, sobol
+from gym_dr.evaluation.sets import draws, grid, sobol
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.open import open_policy
@@ -77,7 +77,6 @@ __all__ = [
     "Uniform",
     "VectorParams",
     "add_preset",
-    "corners",
     "draws",
     "equations_family",
     "evaluate",

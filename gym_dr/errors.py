@@ -105,7 +105,7 @@ class RandomizationWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warns of the line in the user's program: the first one outside gym_dr and Gymnasium."""
+    """Issues a warning at the user's line: the innermost call outside gym_dr and Gymnasium."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("gym_dr", "gymnasium"):
         frame, level = frame.f_back, level + 1
@@ -125,7 +125,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
         kind: What was looked up, for example ``"parameter"``.
         name: The unknown name.
         known: All known names.
-        listing: A command that lists them, for when the message has no room.
+        listing: A command that lists them, in place of the known names.
     """
     names = sorted(known)
     # matching takes quadratic time, and the name may come from an untrusted file

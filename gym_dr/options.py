@@ -41,26 +41,27 @@ def option(
     Args:
         default: Value if none is given.
         help: One line of help.
-        choices: All allowed values, if there are only a few; a run refuses others, as ``check_values`` does.
-        within: The range of numbers that are allowed, such as ``POSITIVE``; a run refuses others.
-        run: For an option that names the folder of another run, unless it is one of the choices: what it takes from
-            that run, "weights" to go on from or a "teacher" to imitate.
-        continuous: Whether it concerns continuous actions only; a run with discrete ones refuses all but the default.
+        choices: All allowed values, if they are few; ``check_values`` refuses others.
+        within: The allowed range, such as ``POSITIVE``; ``check_values`` refuses other numbers.
+        run: For an option that may name another run's folder: what it takes from that run, "weights" to start from or a
+            "teacher" to imitate.
+        continuous: Whether the option is for continuous actions only; with discrete ones, a run refuses all values but
+            the default.
     """
     known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
     return dataclasses.field(default=default, metadata=known)
 
 
 def changed(cls: type, name: str, default: Any) -> Any:
-    """A field of another configuration, with a default of its own."""
+    """A field of another configuration, with another default."""
     (field,) = (field for field in dataclasses.fields(cls) if field.name == name)
     return dataclasses.field(default=default, metadata=field.metadata)
 
 
 def check_values(config: Any) -> None:
-    """Checks the fields of a configuration that have ``choices``, or are ``within`` a range.
+    """Checks fields with ``choices`` or a range (``within``), then the ``CHECKS`` of the configuration's class.
 
-    The class may have further ``CHECKS``: functions, each with the names of the fields that it gets.
+    Each of the ``CHECKS`` is a function and the names of the fields that it takes.
 
     Raises:
         UnknownNameError: A value is not among the choices.
@@ -94,7 +95,7 @@ def flattened(nested: Mapping[str, Any], separator: str, before: str = "") -> di
     return found
 
 
-Check = tuple[Callable[..., None], tuple[str, ...]]  # raises ConfigError; gets the fields of these names
+Check = tuple[Callable[..., None], tuple[str, ...]]  # raises ConfigError; takes the fields with these names
 
 
 class Checked:

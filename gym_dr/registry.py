@@ -27,7 +27,7 @@ def needs(what: str, extra: str, *packages: str) -> None:
     Args:
         what: What needs them: "A report".
         extra: The extra of gym-dr that has them.
-        *packages: Their modules.
+        *packages: The modules to look for.
 
     Raises:
         ConfigError: One is missing.

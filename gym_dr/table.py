@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"(?:[-+]?(?:\d[\d,.e+-]*|inf)(?: ?%)?(?: \(.*\))?|-?)$")
 
 
 class Cell(NamedTuple):
-    """A value, and what is shown smaller beside it, such as its interval ``10 to 12``."""
+    """A value with a smaller text beside it, such as its interval ``10 to 12``."""
 
     value: str
     detail: str = ""
@@ -27,7 +27,7 @@ Row: TypeAlias = Sequence[str | Cell]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of texts, of which the first in each names the row.
+    """Rows of texts; the first text of a row names it.
 
     Example:
         >>> print(Table(columns=["policy", "mean"], rows=[["first", Cell("212.5", "201 to 224")], ["other", "-3.1"]]))
@@ -36,8 +36,8 @@ class Table:
         other                 -3.1
 
     Attributes:
-        columns: Their heads; empty if there are none.
-        rows: As many cells as there are columns.
+        columns: Heads of the columns; empty for none.
+        rows: One cell for each column.
         caption: What the table is about.
         notes: Paragraphs below it.
     """
@@ -48,7 +48,7 @@ class Table:
     notes: Sequence[str] = ()
 
     def __str__(self) -> str:
-        """Aligned columns, with numbers on the right; below a caption all is indented."""
+        """Aligned columns, numbers on the right; indented below a caption."""
         lines = self._lines(lambda cell: " ".join(str(cell).split()))
         aligned = []
         for column in zip(*lines, strict=True):
@@ -64,7 +64,7 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))
 
     def __html__(self) -> str:
-        """The table as HTML, in which all text is escaped; templates of Jinja ask for it by this name."""
+        """The table as HTML, all text escaped; Jinja calls this method."""
         lines = [f"<caption>{html.escape(self.caption)}</caption>"] if self.caption else []
         if self.columns:
             heads = (f'<th scope="col">{html.escape(column)}</th>' for column in self.columns)

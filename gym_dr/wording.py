@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun, in the plural unless there is one: ``1 core``, ``1,200 episodes``."""
+    """A number and its noun, in the plural unless the number is 1: ``1 core``, ``1,200 episodes``."""
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names separated by commas; "and N more" in place of those that do not fit."""
+    """Names separated by commas; "and N more" replaces those beyond ``most``."""
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
@@ -24,6 +24,6 @@ def percent(share: float) -> str:
 
 
 def exact_text(value: float) -> str:
-    """A number with as few digits as it takes to read the same number again."""
+    """The shortest text that reads back as the same number."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))

@@ -32,7 +32,7 @@ def evaluate(
     between them are paired. Evaluating again adds to the results, and an interrupted evaluation resumes where it
     stopped. A callable is played again each time, since it may have changed. The episodes of a function given by name
     are reused while its module's file and its actions on 64 first observations are unchanged; an evaluation does not
-    seed its random numbers.
+    seed the function's random numbers.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", sets=[gym_dr.grid(gravity=(-12, -2, 11))])
@@ -46,16 +46,16 @@ def evaluate(
     Args:
         policies: What ``gym_dr.open_policy`` opens or has opened, several of these, or a mapping that names them. A
             folder of seeds stands for all of its runs. Use ``gym_dr.open_policy`` to say what a policy was trained on
-            or observes; one with unknown training draws plays those of the others, or of the preset "default".
-        sets: Further conditions: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws``, or what ``draws`` takes, such
+            or observes; a policy with unknown training draws plays those of the others, or of the preset "default".
+        sets: Further conditions: ``gym_dr.grid``, ``sobol`` and ``draws``, or what ``draws`` takes, such
             as the name of a preset.
         references: Other policies, such as specialists, that show what is possible: they play the same episodes, and
             regret is how much more the best of all policies returns. Their training draws are not played.
         env: Id of the environment; required if no policy is a run or a file of ``Run.export``, which name their own.
-        episodes: Episodes of each cell of sets without a number of their own; None for 100 of nominal values and draws,
-            20 of a cell of a grid and of a corner, and 5 of a Sobol point.
-        success: Return from which an episode is a success; None for that of the evaluation in the folder or, without
-            one, the environment's threshold.
+        episodes: Episodes per cell in sets that do not set their own; None for 100 on nominal values and draws, 20 per
+            cell of a grid, and 5 per Sobol point.
+        success: Return from which an episode counts as solved; None for the threshold of the evaluation in the folder,
+            or else the environment's.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
             the current folder for a single other policy.
         trust: See ``gym_dr.open_policy``.

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError
-from gym_dr.fitting.files import FitFiles, particle_bytes, randomization_bytes
 from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_problem
-from gym_dr.fitting.results import Fit
+from gym_dr.fitting.results import Fit, FitFiles, particle_bytes, randomization_bytes
 from gym_dr.integrations.logs import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.registry import needs
@@ -19,7 +18,7 @@ from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.environments import check_env_id
 from gym_dr.runs.progress import Progress
 
-_PARTS = 12  # of a fit, about
+_PARTS = 12  # of the progress, about
 
 
 def fit(
@@ -53,7 +52,7 @@ def fit(
         varies: Whether parameters vary between episodes; the result is then their distribution.
         method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" simulates every
             particle; "auto" chooses particles for a likelihood that is not quadratic, if they take less than 2 minutes.
-        held_out: Share of the episodes to replay instead of fitting them, from 0 to 0.5.
+        held_out: Share of the episodes to hold out of the fit and replay as a test, from 0 to 0.5.
         margin: Factor by which ranges are wider than the posterior, at least 1.
         output: File for the randomization, such as "fitted.toml"; particles and report go to "fitted.npz" and
             "fitted.html" beside it. None writes nothing.
@@ -63,7 +62,8 @@ def fit(
 
     Raises:
         LogError: The log cannot be used; the message says why.
-        ConfigError: An argument is impossible, or the environment cannot replay logs.
+        ConfigError: An argument is impossible.
+        EnvStateError: The environment cannot replay logs.
         UnknownNameError: An environment, parameter or preset is unknown.
         RandomizationError: A prior is impossible.
         RunFolderError: The output cannot be written.
@@ -97,14 +97,14 @@ def open_problem(log: Any, question: Question) -> FitProblem:
 
 def check(log: Any, question: Question) -> list[str]:
     """What can be fitted from a log, in sentences, before anything is fitted."""
-    from gym_dr.fitting.preview import preview  # heavy
+    from gym_dr.fitting.job import preview  # heavy
 
     with contextlib.closing(open_problem(log, question)) as problem:
         return preview(problem)
 
 
 def _write(fit: Fit, files: FitFiles, command: str) -> None:
-    """Writes particles, randomization and page; without the packages for reports a comment instead of the page.
+    """Writes particles, randomization and page; a comment replaces the page if packages for reports are missing.
 
     Raises:
         RunFolderError: A file cannot be written.

@@ -32,8 +32,8 @@ def record(
     """Records whole episodes of a policy as a log, as ``gymdr record`` does.
 
     Each episode has its own seed, ``seed`` + its number, and so its own draw. Observations are those of the
-    environment, with its disturbances but without the draw that a policy may observe; the last one is the one that
-    ended the episode. Actions are those that the policy chose, within the environment's bounds.
+    environment, with its disturbances but without the draw that a policy may observe; the last one ended the episode.
+    Actions are those that the policy chose, within the environment's bounds.
 
     Example:
         >>> gym_dr.record("runs/first", episodes=20, output="lander/first-v0")  # then minari.load_dataset(...)
@@ -47,8 +47,8 @@ def record(
         output: Where to write; must not exist. With "npz" a folder, in which each episode is a file. With "minari" the
             id of a data set, such as "lander/first-v0", in Minari's own folder, or the path of its folder, which begins
             with ``/``, ``.`` or ``~`` or is a ``Path``; its name ends in a version.
-        format: "minari" or "npz". See ``gym_dr.integrations.minari.write_minari`` and ``read_log`` for what they hold.
-        env: Id of the environment; required if the policy neither is a run nor a file of ``Run.export``.
+        format: "minari" or "npz". See ``gym_dr.integrations.minari.write_minari`` and ``read_log`` for their content.
+        env: Id of the environment; required unless the policy is a run or a file of ``Run.export``.
         seed: Seed of the first episode, and of actions that are sampled.
         states: Whether to keep the environment's whole state at each observation, if it offers it: arrays
             ``state/NAME`` (T + 1, ...), whose rows fit ``set_state`` of an environment like it.

@@ -26,7 +26,7 @@ def report(
     progress: bool = True,
     command: str = "",
 ) -> Path:
-    """Writes a report as one HTML file: how robust policies are, to which parameters, and which one is better where.
+    """Writes a report as one HTML file: how robust policies are, which parameters matter, and where each is better.
 
     The file opens from disk and needs no network. Missing episodes are played first: on nominal values, on training
     draws, and on points that fill the training distribution. For policies that are not runs, the report has no
@@ -51,7 +51,7 @@ def report(
 
     Raises:
         ConfigError: The output path cannot be used, gym-dr[report] is missing, the policies cannot be compared,
-            or the seed of one is reserved: its options were tuned there.
+            or a run's seed is reserved: its options were tuned on it.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         RunFolderError: There is no run at a path, or a file cannot be read or written.
         Interrupted: A signal stopped the evaluation.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gym_dr.runs.session import TrainingCallback
 
 
-MAX_SUMMARY = 2**26  # bytes that are read
+MAX_SUMMARY = 2**26  # bytes of a summary
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def opened(self) -> list[OpenedRun]:
-        """Itself, as one of several runs."""
+        """This run as a list, like ``Runs.opened``."""
         return [self._opened]
 
     @property
@@ -124,11 +124,11 @@ class Run:
         It takes observations ``(N, ...)`` and returns actions for the environment, or one observation ``(...)`` and
         returns its action. Observations are those of the training environment, unnormalized. A run that was trained
         with ``context="observation"`` also observes the draw: wrap the environment in
-        ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``. One with ``stack_observations`` or
-        ``observe_reward`` needs ``FrameStack(envs, ...)``, inside it.
+        ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``. A run with ``stack_observations`` or
+        ``observe_reward`` needs ``FrameStack(envs, ...)``, inside ``DrawContext``.
 
-        A policy with memory takes ``episode_starts`` ``(N,)`` too, True where an observation is the first of an
-        episode, and batches only.
+        A policy with memory takes batches only, and also ``episode_starts`` ``(N,)``: True where an observation is the
+        first of an episode.
 
         Example:
             >>> act = run.policy(deterministic=True)
@@ -165,8 +165,8 @@ class Run:
             Its path.
 
         Raises:
-            ConfigError: The name has another ending, the package onnx is missing, or the algorithm has no network of
-                ours.
+            ConfigError: The name has another ending, the package onnx is missing, or the algorithm's network is not one
+                of gym_dr's.
             CheckpointError: There is no usable checkpoint.
             RunFolderError: The file cannot be written.
         """
@@ -182,10 +182,10 @@ class Run:
         progress: bool = True,
         callback: TrainingCallback | None = None,
     ) -> Run:
-        """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
+        """Resumes from the newest checkpoint, to the same result as without the interruption.
 
         Args:
-            loggers: Tools that show the run from now on; empty for none, and None for no change.
+            loggers: Loggers from now on; empty for none, None for no change.
             progress: Whether to show progress.
             callback: See ``gym_dr.train``.
 
@@ -207,7 +207,7 @@ class Run:
         return f"Run({str(self.path)!r}: {self.algorithm} on {settings.env}, seed {settings.seed})"
 
     def _repr_html_(self) -> str:
-        """What was trained and what came out of it, for notebooks; as much as the folder has."""
+        """Settings and results, as far as the folder has them, for notebooks."""
         settings = self.config.settings
         rows = [("algorithm", self.algorithm), ("environment", settings.env), ("seed", str(settings.seed))]
         rows += [(f"draws of {name}", repr(rule)) for name, rule in (self.config.randomization or {}).items()]
@@ -226,7 +226,7 @@ class Run:
 
 
 class Runs(Sequence[Run]):
-    """A sequence of ``Run`` that differ only in their seed, in one folder.
+    """Runs in one folder that differ only in their seeds.
 
     Example:
         >>> runs = gym_dr.load_run("runs/seeds")
@@ -268,8 +268,9 @@ class Runs(Sequence[Run]):
         """Statistics over seeds of the final training return and each evaluation, one row each.
 
         Columns are the number of seeds, the mean with its 95 % interval (``mean_low``, ``mean_high``; Student's t),
-        the standard deviation, and the interquartile mean with its bootstrap interval (``iqm_low``, ``iqm_high``). What
-        too few seeds do not tell is nan: all but the means for a single seed, the bootstrap interval for fewer than 10.
+        the standard deviation, and the interquartile mean with its bootstrap interval (``iqm_low``, ``iqm_high``).
+        Statistics that need more seeds are nan: all but the means for a single seed, the bootstrap interval for fewer
+        than 10.
 
         Raises:
             RunFolderError: There is no summary yet, since not all runs are trained.
@@ -289,7 +290,7 @@ class Runs(Sequence[Run]):
 
     @property
     def table(self) -> Table:
-        """``summary`` as a table; raises what it raises."""
+        """``summary`` as a table, with the same errors."""
         rows: list[Row] = []
         for name, row in self.summary.iterrows():
             mean, low, high, std, iqm = (

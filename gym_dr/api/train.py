@@ -119,14 +119,14 @@ def train(
         return Runs(root, [Run(one) for one in runs], trusted)
     except (LostRunError, Interrupted):
         raise  # keep runs that have not started: gymdr resume starts them
-    except (GymDrError, KeyboardInterrupt):  # Ctrl-C before anything answers it, as while torch is imported
+    except (GymDrError, KeyboardInterrupt):  # Ctrl-C before its handler is set, as while torch is imported
         for folder in folders:
             folder.discard_if_unused()
         raise
 
 
 def _tell_updates(config: RunConfig, total_steps: int) -> None:
-    """Shows how many updates a number of steps is."""
+    """Shows how many updates ``total_steps`` makes."""
     updates, each = config.options.updates, config.steps_per_update or 0
     made = f"{updates:,} update{'s' if updates > 1 else ''} of {each:,} steps, {updates * each:,} in all"
     text = f"total_steps {total_steps:,}: {made}"
@@ -134,7 +134,7 @@ def _tell_updates(config: RunConfig, total_steps: int) -> None:
 
 
 def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], how: Launch) -> None:
-    """Checks the seeds, and that there are seeds for the options of several."""
+    """Checks the seeds, and that options for several seeds come with ``seeds``."""
     if seeds is None:
         for name, value in vars(how).items():
             if value != getattr(Launch, name):

@@ -24,7 +24,7 @@ def train_and_evaluate(
     """Trains a run, plots its training and evaluates its policy. Episodes that were played before are not repeated.
 
     Args:
-        run: Its folder has its configuration.
+        run: The run; its folder holds the configuration.
         resume: Whether to resume from the newest checkpoint, if there is one.
         display: How to show progress.
         callback: See ``gym_dr.train``.
@@ -57,7 +57,7 @@ def train_and_evaluate(
 
 
 def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:
-    """Checks that a callback, if there is one, can be called, and that it need not be called in other processes.
+    """Checks that a callback can be called, and not in other processes; None is no callback.
 
     Raises:
         ConfigError: It cannot, or there are several seeds.
@@ -71,7 +71,7 @@ def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:
 def train_seeds(
     folders: Sequence[RunFolder], root: Path, how: Launch, *, trust: Collection[str], progress: bool
 ) -> None:
-    """Trains the runs in a folder and writes their aggregate into it; raises what ``launch`` and the next one raise."""
+    """Trains the runs in a folder and writes their aggregate; raises what ``launch`` and ``aggregate_runs`` raise."""
     launch(folders, how, trust=trust, display="bar" if progress else "nothing")
     aggregate_runs(folders, root)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,25 @@ import gymnasium as gym
 
 import gym_dr
 from gym_dr.bench.learning import time_to_threshold, training_config
-from gym_dr.bench.plan import Plan
 from gym_dr.bench.throughput import karp_flatt, measure_throughput
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much to measure."""
+
+    sizes: Sequence[int]  # numbers of sub-environments, of which the first is 1
+    seeds: Sequence[int]  # of training; all sizes take turns within a seed
+    limit: float  # s of a training
+    rounds: int  # of stepping, after one to warm up
+    seconds: float  # of stepping in a round
+
+
+FULL = Plan(sizes=(1, 2, 4, 10, 32, 64, 256, 1024), seeds=(1, 2, 3, 4, 5), limit=30.0, rounds=5, seconds=0.5)
+QUICK = Plan(sizes=(1, 4, 32, 256), seeds=(1,), limit=5.0, rounds=2, seconds=0.1)
 
 
 def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -29,7 +44,7 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
         threshold: Mean return of the last 100 episodes to pass.
 
     Yields:
-        What is measured next, and the content of ``bench.json`` so far.
+        A text about the next measurement, and the content of ``bench.json`` so far.
 
     Raises:
         GymDrError: The environment is unknown, cannot be made, or cannot be trained on.

@@ -20,7 +20,7 @@ from gym_dr.runs.environments import make_vector_env, param_space_of
 
 MODES = ("native", "sync", "async")
 _ACTION_BATCHES = 64  # drawn beforehand and reused
-_MOST_PROCESSES = 32  # of async environments where there are few cores: more fill the memory and are no faster
+_MOST_PROCESSES = 32  # of async environments on machines with few cores: more fill the memory and are no faster
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -29,7 +29,7 @@ class Stepper:
     """Steps a vector environment with random actions; episodes continue between calls."""
 
     def __init__(self, envs: gym.vector.VectorEnv[Any, Any, Any]) -> None:
-        """Resets the environments, which reset an episode at the step after its end."""
+        """Resets the environments (NEXT_STEP autoreset)."""
         self._envs = envs
         envs.action_space.seed(0)
         self._actions = itertools.cycle([envs.action_space.sample() for _ in range(_ACTION_BATCHES)])
@@ -61,7 +61,7 @@ def measure_throughput(
     Args:
         env_id: Id of the environment.
         num_envs: Number of sub-environments.
-        rounds: Each is stepped once in a round; a first one does not count.
+        rounds: Each mode steps once a round; one more round warms up.
         seconds: Of stepping in a round.
 
     Returns:
@@ -102,7 +102,7 @@ def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name,
 
     Args:
         sides: name -> function that does the work and returns a measurement, for example steps per second.
-        rounds: Number of rounds, after one that does not count.
+        rounds: Number of rounds, after one to warm up.
 
     Returns:
         name -> measurements, one per round.
@@ -125,7 +125,7 @@ def karp_flatt(rates: Sequence[float], single: Sequence[float], n: int) -> float
 
     Args:
         rates: Steps per second of n sub-environments; psi is the ratio of medians.
-        single: Those of one.
+        single: Steps per second of one sub-environment.
         n: Number of sub-environments.
 
     Returns:

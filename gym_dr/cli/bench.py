@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from gym_dr.bench.plan import Plan
 from gym_dr.cli.options import NumberList
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
@@ -22,9 +21,7 @@ from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
-LARGEST = 10_000  # sub-environments; more single ones do not fit into most memories, and show nothing new
-FULL = Plan(sizes=(1, 2, 4, 10, 32, 64, 256, 1024), seeds=(1, 2, 3, 4, 5), limit=30.0, rounds=5, seconds=0.5)
-QUICK = Plan(sizes=(1, 4, 32, 256), seeds=(1,), limit=5.0, rounds=2, seconds=0.1)
+LARGEST = 10_000  # sub-environments; more exhaust the memory of most machines and show nothing new
 
 
 @click.command()
@@ -51,14 +48,14 @@ def command(
     Steps native, sync and async vector environments with random actions, and trains an algorithm with default options
     until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
     """
-    from gym_dr.bench.measure import measure  # heavy
+    from gym_dr.bench.measure import FULL, QUICK, measure  # heavy
 
     load_plugins()
     plan = QUICK if quick else FULL
     chosen = plan.sizes if sizes is None else sizes
     if min(chosen) < 1 or max(chosen) > LARGEST:
         raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {chosen}.")
-    # the serial fraction compares with one
+    # the serial fraction needs the rate of one environment
     plan = replace(plan, sizes=sorted({1, *chosen}), seeds=plan.seeds if seeds is None else seeds)
     family = family_of(env)
     threshold = family.bench_threshold if threshold is None and family is not None else threshold
@@ -76,7 +73,7 @@ def command(
             click.echo(f"bench: {part}", err=True)
             if result["throughput"]:
                 write_atomically(folder / "bench.json", (json.dumps(result, indent=2) + "\n").encode())
-    finally:  # stopped too
+    finally:  # also after Ctrl-C
         if (folder / "bench.json").exists():
             _show(result, folder)
         else:

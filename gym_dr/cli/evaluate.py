@@ -17,7 +17,6 @@ from gym_dr.cli.options import (
 )
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet
-from gym_dr.evaluation.sets import corners as make_corners
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
 
@@ -33,26 +32,22 @@ from gym_dr.evaluation.sets import sobol as make_sobol
     metavar="NAME=LOW:HIGH:COUNT",
     help="values of a parameter, including both ends; repeatable, to play all combinations of several parameters",
 )
-@click.option("--corners", is_flag=True, help="the corners of the box of training ranges")
 @click.option(
     "--sobol",
     type=int,
     metavar="POINTS",
     help="Sobol sequences through the training distribution, for sensitivity indices; POINTS is a power of 2 from 4",
 )
-@click.option("--sobol-box", type=int, metavar="POINTS", help="Sobol sequences that fill the box of training ranges")
-@click.option("--protocol", type=click.Choice(["dre"]), help="the presets random and extreme, as Packer et al. 2018")
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help="episodes per cell  [default: 100 for nominal values and draws, 20 for --grid and --corners, 5 for Sobol "
-    "points]",
+    help="episodes per cell  [default: 100 for nominal values and draws, 20 for --grid, 5 for --sobol]",
 )
 @click.option(
     "--success",
     type=float,
     metavar="RETURN",
-    help="lowest return of a solved episode  [default: that of the evaluation in the folder, or the environment's]",
+    help="return from which an episode counts as solved  [default: as before in the folder, or the environment's]",
 )
 @click.option(
     "--output",
@@ -64,10 +59,7 @@ def command(
     others: tuple[str, ...],
     references: tuple[str, ...],
     grid: tuple[str, ...],
-    corners: bool,
     sobol: int | None,
-    sobol_box: int | None,
-    protocol: str | None,
     params: tuple[str, ...],
     randomize: tuple[str, ...],
     stochastic: bool,
@@ -76,21 +68,18 @@ def command(
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
     Policies are runs or, with --policy, ONNX files, Stable-Baselines3 files or functions of your own. All play the same
-    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs. If
-    you evaluate again, the command adds to the results, and resumes an interrupted evaluation where it stopped.
+    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs.
+    Evaluating again adds to the results; an interrupted evaluation resumes where it stopped.
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
     shared = {name: options.pop(name) for name in ("episodes", "success", "output")}
     played = chosen_draws(options["randomization"], randomize, params)
-    if others and not (randomize or params):  # --randomization is what they were trained on
+    if others and not (randomize or params):  # --randomization holds their training draws
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
-    sets: list[Any] = ["random", "extreme"] if protocol else []
-    sets += [grid_of(grid)] if grid else []
+    sets: list[Any] = [grid_of(grid)] if grid else []
     sets += [] if sobol is None else [make_sobol(sobol)]
-    sets += [make_corners()] if corners else []
-    sets += [] if sobol_box is None else [make_sobol(sobol_box, box=True)]
     sets += [] if played is None else [played]
     evaluation = evaluate(policies, sets, command=command_line(), **shared)
     show_evaluation(evaluation)
@@ -107,14 +96,13 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
     axes: dict[str, Any] = {}
     for text in texts:
         name, _, numbers = (part.strip() for part in text.partition("="))
-        try:
-            low, high, count = numbers.split(":")
-            axis = float(low), float(high), int(count)
-        except ValueError:
-            axis = None
-        if axis is None or not name:
-            raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.")
         if name in axes:
             raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
-        axes[name] = axis
+        try:
+            low, high, count = numbers.split(":")
+            axes[name] = float(low), float(high), int(count)
+        except ValueError:
+            raise ConfigError(
+                f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
+            ) from None
     return make_grid(**axes)

@@ -14,7 +14,7 @@ from gym_dr.runs.config import CONTEXTS
 
 @click.command()
 @click.argument("policy", metavar="RUN|sb3:FILE.zip")
-@click.option("--output", required=True, metavar="FILE", help="file to write, which ends in .onnx")
+@click.option("--output", required=True, metavar="FILE", help="file to write, ending in .onnx")
 @click.option("--env", metavar="ID", help="environment of an sb3 file, which does not record it")
 @click.option("--randomization", metavar="PRESET|FILE", help="training randomization of an sb3 file, to record")
 @click.option(
@@ -35,7 +35,7 @@ from gym_dr.runs.config import CONTEXTS
     "--trust",
     multiple=True,
     metavar="MODULE|FILE",
-    help="a module that a run may import, or an sb3 or VecNormalize file, whose code may run; repeatable",
+    help="a module of a run, or an sb3 or VecNormalize file, whose code may run; repeatable",
 )
 def command(policy: str, output: str, **options: Any) -> None:
     """Write a policy as an ONNX file, which runs without gym_dr, Stable-Baselines3 and torch.

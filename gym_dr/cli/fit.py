@@ -20,7 +20,7 @@ from gym_dr.fitting.problem import METHODS, Question
     "--randomize",
     multiple=True,
     metavar="NAME=PRIOR",
-    help="a parameter to find and where it may be, such as gravity=-12:-6; also action_delay=integer:0:3 or obs_delay, "
+    help="a parameter to find and its prior, such as gravity=-12:-6; also action_delay=integer:0:3 or obs_delay, "
     "and obs_noise=0:1; repeatable",
 )
 @click.option(
@@ -31,7 +31,7 @@ from gym_dr.fitting.problem import METHODS, Question
     "params",
     multiple=True,
     metavar="NAME=VALUE",
-    help="value of a parameter that you know and that is not nominal; repeatable",
+    help="known value of a parameter, if it is not nominal; repeatable",
 )
 @click.option(
     "--varies", is_flag=True, help="the system varies between episodes: find the distribution of its parameters"
@@ -48,7 +48,7 @@ from gym_dr.fitting.problem import METHODS, Question
     type=click.FloatRange(0.0, 0.5),
     default=0.2,
     show_default=True,
-    help="share of the episodes to leave out of the fit, and to replay as a test of it",
+    help="share of the episodes to hold out of the fit, and to replay as a test",
 )
 @click.option(
     "--margin",
@@ -78,7 +78,7 @@ def command(
 
     LOG is an .npz file of one episode (observations, actions), a folder of them, or a Minari data set. The results are
     a TOML file with ranges and correlations, which every --randomization takes, and a report. The command also says
-    what the log cannot tell.
+    what the log does not identify.
     """
     rules, known = read_randomize(randomize), read_params(params)
     if only_check:

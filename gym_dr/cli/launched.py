@@ -9,7 +9,7 @@ import traceback
 
 from gym_dr.cli import main as command_line
 
-LONGEST = 16_000  # characters of a message, which is read at the end: so many fit into a pipe
+LONGEST = 16_000  # characters of a message, which must fit into a pipe, since it is read at the end
 
 
 def main() -> None:
@@ -27,6 +27,6 @@ def main() -> None:
 
 
 def _end_with_launcher() -> None:
-    """Ends this process when its input is closed: its launcher was killed or wants nothing more."""
+    """Ends this process when its input closes: its launcher has ended or no longer needs it."""
     os.read(0, 1)
     os._exit(1)

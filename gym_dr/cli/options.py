@@ -123,7 +123,7 @@ physics_options = _together(
     click.option(
         "--randomization",
         metavar="PRESET|FILE",
-        help="draws to play, which are also taken as the training draws of --policy  [default: the policy's training "
+        help="draws to play, and the training draws of --policy  [default: the policy's training "
         "draws, or those of the preset default if they are unknown]",
     ),
     click.option(
@@ -138,7 +138,7 @@ physics_options = _together(
 def opened_policies(
     given: Sequence[str], references: Sequence[str] = (), *, randomization: str | None, **options: Any
 ) -> list[FrozenPolicy]:
-    """Opens the policies that a command names; ``--randomization`` holds their training draws, but not for runs."""
+    """Opens the policies that a command names; ``--randomization`` gives the training draws of all but runs."""
     from gym_dr.policies.open import is_policy_text, open_policies  # heavy
 
     trained_on = randomization if any(map(is_policy_text, [*given, *references])) else None
@@ -148,7 +148,7 @@ def opened_policies(
 def one_policy(given: Sequence[str], **options: Any) -> FrozenPolicy:
     """Opens the policy of a command that takes only one."""
     if len(given) != 1:
-        raise ConfigError(f"Expected one RUN or one --policy, got {len(given)} of them.")
+        raise ConfigError(f"Expected one RUN or one --policy, got {len(given)}.")
     found = opened_policies(given, **options)
     if len(found) > 1:
         first = found[0].run
@@ -184,13 +184,13 @@ class NumberList(click.ParamType[Any]):
 
 
 def field_options(cls: type, **defaults: Any) -> list[click.Option]:
-    """One option for each field of a dataclass, with its name, type, help and default, which ``defaults`` overrides."""
+    """An option for each field of a dataclass; ``defaults`` override those of the fields."""
     hints = typing.get_type_hints(cls)
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
 def sampler_options() -> list[click.Option]:
-    """One option for each option name of any sampler."""
+    """The options of all samplers; samplers share an option by its name."""
     owners: dict[str, list[tuple[Sampler, dataclasses.Field[Any]]]] = {}
     for sampler in SAMPLERS.values():
         for field in sampler.option_fields():
@@ -263,8 +263,8 @@ def _pairs(
 
     Args:
         texts: The texts; spaces around names and values do not count.
-        expected: Begins the message about a malformed one.
-        read: Reads a value; raises ValueError if it cannot. It gets None for a name alone.
+        expected: Begins the message about a malformed text.
+        read: Reads a value, None for a name alone; raises ValueError for a malformed value.
         alone: Whether a name may stand alone.
         hint: Ends the message about a value that cannot be read.
     """
@@ -289,13 +289,13 @@ def _option(
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default}
-    shared["show_default"] = shown if default not in ("", ()) else False  # there is none
+    shared["show_default"] = shown if default not in ("", ()) else False  # no default to show
     if hint is bool:
         return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:
         if default is not None:
             shared["show_default"] = ",".join(map(str, default)) or False
         return click.Option([name, field.name], type=NumberList(get_args(hint)[0]), **shared)
-    # checked by the configuration, for files too
+    # the configuration checks choices, from files too
     words = [*field.metadata.get("choices", ()), *(["RUN"] if field.metadata.get("run") else [])]
     return click.Option([name], type=hint, metavar="|".join(words) or None, **shared)

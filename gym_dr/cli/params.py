@@ -31,7 +31,7 @@ def command(env_id: str) -> None:
     load_plugins()
     space = param_space_of(env_id)
     if space is None:
-        raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that do.")
+        raise ConfigError(f"{env_id} has no parameters to randomize; see gymdr list envs for others.")
     sensors = space.sensors if isinstance(space, DisturbedSpace) else None
     rows = [(*_numbers(p), _meaning(p, space)) for p in [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]]
     click.echo(Table(columns=["name", "nominal", "from", "to", "unit", "meaning"], rows=rows))

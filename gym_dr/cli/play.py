@@ -83,10 +83,10 @@ def command(
 
 
 def _check_played_by_hand() -> None:
-    """Checks that nothing was given that only episodes of a policy have.
+    """Checks that no option for episodes of a policy was given.
 
     Raises:
-        ConfigError: Something was.
+        ConfigError: One was.
     """
     context = click.get_current_context()
     of_policies = ("episodes", "env", "context", "context_params", "stochastic", "trust")

@@ -15,7 +15,7 @@ from gym_dr.cli.tables import show_training
     "--log",
     "loggers",
     type=NumberList(str),
-    help="tools that show the run from now on; see gymdr list loggers; or none",
+    help="loggers from now on, or none; see gymdr list loggers",
 )
 @click.option("--quiet", is_flag=True, help="show neither progress nor results")
 @trust_option

@@ -1,4 +1,4 @@
-"""Messages at the command line: what they call by its Python argument is shown as the option that is typed."""
+"""Messages at the command line: Python arguments are shown as options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from gym_dr.errors import RandomizationWarning
 
-# what is typed otherwise than the argument is called
+# arguments whose options have other names
 OPTIONS = {"loggers": "log", "references": "reference", "policies": "policy", "params": "set"}
 
 _ARGUMENT = re.compile(r"`([a-z]\w*)(?:=([^`]+))?`")  # as messages name an argument, alone or with a value
@@ -25,7 +25,7 @@ def option(argument: str) -> str:
 
 
 def as_typed(message: str) -> str:
-    """A message with options in place of the arguments that it names in backticks.
+    """A message with options in place of its arguments in backticks.
 
     Example:
         >>> as_typed("Leave out `run_dir`, or add `overwrite=True` or `trust=['a', 'b']`.")
@@ -45,9 +45,9 @@ def _typed(argument: str, text: str | None) -> str:
         return f"{option(argument)} {text}"
     if isinstance(value, bool):
         return option(argument if value else f"no_{argument}")
-    if isinstance(value, dict):  # a name and what it gets, typed once for each
+    if isinstance(value, dict):  # the option is repeated for each item
         return " ".join(f"{option(argument)} {shlex.quote(f'{name}={one}')}" for name, one in value.items())
-    if isinstance(value, tuple):  # typed at once
+    if isinstance(value, tuple):  # one option for all items
         return f"{option(argument)} {','.join(map(str, value)) or shlex.quote('')}"
     items = value if isinstance(value, list) else [value]
     return " ".join(f"{option(argument)} {shlex.quote(str(item))}" for item in items)
@@ -55,7 +55,7 @@ def _typed(argument: str, text: str | None) -> str:
 
 @contextlib.contextmanager
 def short_warnings() -> Iterator[None]:
-    """Shows warnings in the block as a line each, and none twice; environments are made more than once."""
+    """Shows each warning in the block once, as a line: environments are made more than once."""
     shown = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -64,7 +64,7 @@ def short_warnings() -> Iterator[None]:
             print(f"Warning: {text}", file=sys.stderr, flush=True)
 
     with warnings.catch_warnings():
-        # not "once": Python forgets what it has shown whenever a filter changes, as it does below this
+        # not "once": Python forgets what it has shown when a filter changes, as happens in the block
         warnings.simplefilter("always", RandomizationWarning)
         warnings.showwarning = show
         yield

@@ -1,4 +1,4 @@
-"""Tracks which sub-environments have an episode, and which of them the next step resets."""
+"""Tracks which sub-environments have an episode, and which the next step resets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AutoresetState:
 
     @property
     def resets(self) -> Mask | None:
-        """The sub-environments that the next step resets (NEXT_STEP), shape ``(num_envs,)``; None for none."""
+        """The sub-environments that the next step resets (NEXT_STEP), shape ``(num_envs,)``; None if none."""
         return self.done if self._any_done and self.mode == AutoresetMode.NEXT_STEP else None
 
     @property
@@ -65,7 +65,7 @@ class AutoresetState:
             )
 
     def restore(self, begun: Mask, done: Mask, envs: Indices) -> None:
-        """Takes over what another one has tracked of some sub-environments."""
+        """Restores ``begun`` and ``done`` of some sub-environments."""
         self.done = self.done.copy()
         self.begun[envs], self.done[envs] = begun[envs], done[envs]
         self.all_begun, self._any_done = bool(self.begun.all()), bool(self.done.any())

@@ -34,14 +34,14 @@ class Outcome(NamedTuple):
     rewards: Array  # (N,)
     terminations: Mask  # (N,)
     info: Info  # name -> (N, ...), reported by the sub-environments that were stepped
-    diverged: Mask | None = None  # (N,) simulations that diverged, which truncates their episodes; None for none
+    diverged: Mask | None = None  # (N,) simulations that diverged, which truncates their episodes; None if none
 
 
 class Backend(Protocol):
     """N sub-environments of one kind, stepped together.
 
-    A backend computes physics, observations and rewards. ``Episodes`` handles seeds, draws, limits of steps, autoreset
-    and context, and all arguments have been checked.
+    A backend computes physics, observations and rewards; ``Episodes`` handles seeds, draws, step limits, autoreset and
+    context. All arguments have been checked already.
 
     A subclass may omit ``num_threads`` (1), ``observe`` (a copy of ``observations``), ``rollout`` (none) and
     ``rollout_report``, ``check_options`` (no options), ``reset_info`` (nothing to report), ``get_state``,
@@ -54,7 +54,7 @@ class Backend(Protocol):
     action_space: gym.Space[Any]  # of one sub-environment
     metadata: Mapping[str, Any]
     num_threads: int = 1  # threads that step the sub-environments
-    push_size: int  # size of a push of one sub-environment
+    push_size: int  # velocities in a push of one sub-environment
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
     table: ParamTable | Any = None  # parameters of the current episodes; set after ``allocate``
 
@@ -81,7 +81,7 @@ class Backend(Protocol):
         """Reads the options of ``reset`` that concern the physics, before anything changes.
 
         Returns:
-            Passed to ``reset`` as ``options``; None for nothing.
+            The ``options`` of ``reset``; None if there are none.
 
         Raises:
             RandomizationError: A value is impossible.
@@ -91,7 +91,7 @@ class Backend(Protocol):
     def reset(self, envs: Indices, options: Any = None) -> None:
         """Begins episodes in some sub-environments, each once, with the table's current values.
 
-        The next call is ``observe``, or ``step`` or ``rollout`` that skips ``envs``; the work may be left to that call.
+        The next call is ``observe``, or a ``step`` or ``rollout`` that skips ``envs``; the reset may be deferred to it.
 
         Args:
             envs: The sub-environments.
@@ -104,7 +104,7 @@ class Backend(Protocol):
 
         Args:
             actions: Shape ``(N,)`` if discrete, otherwise ``(N, size)``.
-            skip: Sub-environments that have just been reset; their rewards and terminations are 0. None for none.
+            skip: Sub-environments that have just been reset; their rewards and terminations are 0. None if none.
         """
         ...
 
@@ -114,7 +114,7 @@ class Backend(Protocol):
 
     @property
     def rollout(self) -> PlayRollout | None:
-        """The compiled rollout; None if there is none, or none for this number of threads."""
+        """The compiled rollout; None if there is none for this number of threads."""
         return None
 
     def rollout_report(self) -> tuple[Info, Mask | None]:
@@ -135,17 +135,17 @@ class Backend(Protocol):
         What follows from the table's current values may be left out.
 
         Raises:
-            EnvStateError: This physics cannot give it exactly.
+            EnvStateError: The physics does not support states.
         """
-        raise EnvStateError(f"{type(self).__name__} does not offer its state.")
+        raise EnvStateError(f"{type(self).__name__} does not support get_state() and set_state().")
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Checks numbers of a state that has the layout of ``get_state``, before anything changes.
 
         Raises:
-            EnvStateError: One is impossible.
+            EnvStateError: A number is impossible.
         """
-        for name in {"streams", "clouds"} & state.keys():  # see ``compiled.pcg64``: an output's half, left over
+        for name in {"streams", "clouds"} & state.keys():  # unused halves of outputs, see ``compiled.pcg64``
             check_within(f"physics/{name}", state[name][:, -1], 0, 2**32 - 1)
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
@@ -153,12 +153,12 @@ class Backend(Protocol):
         ...
 
     def replay(self) -> LogReplay:
-        """Replays logged motion in all sub-environments, which are of no other use from then on.
+        """Replays logged motion in all sub-environments, which can do nothing else afterwards.
 
         Raises:
-            EnvStateError: Observations leave too much of this physics open.
+            EnvStateError: The physics does not support replay.
         """
-        raise EnvStateError(f"{type(self).__name__} does not say what of its state an observation determines.")
+        raise EnvStateError(f"{type(self).__name__} does not support the replay of logged motion.")
 
     def render(self, env: int) -> Any:
         """One frame of a sub-environment."""

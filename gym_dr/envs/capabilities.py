@@ -12,9 +12,9 @@ from gym_dr.envs.stack import stack_of
 def supports(envs: VectorEnv[Any, Any, Any], capability: str) -> bool:
     """Whether an environment and all wrappers around it support a capability, a method that replaces ``step``.
 
-    The environment declares it with an attribute ``supports_...``, and a wrapper by defining the method. Gymnasium's
-    wrappers forward unknown names, which would skip what they do in ``step``; so would a subclass that overrides only
-    ``step``. Neither counts.
+    An environment declares the capability with an attribute ``supports_...``, a wrapper by defining the method.
+    Gymnasium's wrappers do not count: they forward unknown names and would skip their own ``step``. Nor do subclasses
+    that override only ``step``.
 
     Args:
         envs: The vector environment.

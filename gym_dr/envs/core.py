@@ -1,7 +1,7 @@
-"""Episodes, once for every environment on a backend: parameters, seeds, steps so far, autoreset, divergence, states.
+"""Episodes of every environment on a backend: parameters, seeds, elapsed steps, autoreset, divergence, states.
 
-``vector.py`` and ``single.py`` are the two doors to it: arrays in and out, or row 0 of one environment. An episode is
-reset in ``Episodes.reset``, which a user calls, or in ``Episodes.step``, as the autoreset mode requires.
+Users reach them through ``vector.py``, with arrays, and ``single.py``, with the only row of one environment. An episode
+begins in ``Episodes.reset``, when a user calls it, or in ``Episodes.step``, when the autoreset mode requires it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     outcome: Outcome  # 0 and False where ``begun``, with NEXT_STEP
     truncations: Mask  # (N,)
     divergences: Sequence[Divergence] = ()
-    begun: Mask | None = None  # (N,) sub-environments that were reset; None for none
+    begun: Mask | None = None  # (N,) sub-environments that were reset; None if none
     final_observations: npt.NDArray[Any] | None = None  # (N, size) before those resets, with SAME_STEP
     final_params: dict[str, Any] | None = None  # ``ParamTable.info`` before them
 
@@ -55,7 +55,7 @@ class Episodes:
         context: Who may see them.
         autoreset: Which sub-environments have an episode, and whose has ended.
         max_steps: Steps after which an episode is truncated.
-        elapsed: Steps of the current episodes, shape ``(N,)``.
+        elapsed: Steps so far of the current episodes, shape ``(N,)``.
         seeds: The seed of each sub-environment; None before its first reset.
         check_actions: Checks the actions of a step and returns them as an array.
     """
@@ -73,12 +73,12 @@ class Episodes:
         """Starts before the first reset.
 
         Args:
-            backend: Physics of sub-environments that have been allocated.
-            table: Has as many columns.
+            backend: The physics, already allocated.
+            table: The parameters, one column for each sub-environment.
             context: Who may see the draw.
             mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
             max_steps: Steps after which an episode is truncated.
-            environment: What states that fit have in common, from ``fingerprint``.
+            environment: From ``fingerprint``; states of other environments are refused.
         """
         backend.table = table
         self.backend, self.table, self.context, self.max_steps = backend, table, context, max_steps
@@ -91,10 +91,10 @@ class Episodes:
     # ---- resets and steps --------------------------------------------------------------------------------------------
 
     def reset(self, mask: Mask, seeds: Sequence[int | None], exact: Mapping[str, Array], options: Any = None) -> None:
-        """Begins episodes, with new seeds where there are some.
+        """Begins episodes, with new seeds where given.
 
         Args:
-            mask: Shape ``(N,)``, where.
+            mask: Shape ``(N,)``, the sub-environments.
             seeds: For all sub-environments; None to keep one, or to choose the first one at random.
             exact: Checked values for these episodes: name -> shape ``(N,)``.
             options: From the backend's ``check_options``.
@@ -131,7 +131,7 @@ class Episodes:
         """Plays many steps, until an episode ends, with NEXT_STEP; see ``NativeVectorEnv.rollout``.
 
         Returns:
-            The row after the last one played, and its step.
+            The row after the last one played, and the last step.
         """
         play = self.backend.rollout
         if play is None or self.context.ranges:
@@ -145,7 +145,7 @@ class Episodes:
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, Step]:
-        """``rollout`` without a compiled one, or for a policy that also sees the draw."""
+        """``rollout`` step by step: where none is compiled, or for a policy that also sees the draw."""
         from gym_dr.compiled.policy import act
 
         choose, space = cast(Any, act), self.backend.action_space
@@ -185,7 +185,7 @@ class Episodes:
         return envs
 
     def _note(self, outcome: Outcome, begun: Mask | None) -> Step:
-        """Notes which episodes end: they terminate, reach the limit of steps, or diverge."""
+        """Records which episodes end: they terminate, reach the step limit, or diverge."""
         truncations = self.elapsed >= self.max_steps
         divergences: list[Divergence] = []
         if outcome.diverged is not None:
@@ -203,7 +203,7 @@ class Episodes:
         """All that the next steps depend on; seeds are text, since they may have any number of digits.
 
         Raises:
-            EnvStateError: The physics does not offer its state.
+            EnvStateError: The physics does not support states.
         """
         return {
             **put_under("physics", self.backend.get_state()),
@@ -221,14 +221,14 @@ class Episodes:
 
         Raises:
             EnvStateError: It has another layout, comes from other physics, or a number in it is impossible.
-            UnknownNameError: It has a parameter that the environment does not have.
+            UnknownNameError: It has an unknown parameter.
             RandomizationError: The value of a parameter is impossible.
         """
         check_layout(state, self.get_state())
         if (state["environment"] != self._environment).any():
             raise EnvStateError(
-                "State 'environment': expected that of an environment with the same physics, keywords and autoreset "
-                "mode, got another."
+                "Expected a state from an environment with the same physics, keywords and autoreset mode, got one from "
+                "another environment."
             )
         draws, physics = part_of("draws", state), part_of("physics", state)
         self.table.check_state(draws)
@@ -247,7 +247,7 @@ class Episodes:
 
 
 def fingerprint(backend: Backend, keywords: Mapping[str, Any], mode: str = "") -> str:
-    """What environments must have in common for their states to fit, beyond the layout: physics, keywords and mode."""
+    """Identifies the physics, keywords and mode that environments must share to exchange states."""
     rendering = ("width", "height", "camera_name", "camera_id", "default_camera_config", "max_geom", "visual_options")
     given = sorted((name, value) for name, value in keywords.items() if name not in rendering)
     text = f"{type(backend).__qualname__} {backend.space.name} {given!r} {mode}"

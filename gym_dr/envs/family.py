@@ -30,8 +30,8 @@ class EnvId:
     vector_entry_point: str | None = None  # "module:Class" of the native vector environment, if there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
     reference: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
-    discrete: bool | None = None  # whether actions are choices rather than numbers; None to ask an environment
-    pushed: bool = True  # whether it takes pushes, if its family says what may vary
+    discrete: bool | None = None  # whether actions are discrete; None to ask an environment
+    pushed: bool = True  # whether it can be pushed; read only if its family gives a ``space``
     # arrow keys ("left", "up") -> action; () -> the action without a key, if not 0
     keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
 
@@ -42,8 +42,8 @@ class EnvFamily:
 
     name: str  # of their parameter space, under which presets are registered
     ids: tuple[EnvId, ...]  # of its environments
-    # what may vary in them, or "module:function", an id -> what may vary; None to ask an environment, which is made for
-    # that. If given, observations are a Box of floats
+    # parameters that may vary, or "module:function", an id -> these parameters; None to make an environment and ask it.
+    # If given, observations are a Box of floats
     space: ParamSpace | str | None = None
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
@@ -51,7 +51,7 @@ class EnvFamily:
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     interface: str = ""  # "module:function", an id -> its ``Interface``, which its page shows
     bench_threshold: float | None = None  # mean training return at which ``gymdr bench`` stops training
-    # module and file of the functions that a user gave, who may register the id again; None if there are none
+    # module and file of a user's functions, which may register the id again; None for other families
     origin: tuple[str, str] | None = None
 
 
@@ -72,7 +72,7 @@ def reference_class(env_id: str) -> type[Any]:
 
 
 def interface_of(env_id: str) -> Interface | None:
-    """What the numbers of an id's observations and actions are; None if its family does not say."""
+    """The meaning of an id's observations and actions; None if its family does not describe them."""
     family = family_of(env_id)
     if family is None or not family.interface:
         return None
@@ -81,7 +81,7 @@ def interface_of(env_id: str) -> Interface | None:
 
 
 def randomized_id(env_id: str) -> str | None:
-    """The id that is registered with the physics of another one, any version of it; None if there is none."""
+    """The id whose reference is a given environment, in any version; None if there is none."""
     name = env_id.rpartition(":")[2].rpartition("-v")[0]
     return next(
         (env.id for env in ENVIRONMENTS.values() if env.reference and name == env.reference.rpartition("-v")[0]), None
@@ -89,9 +89,9 @@ def randomized_id(env_id: str) -> str | None:
 
 
 def described_space(env_id: str) -> tuple[ParamSpace, EnvId] | None:
-    """What may vary in an environment according to its family, and what else that says about the id.
+    """The parameter space and ``EnvId`` of an environment, from its family alone.
 
-    None if no family says what may vary and how actions are, or if the id has been registered again since.
+    None if no family describes its space and actions, or if the id has been registered again since.
     """
     family, name = family_of(env_id), env_id.rpartition(":")[2]
     if family is None or family.space is None:
@@ -110,7 +110,7 @@ def _is_described(known: EnvSpec, env: EnvId) -> bool:
 
 
 def point_camera(env: gym.Env[Any, Any]) -> None:
-    """Points the camera of any environment at what matters, before rendering."""
+    """Points an environment's camera at what matters, before rendering."""
     for camera in {family.camera for family in FAMILIES.values() if family.camera}:
         load_object(camera)(env)
 
@@ -162,7 +162,7 @@ def check_id(env_id: Any, error: type[GymDrError]) -> None:
     """
     try:
         parse_env_id(env_id)
-        problem = "a module is named only to make it." if ":" in env_id else ""
+        problem = "the module is named only in gymnasium.make." if ":" in env_id else ""
     except (gym.error.Error, TypeError) as found:
         problem = str(found)
     if problem:
@@ -177,13 +177,13 @@ def read_presets(given: Any) -> dict[str, Randomization]:
     """
     if not isinstance(given, Mapping):
         got = shortened(given)
-        raise RandomizationError(f"presets: expected names with mappings of parameters to their draws, got {got}.")
+        raise RandomizationError(f"presets: expected names with mappings of parameters to distributions, got {got}.")
     found = {}
     for name, value in given.items():
         if name == NONE or not isinstance(name, str) or not isinstance(value, Mapping):  # a Randomization is one
             raise RandomizationError(
-                f"presets: expected names other than {NONE!r}, which is nominal values, with mappings of parameters to "
-                f"their draws, got {name!r}: {shortened(value)}."
+                f"presets: expected names other than {NONE!r} (nominal values), each with a mapping of parameters to "
+                f"distributions, got {name!r}: {shortened(value)}."
             )
         with located(f"preset {name!r}"):
             found[name] = value if isinstance(value, Randomization) else Randomization.from_dict(value)
@@ -191,7 +191,7 @@ def read_presets(given: Any) -> dict[str, Randomization]:
 
 
 def origin_of(function: Any) -> tuple[str, str]:
-    """Module and file of a function, of what a ``partial`` calls, or of an object that can be called."""
+    """Module and file of a function, a ``partial`` or another callable."""
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None)
@@ -199,7 +199,7 @@ def origin_of(function: Any) -> tuple[str, str]:
 
 
 def takes_arguments(function: Any, count: int) -> bool:
-    """Whether a function takes so many arguments by position; True for one in C that does not say what it takes."""
+    """Whether a function takes ``count`` positional arguments; True for functions in C without a signature."""
     try:
         signature = inspect.signature(function)
     except ValueError:
@@ -212,16 +212,16 @@ def takes_arguments(function: Any, count: int) -> bool:
 
 
 def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
-    """Registers the family of one id that a program makes, in place of what its module or file registered before.
+    """Registers a program's own family of one id, in place of one that its module or file registered before.
 
     Args:
         family: With its ``origin``.
         error: Type of the errors about names.
 
     Raises:
-        GymDrError: Another environment has the id, or another family the name. As for other errors, all registrations
-            are as before.
-        RandomizationError: The program has already added a preset with the name of one of the family's.
+        GymDrError: Another environment has the id, or another family the name. After any error, all registrations are
+            as before.
+        RandomizationError: The program has already added a preset of the same name.
     """
     env, known = family.ids[0], family_of(family.ids[0].id)
     spec, owner = gym.registry.get(env.id), family.origin[0] if family.origin else ""
@@ -230,7 +230,7 @@ def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
     other = FAMILIES.get(family.name) if family.name in FAMILIES else None
     if other is not None and other is not known:
         ids = ", ".join(each.id for each in other.ids)
-        raise error(f"the name {family.name!r} is already that of the parameters of {ids}. Choose another name.")
+        raise error(f"the name {family.name!r} already belongs to the parameters of {ids}. Choose another name.")
     own = known.presets if known is not None and known.name == family.name else ()
     for name in family.presets:
         if name in presets(family.name) and name not in own:
@@ -250,7 +250,7 @@ def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
 
 
 def _is_again(family: EnvFamily, known: EnvFamily | None) -> bool:
-    """Whether a module, a file, or somebody at a prompt, registers again what it has registered."""
+    """Whether a family replaces one from the same module, file or interactive session."""
     if known is None or known.origin is None or family.origin is None:
         return False
     same_kind = known.ids[0].entry_point == family.ids[0].entry_point

@@ -1,7 +1,7 @@
-"""Logged motion in simulation: states go in, one step later states come out, for many states at once.
+"""Replays logged motion: simulates one step from each of many states at once.
 
-A log has observations; physics has states. ``LogReplay.read`` says what of its state an observation determines. What it
-leaves open is nan there.
+A log has observations; physics has states. ``LogReplay.read`` computes the states that observations determine, with nan
+for the numbers that they leave open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Coordinate:
 
 @dataclass(frozen=True, kw_only=True)
 class ForceProfile:
-    """A force that changes over an episode in a known way, such as wind, but begins at an unknown phase.
+    """A force that changes over an episode in a known way, such as wind, from an unknown phase on.
 
     Its effect in step t is ``power * strength(phase + t)``.
     """
@@ -43,11 +43,11 @@ class ForceProfile:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
-    """What a logged episode says about the states of the physics."""
+    """States of the physics, as a logged episode determines them."""
 
     states: Array  # (T + 1, size); nan where the observation leaves them open
     usable: Mask  # (T,) steps that can be replayed
-    reasons: Mapping[str, Mask] = field(default_factory=dict)  # why others cannot: words -> (T,)
+    reasons: Mapping[str, Mask] = field(default_factory=dict)  # why other steps cannot: reason -> (T,)
 
 
 class LogReplay(ABC):
@@ -56,15 +56,15 @@ class LogReplay(ABC):
     A subclass may omit ``add``, ``difference`` and ``seen`` if states are numbers that add up.
 
     Attributes:
-        coordinates: What states are compared by, in order.
-        time_step: Duration of a step, s, or the parameter that is it; None if the physics has none.
+        coordinates: The numbers that states are compared by, in order.
+        time_step: Duration of a step in s, or the parameter that sets it; None if the physics has none.
         force_profiles: Forces with an unknown phase.
-        inexact: Standard deviations of the errors of a replayed step where something was guessed, one for each
-            coordinate; empty for none.
-        unidentifiable: Parameters on which no motion that can be replayed depends: name -> the reason.
+        inexact: Standard deviations of a replayed step's errors due to guesses, one for each coordinate; empty if
+            nothing is guessed.
+        unidentifiable: Parameters that replayed motion does not depend on: name -> reason.
         random_steps: Whether steps draw random numbers.
         num_envs: How many sub-environments there are.
-        envs: The vector environment, kept alive: Gymnasium 1.2 closes one that is collected.
+        envs: The vector environment, kept alive: Gymnasium 1.2 closes one that is garbage-collected.
     """
 
     envs: VectorEnv[Any, Any, Any]
@@ -76,7 +76,7 @@ class LogReplay(ABC):
     random_steps: bool = False
 
     def __init__(self, backend: Any) -> None:
-        """Takes over the sub-environments of a backend, of which families use more than a ``Backend`` has."""
+        """Takes over the sub-environments of a backend of the same family."""
         self._backend = backend
         self.num_envs: int = backend.table.num_envs
         self._all: Indices = np.arange(self.num_envs)
@@ -90,10 +90,10 @@ class LogReplay(ABC):
 
         Args:
             observations: Shape ``(T + 1, size)``.
-            others: What else was logged, by name.
+            others: Other logged columns, by name.
 
         Raises:
-            EnvStateError: Something has the wrong shape.
+            EnvStateError: An array has the wrong shape.
         """
 
     @abstractmethod
@@ -105,7 +105,7 @@ class LogReplay(ABC):
         """The states of all sub-environments, a copy."""
 
     def seen(self, known: Mask) -> Mask:
-        """Which coordinates are measured, if these numbers of states are; others are followed in simulation only."""
+        """Which coordinates are measured if these numbers of states are; others are only simulated."""
         return known if len(known) == len(self.coordinates) else np.ones(len(self.coordinates), np.bool_)
 
     def add(self, states: Array, deltas: Array) -> Array:
@@ -113,7 +113,7 @@ class LogReplay(ABC):
         return states + deltas
 
     def difference(self, states: Array, origins: Array) -> Array:
-        """The deltas ``(n, coordinates)`` that ``add`` needs to come from ``origins`` to ``states``."""
+        """The deltas ``(n, coordinates)`` with which ``add`` moves ``origins`` to ``states``."""
         deltas = states - origins
         turning = [k for k, coordinate in enumerate(self.coordinates) if coordinate.angle]
         if turning:
@@ -124,17 +124,17 @@ class LogReplay(ABC):
 
     @property
     def places(self) -> Indices:
-        """Where coordinates are among the numbers of a state, as closely as one number can say it."""
+        """The index of the number of a state that is, or comes closest to, each coordinate."""
         return np.arange(len(self.coordinates))
 
     @property
     def per_observation(self) -> Array:
-        """How far a coordinate moves for each unit of its number in an observation, ``(n,)``."""
+        """How far each coordinate moves per unit of its number in an observation, ``(n,)``."""
         return np.ones(len(self.coordinates))
 
     @property
     def size(self) -> int:
-        """Numbers of a state."""
+        """How many numbers a state has."""
         return len(self.coordinates)
 
     def begin(self, params: Mapping[str, Any]) -> None:
@@ -165,12 +165,12 @@ class LogReplay(ABC):
     def step(
         self, states: Array, actions: npt.NDArray[Any], hold: int = 1, phases: npt.NDArray[np.int64] | None = None
     ) -> Array:
-        """One logged step from each state; ends of episodes do not count.
+        """One logged step from each state; ends of episodes are ignored.
 
         Args:
             states: Shape ``(num_envs, size)``.
             actions: Shape ``(num_envs, ...)``, as ``check_actions`` returns them.
-            hold: Steps of the environment that each action acts.
+            hold: Steps of the environment per action.
             phases: The step of each force profile, ``(num_envs, profiles)``; None without profiles.
 
         Returns:
@@ -180,7 +180,7 @@ class LogReplay(ABC):
         return self.go_on(actions, hold)
 
     def go_on(self, actions: npt.NDArray[Any], hold: int = 1) -> Array:
-        """``step`` from where the sub-environments are."""
+        """``step`` from the current states."""
         for _ in range(hold):
             self._backend.step(actions)
         return self._states()

@@ -1,4 +1,4 @@
-"""The door to episodes for one environment, row 0, also in sync and async: one class for all families."""
+"""One environment, the only row of its backend, also for sync and async mode: one class for all families."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONLY = np.zeros(1, np.int64)  # index of the only environment
 
 
 class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
-    """One randomized environment on a backend, which a subclass names.
+    """One randomized environment, on the backend that a subclass names.
 
     The first use on a machine compiles its physics, with a message on stderr.
     """
@@ -52,7 +52,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         return self._backend.allocate(1, 1)
 
     def __getstate__(self) -> dict[str, Any]:
-        """As ``BuiltEnv``, and the state: a copy goes on with the episode, as Gymnasium's in plain Python."""
+        """As ``BuiltEnv``, and the state: a copy continues the episode, like copies of Gymnasium's environments."""
         return {**super().__getstate__(), "state": self.get_state() if self.episode.begun else None}
 
     def __setstate__(self, copied: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
 
     @property
     def push_size(self) -> int:
-        """Size of a push."""
+        """How many velocities a push has."""
         return self._backend.push_size
 
     def push(self, velocity: Array) -> None:
@@ -135,8 +135,8 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     def get_state(self) -> EnvState:
         """All that the next steps of this environment depend on, as arrays by name with one row.
 
-        Wrappers, such as Gymnasium's limit of steps, keep their own; exact values for the next reset are not part of
-        it.
+        Wrappers, such as Gymnasium's step limit, keep their own state; exact values for the next reset are not
+        included.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -190,14 +190,14 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             self._screen = None
 
     def _checked(self, action: Any) -> npt.NDArray[Any]:
-        """The action as those of the backend's only environment."""
+        """The action as the actions of the backend's only environment."""
         try:
             if not isinstance(self.action_space, gym.spaces.Discrete):
                 return self._episodes.check_actions(np.asarray(action)[None])
             if self.action_space.contains(action):
                 self._choice[0] = action
                 return self._choice
-        except ValueError:  # an InvalidActionError, or numpy's, of lists of different lengths
+        except ValueError:  # an InvalidActionError, or numpy's for lists of different lengths
             pass
         raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
 

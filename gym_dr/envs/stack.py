@@ -18,5 +18,5 @@ def stack_of(env: VectorEnv[Any, Any, Any] | gym.Env[Any, Any]) -> Iterator[Any]
 
 
 def pushed_layer(env: gym.Env[Any, Any]) -> Any:
-    """What takes the pushes of an environment, a wrapper or itself; the environment itself if it takes none."""
+    """The layer that takes pushes, a wrapper or the environment; the environment if none does."""
     return next((layer for layer in stack_of(env) if hasattr(layer, "push_size")), env.unwrapped)

@@ -1,6 +1,6 @@
 """States of environments: arrays by name, and checks of their layout.
 
-A state is a flat mapping: "physics/rows" -> an array whose first axis is the sub-environment. So rows can be chosen,
+A state is a flat mapping: "physics/rows" -> an array whose first axis is the sub-environment. Rows can be chosen,
 repeated and saved with numpy alone: ``{name: values[[0] * 8] for name, values in state.items()}`` is the first
 sub-environment, eight times.
 """
@@ -27,7 +27,7 @@ def check_layout(state: Any, own: EnvState) -> None:
         own: The environment's own state.
 
     Raises:
-        EnvStateError: One is different.
+        EnvStateError: A name, a shape or a kind differs.
     """
     if not isinstance(state, Mapping):
         raise EnvStateError(f"Expected a state from get_state(), a mapping of names to arrays, got {shortened(state)}.")
@@ -43,7 +43,7 @@ def check_layout(state: Any, own: EnvState) -> None:
 
 
 def _form(values: Any) -> str:
-    """What must be equal of arrays that fit: shape and kind."""
+    """Shape and kind of an array, which must match."""
     if not isinstance(values, np.ndarray):
         return "nothing" if values is None else shortened(values)
     kinds = {"b": "truth values", "f": "numbers", "i": "whole numbers", "u": "whole numbers from 0", "U": "text"}
@@ -51,20 +51,20 @@ def _form(values: Any) -> str:
 
 
 def put_under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
-    """The state with longer names: "rows" -> "physics/rows"."""
+    """The state with prefixed names: "rows" -> "physics/rows"."""
     return {f"{prefix}/{name}": values for name, values in state.items()}
 
 
 def part_of(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
-    """The part of a state that ``put_under`` has put there."""
+    """The part of a state under a prefix, without the prefix."""
     return {name.removeprefix(f"{prefix}/"): values for name, values in state.items() if name.startswith(f"{prefix}/")}
 
 
 def check_within(name: str, values: npt.NDArray[Any], low: Any, high: Any) -> None:
-    """Checks that whole numbers, with which compiled code indexes its arrays, are within bounds.
+    """Checks the bounds of whole numbers that compiled code uses as indices.
 
     Raises:
-        EnvStateError: One is not.
+        EnvStateError: A number is out of bounds.
     """
     if ((values < low) | (values > high)).any():
         raise EnvStateError(f"State {name!r}: expected whole numbers from {low} to {high}, got {shortened(values)}.")

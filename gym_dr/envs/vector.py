@@ -1,4 +1,4 @@
-"""The door to episodes with arrays in and out: the native vector environment, one class for all families.
+"""The native vector environment, with arrays in and out: one class for all families.
 
 With the same seeds, actions and parameters it behaves like a sync vector environment with the same id.
 """
@@ -131,7 +131,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
-        """Makes the physics: that of ``backend_class``, unless a subclass chooses or the physics asks for the mode."""
+        """Makes a ``backend_class``; a subclass may choose another class, or use the render mode."""
         return self.backend_class(**kwargs)
 
     # ---- parameters --------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     @property
     def push_size(self) -> int:
-        """Size of a push of one sub-environment."""
+        """How many velocities a push of one sub-environment has."""
         return self._backend.push_size
 
     def push(self, velocities: Array, envs: Indices) -> None:
@@ -316,13 +316,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     def get_state(self) -> EnvState:
-        """All that the next steps depend on, of every sub-environment, as arrays by name with ``num_envs`` rows.
+        """All that the next steps depend on, as arrays by name with ``num_envs`` rows.
 
-        Physics, random streams, draws and pins, steps of the current episodes and what is due to be reset. A sampler
-        that learns is not part of it, nor is the number of threads.
+        These are physics, random streams, draws and pins, elapsed steps and pending resets. A sampler that learns and
+        the number of threads are not included.
 
         Raises:
-            EnvStateError: The environment is closed, or its physics does not offer its state.
+            EnvStateError: The environment is closed, or its physics does not support states.
         """
         self._check_open()
         return self._episodes.get_state()
@@ -332,14 +332,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Args:
             state: From ``get_state`` of an environment with the same id, keywords and number of sub-environments; rows
-                may have been exchanged.
+                may be in another order.
             mask: Shape ``(num_envs,)`` bool, the sub-environments to restore; None for all. The others stay.
 
         Returns:
             The observations ``(num_envs, size)``.
 
         Raises:
-            EnvStateError: The environment is closed, its physics does not offer its state, or the state does not fit;
+            EnvStateError: The environment is closed, its physics does not support states, or the state does not fit;
                 nothing has changed.
             UnknownNameError: The state has a parameter that the environment does not have; nothing has changed.
             RandomizationError: The mask has another shape, or a parameter an impossible value; nothing has changed.
@@ -352,7 +352,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Takes over all sub-environments to replay logged motion; step them through the result only.
 
         Raises:
-            EnvStateError: The environment is closed, or does not say what of its state an observation determines.
+            EnvStateError: The environment is closed, or its physics does not support replay.
         """
         self._check_open()
         replay = self._backend.replay()

@@ -72,7 +72,7 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
             close = difflib.get_close_matches(name, [*known, *OF_EVERY_ENV], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
-            names = f" Known: {', '.join(known)}, and of every environment {', '.join(OF_EVERY_ENV)}." if known else ""
+            names = f" Known: {', '.join(known)}, and for every environment {', '.join(OF_EVERY_ENV)}." if known else ""
             raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
 
 
@@ -118,13 +118,13 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and getattr(seed, "ndim", 1) == 1:
         seeds = list(seed)
     else:
-        raise RandomizationError(f"Expected a whole number, a list of them or None as seed, got {seed!r}.")
+        raise RandomizationError(f"Expected seed to be a whole number, a list of them or None, got {seed!r}.")
     if len(seeds) != num_envs:
         raise RandomizationError(f"Expected a seed for each of {num_envs} sub-environments, got {len(seeds)}.")
     for value in seeds:
         good = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0)
         if not good:
-            raise RandomizationError(f"Expected seeds that are whole numbers >= 0 or None, got {value!r}.")
+            raise RandomizationError(f"Expected seeds to be whole numbers >= 0 or None, got {value!r}.")
     return [None if value is None else int(value) for value in seeds]
 
 
@@ -135,7 +135,7 @@ def check_reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
         RandomizationError: The options are not a mapping, or the mask is not a boolean array with at least one True.
     """
     if options is not None and not isinstance(options, Mapping):
-        raise RandomizationError(f"Expected options that are a dict or None, got {options!r}.")
+        raise RandomizationError(f"Expected options to be a dict or None, got {options!r}.")
     mask = check_mask((options or {}).get("reset_mask"), num_envs)
     if not mask.any():
         raise RandomizationError("Expected at least one True in options['reset_mask'].")
@@ -152,10 +152,10 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
         space: ``action_space`` of the vector environment. Spaces that do not consist of arrays are not checked.
 
     Returns:
-        The actions, with arrays in place of lists and choices in the space's dtype.
+        The actions: lists as arrays, discrete ones in the space's dtype.
 
     Raises:
-        InvalidActionError: Wrong shape or type, not finite, or not among the choices.
+        InvalidActionError: Wrong shape or type, not finite, or not in the space.
     """
     if not isinstance(space, Box | MultiDiscrete):
         return actions
@@ -169,12 +169,12 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
 
 
 def check_finite(actions: Any, shape: tuple[int, ...], noun: str = "actions") -> npt.NDArray[Any]:
-    """Checks actions that are numbers and returns them as an array; those beyond the bounds pass.
+    """Checks continuous actions and returns them as an array; those beyond the bounds pass.
 
     Args:
-        actions: Or other numbers.
-        shape: What is expected.
-        noun: What they are, in the plural.
+        actions: The actions, or other numbers.
+        shape: The expected shape.
+        noun: What messages call them, in the plural.
 
     Raises:
         InvalidActionError: Wrong shape or type, or not finite.
@@ -204,10 +204,10 @@ def action_check(space: Space[Any], num_envs: int) -> Callable[[Any], npt.NDArra
 
 
 def check_discrete(actions: Any, shape: tuple[int, ...], start: int, count: int) -> Indices:
-    """Checks choices from ``start`` to ``start + count - 1`` and returns them as a new array.
+    """Checks discrete actions from ``start`` to ``start + count - 1`` and returns them as a new array.
 
     Raises:
-        InvalidActionError: Wrong shape or type, or not among the choices.
+        InvalidActionError: Wrong shape or type, or not in the space.
     """
     array = _array(actions, shape, "iu", "whole numbers")
     choices = array.astype(np.int64)
@@ -221,9 +221,9 @@ def _array(actions: Any, shape: tuple[int, ...], kinds: str, what: str, noun: st
     try:
         array = np.asarray(actions)
     except ValueError:  # lists of different lengths
-        raise InvalidActionError(f"Expected {noun} that are {what} of shape {shape}, got {actions!r}.") from None
+        raise InvalidActionError(f"Expected {noun} to be {what} of shape {shape}, got {actions!r}.") from None
     if array.shape != shape or array.dtype.kind not in kinds:
         raise InvalidActionError(
-            f"Expected {noun} that are {what} of shape {shape}, got shape {array.shape} and dtype {array.dtype}."
+            f"Expected {noun} to be {what} of shape {shape}, got shape {array.shape} and dtype {array.dtype}."
         )
     return array

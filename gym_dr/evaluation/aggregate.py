@@ -24,11 +24,11 @@ SUMMARY = "summary.json"
 
 
 def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
-    """Writes the aggregate of finished runs, one per seed, into the folder that holds them.
+    """Writes the aggregate of finished runs, one per seed, into their common folder.
 
     Returns:
-        The content of ``summary.json``: for the training return and each evaluation, each seed's value and their
-        statistics, see ``over_seeds``.
+        The content of ``summary.json``: each seed's training return and evaluations, and their statistics (see
+        ``over_seeds``).
 
     Raises:
         RunFolderError: A run has no metrics, or a file is damaged or cannot be written.

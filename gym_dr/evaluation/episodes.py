@@ -1,4 +1,4 @@
-"""The table of an evaluation's episodes: read once, grows while they are played, and is sorted then."""
+"""The table of an evaluation's episodes: read once, appended to while episodes are played, then sorted."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class EpisodeTable:
         self.path, self.rows = path, read_episodes(path)
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Gives policies other names, and drops the rows of all others; not yet in the file."""
+        """Renames policies and drops the rows of policies without a new name; in memory only."""
         renamed = self.rows.assign(policy=self.rows["policy"].map(names))
         self.select(renamed["policy"].notna().to_numpy(), renamed)
 
     def select(self, chosen: Mask, rows: pd.DataFrame | None = None) -> None:
-        """Keeps some rows; not yet in the file."""
+        """Keeps the chosen rows; in memory only."""
         self.rows = (self.rows if rows is None else rows)[chosen]
 
     def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
@@ -51,7 +51,7 @@ class EpisodeTable:
 
     @contextlib.contextmanager
     def growing(self) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-        """Yields a function that appends a row to the file; it is among ``rows`` after the block."""
+        """Yields a function that appends a row to the file; ``rows`` has the new rows after the block."""
         import pandas as pd  # heavy
 
         new: list[Mapping[str, Any]] = []

@@ -49,7 +49,7 @@ ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes f
 def playing(
     progress: bool, interrupted: str = "Finished episodes are saved; run the same again to continue."
 ) -> Iterator[Progress]:
-    """Plays episodes in the block on one thread, with a progress display and a message for interrupts.
+    """Plays episodes in the block on one thread, shows progress and explains interrupts.
 
     Raises:
         Interrupted: Instead of ``KeyboardInterrupt``.
@@ -79,13 +79,14 @@ def evaluate_policies(
     each set again, with fresh seeds.
 
     Args:
-        policies: From ``open_policies``, references included.
+        policies: From ``open_policies``, including references.
         sets: With distinct names.
-        folder: Folder of this evaluation only; created if its parent exists.
-        success: Return from which an episode is a success; None for the folder's, or else the environment's threshold.
-        only: Whether the folder is to hold these policies, sets and threshold alone. Otherwise what an evaluation in it
-            has completed stays: other sets, more of the same draws, and its threshold.
-        command: The command line, recorded for readers after those before it; empty if there was none.
+        folder: Folder for this evaluation alone; created if its parent exists.
+        success: Return from which an episode counts as solved; None for the folder's threshold, or else the
+            environment's.
+        only: Whether the folder is to hold only these policies, sets and threshold. Otherwise it keeps what an earlier
+            evaluation has completed: other sets, more of the same draws, and the threshold.
+        command: The command line, recorded after earlier ones; empty if there was none.
         progress: Called as episodes end.
 
     Raises:
@@ -115,7 +116,7 @@ def _evaluate(
     """See ``evaluate_policies``; the folder is locked."""
     held.check_nothing_lost(question)
     document = question.to_document()
-    if held.document is None:  # rows alone would belong to no evaluation
+    if held.document is None:  # rows without a document belong to no evaluation
         write_document(held.folder, document)
     elif held.document["complete"] and _same(held.document, document):
         evaluation = Evaluation(held.folder, dict(held.document), held.episodes.rows)
@@ -139,7 +140,7 @@ def _evaluate(
 
 
 class _Held:
-    """What a folder holds of the policies that are evaluated now."""
+    """A folder's earlier evaluation of the present policies."""
 
     def __init__(self, folder: Path, document: dict[str, Any] | None, policies: Sequence[FrozenPolicy]) -> None:
         names = {} if document is None else _names_now(folder, document, policies)
@@ -150,16 +151,16 @@ class _Held:
             table.rename(names)
 
     def further(self, sets: Sequence[CellSet], policies: Sequence[FrozenPolicy]) -> list[CellSet]:
-        """Other sets that some policy has completed; the other policies play them too."""
+        """Further sets that a policy has completed; the other policies play them too."""
         asked = {cells.name for cells in sets}
         others = [cells for cells in self.sets if cells.name not in asked]
         return [cells for cells in others if any(self.episodes.finished(p.name, cells).all() for p in policies)]
 
     def check_nothing_lost(self, question: Question) -> None:
-        """Checks that no episode of these policies belongs to another set that no policy has completed.
+        """Checks that these policies have no episodes on further sets that no policy has completed.
 
         Raises:
-            RunFolderError: Some do.
+            RunFolderError: They have.
         """
         lost = sorted({*self.episodes.rows["set"]} - {cells.name for cells in question.sets})
         if self.document is not None and {cells.name for cells in self.sets} & {*lost}:
@@ -182,7 +183,7 @@ class _Held:
 def _without_others(
     folder: Path, before: dict[str, Any], policies: Sequence[FrozenPolicy], sets: Sequence[CellSet]
 ) -> dict[str, Any]:
-    """The document without all but these policies and sets; also in the folder, which lacks their episodes soon."""
+    """The document with only these policies and sets, also in the folder, before the other episodes are deleted."""
     digests, names = {policy.digest for policy in policies}, {cells.name for cells in sets}
     kept = {
         "policies": [policy for policy in before["policies"] if policy["digest"] in digests],
@@ -195,7 +196,7 @@ def _without_others(
 
 
 def _with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], before: Mapping[str, Any]) -> list[CellSet]:
-    """Sets, in place of which a complete evaluation may have the same draws with more episodes or points."""
+    """The sets, each replaced by a completed one that has the same draws and more episodes or points."""
     if not before["complete"] or not {p.digest for p in policies} <= {p["digest"] for p in before["policies"]}:
         return list(sets)
     known = {form["name"]: CellSet.from_dict(form) for form in before["sets"]}
@@ -203,14 +204,14 @@ def _with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], befo
 
 
 def _covers(known: CellSet, cells: CellSet) -> bool:
-    """Whether a known set has the draws of another one, and at least as many."""
+    """Whether a known set has all draws of another one."""
     alike = known.kind == cells.kind and (cells.num_cells == 1 or cells.kind == "sobol")
     same = all(known.definition.get(key) == cells.definition.get(key) for key in ("randomization", "fixed"))
     return alike and same and known.episodes >= cells.episodes and (known.points or 0) >= (cells.points or 0)
 
 
 def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Whether documents ask the same, apart from the command."""
+    """Whether documents ask the same question, apart from the command."""
     now = finite(document)
     return all(
         before.get(key) == now[key] for key in ("env", "policies", "references", "sets", "success", "parameters")
@@ -218,7 +219,7 @@ def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
 
 
 def _all_played(evaluation: Evaluation, worst: EpisodeTable, policies: Sequence[FrozenPolicy]) -> bool:
-    """Whether no episode is missing, of the sets and of their worst cells."""
+    """Whether all episodes are there, of the sets and of their worst cells."""
     if len(evaluation.episodes) != evaluation.question.episodes:
         return False
     parts = _worst_parts(policies, evaluation)
@@ -227,7 +228,7 @@ def _all_played(evaluation: Evaluation, worst: EpisodeTable, policies: Sequence[
 
 
 def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy]) -> dict[str, str]:
-    """The names of policies in an earlier evaluation -> their names now: a run folder may have been renamed since.
+    """Names of policies in an earlier evaluation -> present names: a run folder may have been renamed.
 
     Raises:
         RunFolderError: The evaluation is of another environment, or of a policy that is missing now.
@@ -259,7 +260,7 @@ class _Part:
     policy: FrozenPolicy
     cells: CellSet  # what is played
     seed: int  # of the first episode
-    first_cell: int = 0  # its number in the file
+    first_cell: int = 0  # number of the first cell in the file
 
 
 def _play(
@@ -269,7 +270,7 @@ def _play(
     held: _Held,
     progress: ProgressCallback,
 ) -> Evaluation:
-    """Plays what is missing of all sets, then of the worst cells."""
+    """Plays the missing episodes of all sets, then of the worst cells."""
     first, worst = question.episodes, held.worst
     total = first + sum(map(fresh_episodes, question.sets)) * len(policies)
     parts = [
@@ -281,7 +282,7 @@ def _play(
     _play_missing(parts, held.episodes, question, lambda title, done: progress(title, before + done, total))
     evaluation = Evaluation(held.folder, document, held.episodes.rows)
     parts = _worst_parts(policies, evaluation)
-    worst.select(_among(worst.rows, parts))  # with other episodes than before, other cells may be the worst
+    worst.select(_among(worst.rows, parts))  # after new episodes, other cells may be the worst
     worst.write(question)
     _play_missing(parts, worst, question, lambda title, done: progress(title, first + done, total))
     progress("", total, total)
@@ -305,8 +306,8 @@ def _play_missing(
 ) -> None:
     """Plays the missing episodes in batches of one episode per sub-environment, and writes the table.
 
-    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so that its
-    episodes are those of an evaluation without interruption.
+    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so episodes do
+    not depend on interruptions.
     """
     done = len(table.rows)
     with table.growing() as add:

@@ -10,11 +10,11 @@ regression misses what its terms cannot express. Here a regression explains what
    Chernozhukov et al. 2018, "Double/debiased machine learning for treatment and structural parameters"), and the
    residuals correct its coefficients (control variates: Qian et al. 2018, "Multifidelity Monte Carlo estimation of
    variance and sensitivity indices"). A squared coefficient is the mean product of its estimates from two parts.
-   Neither shrinkage nor noise biases it, so the estimate of one that is 0 is below 0 half of the time.
+   Neither shrinkage nor noise biases it, so the estimate of a zero square is below 0 half of the time.
 3. The rest, which polynomials cannot express, is known from pairs of evaluations that differ in one parameter only
    (total index: Jansen 1999, "Analysis of variance designs for model output") or share one only (first order: Saltelli
-   et al. 2010, "Variance based sensitivity analysis of model output", table 2 b). They count by their precision
-   against the knowledge that an index of the rest lies between nothing and the whole rest.
+   et al. 2010, "Variance based sensitivity analysis of model output", table 2 b). They are weighted by their precision
+   against the prior that an index of the rest lies between 0 and the whole rest.
 
 Intervals come from the differences between parts.
 """
@@ -38,7 +38,7 @@ MAX_DEGREE = 16  # of a polynomial
 MIN_PARTS = 4  # two in each half
 
 _PENALTIES = np.geomspace(1e-10, 1e2, 25)  # of a regression whose terms have variance 1
-_LEAST_NORM = 1e-3  # of a polynomial's part that lower degrees do not express; less is a matter of few rare values
+_LEAST_NORM = 1e-3  # of a polynomial's part that lower degrees do not express; a smaller part rests on few rare values
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Sob
 
     Args:
         outputs: Repeated evaluations at the points of A, of B, and of A with the column of each parameter from B, shape
-            ``(d + 2, points, repeats)``. With one repeat, noise is unknown and counts as the function's.
+            ``(d + 2, points, repeats)``. With one repeat, noise is unknown and counts as variance of the function.
         functions: From ``orthonormal`` for each parameter, at the same points: shape ``(d + 2, points, degrees)``.
-        parts: Number of independent parts, even and at least ``MIN_PARTS``. Each has as many neighboring points.
+        parts: Number of independent parts, even and at least ``MIN_PARTS``. All have equally many neighboring points.
 
     Returns:
         The indices; None if the outputs vary too little to tell their variance from 0.
@@ -86,14 +86,14 @@ def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Sob
         # A smooth function of one parameter leaves nothing, hence 0. If d parameters and their interactions split the
         # rest at random (a flat Dirichlet distribution), a share squared is 2 / ((d + 1) (d + 2)) on average.
         first.append(fit.index(involved & (order == 1), alone, center=0.0, spread=2 / ((d + 1) * (d + 2))))
-        total.append(fit.index(involved, any_way, center=1 / 2, spread=1 / 12))  # any share is as likely as any other
+        total.append(fit.index(involved, any_way, center=1 / 2, spread=1 / 12))  # any share is equally likely
     return SobolIndices(np.array(first), np.array(total), float(chance[0].mean() / whole[0].mean()))
 
 
 def orthonormal(values: Array, quantiles: Array) -> Array:
     """Polynomials of a parameter's rank, orthonormal under its distribution and orthogonal to constants.
 
-    The rank of a value that is not unique, as of a switch or at a bound, is the mean of its ranks.
+    Equal values, as of a switch or at a bound, share the mean of their ranks.
 
     Args:
         values: Values of the parameter, shape ``(...)``.
@@ -229,7 +229,7 @@ def _ridge(gram: Array, moment: Array, scales: Array) -> Array:
     Args:
         gram: Mean products of two terms, the constant first, shape ``(1 + terms, 1 + terms)``.
         moment: Mean products of a term and the function, shape ``(1 + terms,)``.
-        scales: What the coefficient of each term is expected to be proportional to.
+        scales: Expected relative size of each term's coefficient.
 
     Returns:
         Coefficients, shape ``(1 + terms, penalties)``.
@@ -254,7 +254,7 @@ def _terms(degrees: Sequence[int], limit: int) -> Terms:
 
     Args:
         degrees: The highest degree of each parameter.
-        limit: Number of terms; all of the first degree in one parameter are there even if they are more.
+        limit: Number of terms; all terms of degree 1 in one parameter are included, even beyond the limit.
     """
     found = _hyperbolic_cross(degrees, 2)
     for bound in range(3, 2 * MAX_DEGREE):
@@ -266,7 +266,7 @@ def _terms(degrees: Sequence[int], limit: int) -> Terms:
 
 
 def _hyperbolic_cross(degrees: Sequence[int], bound: int) -> list[list[int]]:
-    """Terms whose product of degrees + 1 is within a bound; in one parameter, degrees may be almost twice as high."""
+    """Terms whose product of degrees + 1 is within a bound; terms of one parameter may have almost twice the degree."""
     found = []
     for i, highest in enumerate(degrees):
         later = degrees[i + 1 :]

@@ -1,4 +1,4 @@
-"""Statistics over seeds, since a finding should hold for policies trained with other seeds.
+"""Statistics over seeds: a finding should hold for policies trained with other seeds.
 
 Variants of a study share their seeds and evaluation episodes, so they are compared by the differences between runs with
 the same seed. With only a handful of seeds, Student's t intervals are used, since percentile bootstrap intervals are
@@ -24,8 +24,8 @@ def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
         values: One number or difference per seed, shape ``(seeds,)``, at least one.
 
     Returns:
-        The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. A single seed,
-        or equal values, have neither, since their spread is unknown.
+        The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. With a single
+        seed or equal values there are neither, since the spread is unknown.
     """
     found: Interval = {"value": float(values.mean()), "low": None, "high": None}
     if len(values) < 2 or np.ptp(values) <= _SAME * np.abs(values).max():

@@ -1,4 +1,4 @@
-"""What an evaluation asks: which policies play which sets, and what counts as a success."""
+"""The question of an evaluation: which policies play which sets, and which return counts as solved."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gym_dr.training.api import seed_for
 from gym_dr.version import WRITTEN_BY, __version__
 
 FORMAT = "gym_dr evaluation"
-EVALUATION_SEED = seed_for(0, stream=1)  # of the first episode; the same for every policy, so that all play the same
+EVALUATION_SEED = seed_for(0, stream=1)  # of the first episode; the same for every policy
 
 _DESCRIBED = ("nominal", "low", "high", "unit", "kind", "doc")  # of a parameter
 
 
 def check_success(success: float | None) -> None:
-    """Checks the return from which an episode is a success.
+    """Checks the return from which an episode counts as solved.
 
     Raises:
         ConfigError: It is not a finite number.
@@ -40,12 +40,12 @@ def check_success(success: float | None) -> None:
 class Question:
     """The part of ``evaluation.json`` that is known before the first episode."""
 
-    command: str  # the command lines that asked; empty for none
+    command: str  # the command lines; empty for none
     env: str
-    success: float | None  # the return from which an episode is a success
-    parameters: Mapping[str, Mapping[str, Any]]  # that some set varies: name -> nominal, low, high, unit, kind, doc
-    policies: Sequence[Mapping[str, Any]]  # of each: name, kind, path, digest, ...
-    references: Sequence[str]  # names of those that only show what is possible
+    success: float | None  # return from which an episode counts as solved
+    parameters: Mapping[str, Mapping[str, Any]]  # varied ones: name -> nominal, low, high, unit, kind, doc
+    policies: Sequence[Mapping[str, Any]]  # name, kind, path, digest, ... of each
+    references: Sequence[str]  # names of policies that only show what is possible
     sets: Sequence[CellSet]
 
     @classmethod
@@ -58,7 +58,7 @@ class Question:
         success: float | None,
         command: str,
     ) -> Question:
-        """Asks how policies do on sets; without a success, it is the environment's reward threshold, if any."""
+        """The question of policies on sets; ``success`` is by default the environment's reward threshold, if any."""
         env, space = policies[0].env, policies[0].space or ParamSpace("", [])
         varied = space.in_order({name for cells in sets for name in cells.parameters})
         return cls(
@@ -120,7 +120,7 @@ class Question:
         return len(self.policies) * sum(cells.num_episodes for cells in self.sets)
 
     def outcome(self, episode_return: float) -> str:
-        """What an episode counts as; empty without a threshold."""
+        """Whether an episode counts as solved, in a word; empty without a threshold."""
         return "" if self.success is None else "success" if episode_return >= self.success else "failure"
 
 
@@ -139,7 +139,7 @@ def _entry(policy: FrozenPolicy, folder: Path) -> dict[str, Any]:
 
 
 def _path_from(folder: Path, path: Path) -> str:
-    """A relative path, so that both can move together; absolute if there is none, as on another drive."""
+    """A relative path, so that both folders can move together; absolute on another drive."""
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:

@@ -1,19 +1,18 @@
-"""The ranges that policies were trained on: their box, and Sobol points that fill them.
+"""Sobol points that fill the distributions that policies were trained on.
 
-Sobol sets have cells as sensitivity indices need them. In uniforms, they are those of Saltelli et al. (2010, "Variance
+The cells of Sobol sets suit sensitivity indices. In uniforms, they are those of Saltelli et al. (2010, "Variance
 based sensitivity analysis of model output", table 2): matrices A and B of ``points`` rows each, and for each parameter
 that varies, A with that parameter's column from B. Rows come from ``SEQUENCES`` independently scrambled sequences
 (Owen 1997, "Scrambled net variance for integrals of smooth functions"), or each from its own if there are fewer rows: a
-single sequence does not show how exact it is. Correlated parameters have no such indices, since one cannot change
-without the others: cells are only the rows of A, from one sequence.
+single sequence does not show its precision. Correlated parameters have no such indices, since none changes without the
+others: cells are only the rows of A, from one sequence.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,54 +23,16 @@ from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
-SEQUENCES = 32  # of a Sobol set; their differences tell how exact an index is
+MAX_CELLS = 1_000_000  # of a set; a larger number is probably a mistake
+SEQUENCES = 32  # of a Sobol set; their differences show the precision of an index
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 _HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30, including 0; half a step more keeps them above 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Box:
-    """Ranges of parameters, both ends included."""
-
-    ranges: Mapping[str, tuple[float, float]]  # of parameters that vary; low < high
-    fixed: Mapping[str, float]  # of parameters that do not vary but differ from nominal
-    whole: tuple[str, ...] = ()  # names of parameters that are whole numbers
-
-
-def training_box(space: ParamSpace, randomizations: Iterable[Randomization | None]) -> Box:
-    """The smallest box that contains all training ranges.
-
-    Raises:
-        ConfigError: Nothing varies, or something has no finite range.
-    """
-    ends: dict[str, list[float]] = {}
-    for randomization in randomizations:
-        for name, rule in (randomization or {}).items():
-            inside = np.clip(rule.support(space[name].nominal), space[name].low, space[name].high)
-            ends.setdefault(name, []).extend(inside)
-    ranges = {name: (min(ends[name]), max(ends[name])) for name in space.in_order(ends)}
-    if unbounded := [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]:
-        raise ConfigError(f"The training range of {', '.join(unbounded)} is unbounded; choose values with `grid`.")
-    varying = {name: pair for name, pair in ranges.items() if pair[0] < pair[1]}
-    if not varying:
-        raise nothing_varies()
-    whole = tuple(name for name in varying if space[name].kind != "float")
-    return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
-
-
 def varies(space: ParamSpace, randomization: Randomization) -> bool:
     """Whether a parameter can have more than one value."""
     return any(np.ptp(rule.support(space[name].nominal)) > 0 for name, rule in randomization.items())
-
-
-def nothing_varies() -> ConfigError:
-    """The error for sets that need a training randomization, without one."""
-    return ConfigError(
-        "Sobol points and corners cover the randomization that policies were trained on: expected runs trained with "
-        "randomized parameters, or `randomization` for other policies, got none. Choose values with `grid`."
-    )
 
 
 def correlated(randomization: Randomization) -> tuple[str, ...]:
@@ -117,7 +78,7 @@ def num_cells(definition: Mapping[str, Any]) -> int:
 def cell_values(definition: Mapping[str, Any]) -> Array:
     """Values of the parameters that vary, shape ``(cells, parameters)``."""
     points, sequences, varied = definition["points"], definition.get("sequences", 1), _varied(definition)
-    d = len(definition["space"] if "space" in definition else definition["box"])
+    d = len(definition["space"])
     if _is_correlated(definition):
         return values_of(definition, unit_points(points, d, sequences, _SOBOL_SEED))
     unit = unit_points(points, 2 * d, sequences, _SOBOL_SEED)
@@ -127,16 +88,11 @@ def cell_values(definition: Mapping[str, Any]) -> Array:
 
 
 def values_of(definition: Mapping[str, Any], unit: Array) -> Array:
-    """Values at some quantiles, ``(N, all parameters)`` in [0, 1) -> ``(N, those that vary)``."""
-    if "space" in definition:
-        unbounded = {"low": -math.inf, "high": math.inf}
-        space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
-        drawn = values_at(_randomization(definition), space, dict(zip(space, unit.T + _HALF_STEP, strict=True)))
-        return np.column_stack([drawn[name] for name in space if name not in definition["fixed"]])
-    low, high = np.array(list(definition["box"].values())).T
-    is_whole = np.array([name in definition["whole"] for name in definition["box"]])
-    scaled: Array = np.where(is_whole, np.floor(low + unit * (high - low + 1)), low + unit * (high - low))
-    return np.clip(scaled, low, high)  # rounding may exceed an end
+    """Values at quantiles: ``(N, all parameters)`` in [0, 1) -> ``(N, varied parameters)``."""
+    unbounded = {"low": -math.inf, "high": math.inf}
+    space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
+    drawn = values_at(_randomization(definition), space, dict(zip(space, unit.T + _HALF_STEP, strict=True)))
+    return np.column_stack([drawn[name] for name in space if name not in definition["fixed"]])
 
 
 @functools.lru_cache(maxsize=4)
@@ -151,13 +107,11 @@ def unit_points(points: int, d: int, sequences: int, seed: int) -> Array:
 
 def _varied(definition: Mapping[str, Any]) -> list[int]:
     """The columns of uniforms whose parameters vary."""
-    if "space" not in definition:
-        return list(range(len(definition["box"])))
     return [column for column, name in enumerate(definition["space"]) if name not in definition["fixed"]]
 
 
 def _is_correlated(definition: Mapping[str, Any]) -> bool:
-    return "space" in definition and bool(correlated(_randomization(definition)))
+    return bool(correlated(_randomization(definition)))
 
 
 def _randomization(definition: Mapping[str, Any]) -> Randomization:

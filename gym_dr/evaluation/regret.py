@@ -1,4 +1,4 @@
-"""Regret: how much more the best known policy returns on the same draws and seeds, and where it fails too."""
+"""Regret: how much more the best known policy returns on the same draws and seeds, and where even it fails."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ REGRET = "regret"  # statistic of a policy on a set
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BestKnown:
-    """What the best known policies return, and how much less others do.
+    """Returns of the best known policies, and the regret of all policies.
 
-    The highest of several noisy means is too high. So one half of the episodes chooses the best policy, and the other
-    half says what it returns, and the reverse: what a choice returns is independent of the choice. If policies are
-    equal, regret is 0 on average. If they are not and episodes are few, the choice is not always the best one, and
-    regret is too low rather than too high.
+    The highest of several noisy means is too high. So one half of the episodes chooses the best policy and the other
+    half estimates its return, and the reverse: the estimate is independent of the choice. If policies are equal, regret
+    is 0 on average. Otherwise few episodes may choose another than the best policy, and regret is too low rather than
+    too high.
     """
 
-    returns: Array  # of each episode: what the policy that the other half chose returns, (cells, episodes)
-    regret: Array  # of each policy and episode: returns minus its own, (policies, cells, episodes)
+    returns: Array  # of the policy that the other half of the episodes chose, (cells, episodes)
+    regret: Array  # ``returns`` minus each policy's own, (policies, cells, episodes)
 
 
 def best_known(returns: Array) -> BestKnown | None:
     """Finds the best known policy of each cell.
 
-    With a single episode per draw, nothing tells which policy is best on a draw, so there is one choice for the whole
-    set. The same holds for a set of one cell.
+    One policy is chosen for a whole set of one cell, or of one episode per draw, which cannot tell the best policy on a
+    draw.
 
     Args:
-        returns: Shape ``(policies, cells, episodes)``: the same draws and seeds, played by all.
+        returns: Shape ``(policies, cells, episodes)``, all on the same draws and seeds.
 
     Returns:
         The best known returns; None if there is only one episode.
@@ -57,16 +57,16 @@ def best_known(returns: Array) -> BestKnown | None:
 
 
 def best_on(cells: CellSet, returns: Array) -> BestKnown | None:
-    """Finds the best known policy of each cell of a set; None if its episodes do not tell, see ``why_no_regret``."""
+    """Finds the best known policy of each cell of a set; None if episodes are too few, see ``why_no_regret``."""
     return None if why_no_regret(cells) else best_known(returns)
 
 
 def why_no_regret(cells: CellSet) -> str:
-    """Why no regret is known on a set; empty if it is."""
+    """Why the regret on a set is unknown; empty if it is known."""
     if cells.num_episodes == 1:
         return "a single episode does not tell which policy is best"
-    if cells.kind in ("grid", "corners") and cells.episodes == 1:
-        # both halves would have different cells, not other episodes of the same ones
+    if cells.kind == "grid" and cells.episodes == 1:
+        # the halves would have different cells instead of different episodes of the same cells
         return "play at least two episodes per cell: one does not tell which policy is best there"
     return ""
 
@@ -74,7 +74,7 @@ def why_no_regret(cells: CellSet) -> str:
 def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interval]]:
     """For each policy, its mean regret.
 
-    Intervals take choices as given. That makes them somewhat too narrow where policies are nearly equal.
+    Intervals take the choices as given, and are somewhat too narrow where policies are nearly equal.
     """
     found = means_with_intervals(known.regret.reshape(len(known.regret), -1), cells)
     return [{REGRET: interval} for interval in found]
@@ -86,7 +86,7 @@ def describe_best(known: BestKnown, cells: CellSet, success: float | None) -> di
     Args:
         known: The best known returns.
         cells: The set.
-        success: Return from which an episode is a success; None for no shares.
+        success: Return from which an episode counts as solved; None for no shares.
 
     Returns:
         ``set``, ``mean`` return of the best known policy (value, low, high), its ``success_rate``, and ``failing``: in
@@ -103,7 +103,7 @@ def describe_best(known: BestKnown, cells: CellSet, success: float | None) -> di
 
 
 def impossible(entry: Mapping[str, Any]) -> list[str]:
-    """Sentences on what the best known policy of a set does not solve either; none if success is unknown."""
+    """Sentences on episodes that even the best known policy of a set does not solve; none without a threshold."""
     if entry["success_rate"] is None:
         return []
     sentences = [f"The best known policy solves {entry['success_rate']:.0%} of the episodes."]
@@ -113,6 +113,6 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
 
 
 def best_entry(document: Mapping[str, Any], set_name: str) -> dict[str, Any] | None:
-    """What an evaluation says about the best known policy on a set; None without references."""
+    """The entry of an evaluation about the best known policy on a set; None without references."""
     found: Sequence[dict[str, Any]] = document["best_known"]
     return next((entry for entry in found if entry["set"] == set_name), None)

@@ -52,7 +52,7 @@ def sampler_notes(document: Mapping[str, Any]) -> list[str]:
 class Evaluation:
     """A finished evaluation."""
 
-    folder: Path  # where its files are
+    folder: Path  # folder of its files
     document: dict[str, Any]  # the content of ``evaluation.json``
     episodes: pd.DataFrame  # the rows of ``episodes.csv``, sorted by policy, set, cell and episode
 
@@ -75,7 +75,7 @@ class Evaluation:
 
     @cached_property
     def question(self) -> Question:
-        """What was asked."""
+        """The question of the evaluation."""
         return Question.from_document(self.document)
 
     @property
@@ -96,7 +96,7 @@ class Evaluation:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """A row for each policy, set and statistic: its value and the ends of its interval, NaN if it has none."""
+        """A row for each policy, set and statistic: its value and the ends of its interval, NaN without one."""
         import pandas as pd  # heavy
 
         rows = [
@@ -107,7 +107,7 @@ class Evaluation:
         return pd.DataFrame(rows, columns=["policy", "set", "statistic", "value", "low", "high"])
 
     def statistics(self, policy: str) -> dict[tuple[str, str], float]:
-        """Set and statistic -> value, of one policy; without values that its episodes do not determine."""
+        """(Set, statistic) -> value of one policy, without undetermined values."""
         return {
             (row["set"], name): number["value"]
             for row in self.document["results"]
@@ -152,7 +152,7 @@ class Evaluation:
             >>> found.episodes_of("grid").groupby("gravity")["return"].mean()  # three rows
 
         Args:
-            name: Of a set; ``[cells.name for cells in found.sets]`` lists them.
+            name: Name of a set; ``[cells.name for cells in found.sets]`` lists them.
 
         Raises:
             UnknownNameError: The evaluation has no such set.
@@ -164,8 +164,8 @@ class Evaluation:
         """A row for each policy, set and cell: its mean return, that of the best known policy, and its regret.
 
         ``best`` names the policy with the highest mean in the cell. The highest of several noisy means is too high, so
-        ``best_known`` is what the policies that one half of the episodes chose return in the other half. Parameters are
-        those of a cell with fixed values. Empty without references.
+        ``best_known`` takes policies that one half of the episodes chose and their returns in the other half.
+        Parameters are those of cells with fixed values. Empty without references.
         """
         import pandas as pd  # heavy
 
@@ -186,7 +186,7 @@ class Evaluation:
         return pd.DataFrame(rows, columns=[*columns, *parameters])
 
     def varied(self, name: str) -> dict[str, Array]:
-        """Values in each of a set's episodes, by name, of the parameters that vary in it.
+        """Varied parameters of a set -> their values in its episodes.
 
         Raises:
             UnknownNameError: The evaluation has no such set.
@@ -265,7 +265,7 @@ def write_document(folder: Path, document: dict[str, Any]) -> None:
 
 
 def finite(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document as it is read from a file again: NaN and infinities are null there."""
+    """A document as a file holds it: NaN and infinities are null."""
     found: dict[str, Any] = json.loads(json.dumps(document), parse_constant=lambda name: None)
     return found
 

@@ -24,12 +24,12 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
 
     The first-order index of a parameter is the share of the variance that it explains alone; the total index adds all
     of its interactions. A mean over few episodes also varies with other random influences: terrain, pushes, sampled
-    actions. The noise is their share of the variance, estimated from the variance within cells. Cells share no seeds,
+    actions. ``noise`` is their share of the variance, estimated from the variance within cells. Cells share no seeds,
     so their noise is independent.
 
-    Estimates are unbiased rather than positive: that of a parameter without effect is below 0 half of the time, and its
-    interval holds 0. Intervals take the Sobol sequences of a set as independent. Those of cells with a
-    single noisy episode are too wide rather than too narrow.
+    Estimates are unbiased rather than positive: a parameter without effect is estimated below 0 half of the time, and
+    its interval includes 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode per
+    cell, intervals are too wide rather than too narrow.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.
@@ -70,7 +70,7 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
 
 
 def _no_indices(cells: CellSet) -> str:
-    """Why a set has no Sobol indices; empty if it has some."""
+    """Why a set has no Sobol indices; empty if it has them."""
     if cells.correlated:
         return (
             "they divide the variance between independent parameters, and "
@@ -82,7 +82,7 @@ def _no_indices(cells: CellSet) -> str:
 
 
 def failing(returns: Array, success: float) -> Mask:
-    """Cells where the policy fails: its success rate is significantly below one half.
+    """Cells where the policy fails: where its success rate is significantly below one half.
 
     The test is an exact one-sided binomial test at the 5 % level: 0 successes of 5, or at most 5 of 20.
 

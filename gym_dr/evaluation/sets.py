@@ -1,8 +1,8 @@
-"""Sets of test conditions: ``gym_dr.grid``, ``corners``, ``sobol`` and ``draws`` make them.
+"""Sets of test conditions: ``gym_dr.grid``, ``sobol`` and ``draws`` make them.
 
-What a set holds depends on the environment, and for some on the randomizations that policies were trained on. When both
-are known, an ``EvaluationSet`` becomes one or more ``CellSet``: cells, each one setting of the environment's parameters
-(fixed values or a distribution) that is played for a number of episodes.
+The content of a set depends on the environment, and may depend on training randomizations. When both are known, an
+``EvaluationSet`` becomes one or more ``CellSet``. Each of its cells fixes the environment's parameters, or their
+distribution, for a number of episodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.ranges import SEQUENCES, Box, check_count, training_box, varies
+from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
 from gym_dr.options import is_whole
 from gym_dr.policies.draws import Draws
 from gym_dr.randomization.distributions import Constant
@@ -36,11 +36,11 @@ from gym_dr.randomization.spec import Randomization, Rule, as_rule
 from gym_dr.wording import exact_text
 
 DRAW_EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of nominal values and draws, of a cell, of a Sobol point
-SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
-TRAINING = "training"  # the name of the set of training draws
+SET_KINDS = ("nominal", "fixed", "distribution", "grid", "sobol")
+TRAINING = "training"  # name of the set of training draws
 MAX_NAMED = 4  # rules in a name
 
-Trained = Mapping[str, Randomization]  # distinct training randomizations, by the names of the sets of their draws
+Trained = Mapping[str, Randomization]  # distinct training randomizations by the names of their sets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,9 +53,8 @@ class CellSet:
     name: str  # unique in an evaluation
     kind: str  # one of SET_KINDS
     episodes: int  # of each cell
-    # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
-    # (sobol, sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed,
-    # which replaces draws too.
+    # Determines the cells, as JSON: axes (grid); points, sequences and space with nominal values and finite bounds
+    # (sobol); randomization (distribution, sobol); fixed, which replaces draws too.
     definition: Mapping[str, Any]
     switched_on: tuple[str, ...] = ()  # switches in ``fixed`` that the user did not ask for; not in the JSON form
 
@@ -100,17 +99,6 @@ class CellSet:
         return found
 
     @classmethod
-    def corners(cls, box: Box, episodes: int) -> CellSet:
-        """Every combination of the parameters' smallest and largest values.
-
-        Raises:
-            ConfigError: There are too many.
-        """
-        check_count(f"The box of {len(box.ranges)} parameters", 2 ** len(box.ranges))
-        definition = {"box": {name: list(pair) for name, pair in box.ranges.items()}, "fixed": dict(box.fixed)}
-        return cls(name="corners", kind="corners", episodes=episodes, definition=definition)
-
-    @classmethod
     def sobol(cls, name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
         """Points that fill a distribution evenly: Sobol sequences, mapped like the uniforms of draws.
 
@@ -139,23 +127,6 @@ class CellSet:
         ranges.check_points(definition)
         return cls(name=name, kind="sobol", episodes=episodes, definition=definition)
 
-    @classmethod
-    def sobol_box(cls, box: Box, points: int, episodes: int) -> CellSet:
-        """Points that fill a box uniformly, whatever the distribution in it; otherwise like ``sobol``.
-
-        Raises:
-            ConfigError: The number of points is not a power of 2, or there are too many cells.
-        """
-        definition = {
-            "points": points,
-            "sequences": min(points, SEQUENCES),
-            "box": {name: list(pair) for name, pair in box.ranges.items()},
-            "whole": list(box.whole),
-            "fixed": dict(box.fixed),
-        }
-        ranges.check_points(definition)
-        return cls(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
-
     @cached_property
     def randomization(self) -> Randomization | None:
         """The distribution of each episode's draw; None if every cell has fixed values."""
@@ -177,7 +148,7 @@ class CellSet:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The parameters that vary between cells: the columns of ``values``."""
-        listed = next((self.definition[key] for key in ("axes", "box", "space") if key in self.definition), ())
+        listed = next((self.definition[key] for key in ("axes", "space") if key in self.definition), ())
         return tuple(name for name in listed if name not in self.fixed)
 
     @property
@@ -204,14 +175,14 @@ class CellSet:
 
     @property
     def values(self) -> Array:
-        """Shape ``(cells, len(names))``; the last name varies fastest on a grid and over corners."""
+        """Shape ``(cells, len(names))``; the last name varies fastest on a grid."""
         if self.points:
             return ranges.cell_values(self.definition)
         return np.array(list(itertools.product(*self._axes)), np.float64).reshape(self.num_cells, -1)
 
     @property
     def _axes(self) -> list[Sequence[float]]:
-        return list(self.definition.get("axes", self.definition.get("box", {})).values())
+        return list(self.definition.get("axes", {}).values())
 
     def quantiles(self, levels: Array) -> Array:
         """Quantiles of each parameter of a Sobol set.
@@ -222,12 +193,12 @@ class CellSet:
         Returns:
             Shape ``(N, len(names))``.
         """
-        columns = len(self.definition["space" if self.kind == "sobol" else "box"])
+        columns = len(self.definition["space"])
         return ranges.values_of(self.definition, np.repeat(levels[:, None], columns, axis=1))
 
     @property
     def draws(self) -> Draws:
-        """What its episodes are played with."""
+        """The draws and values of its episodes."""
         columns = np.repeat(self.values, self.episodes, axis=0).T
         values = {name: np.full(self.num_episodes, value) for name, value in self.fixed.items()}
         return Draws(
@@ -248,7 +219,7 @@ class CellSet:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, which ``from_dict`` reads."""
+        """The JSON form; see ``from_dict``."""
         head = {"name": self.name, "kind": self.kind, "episodes": self.episodes, "cells": self.num_cells}
         return {**head, **self.definition}
 
@@ -261,10 +232,10 @@ class CellSet:
 
 @dataclass(frozen=True, repr=False)
 class EvaluationSet:
-    """Test conditions, before it is known in which environment."""
+    """Test conditions for any environment."""
 
     text: str  # how it was made
-    # its cells in an environment; the number is the default of episodes of each cell
+    # makes its cells in an environment; the number is the default of episodes per cell
     cells: Callable[[ParamSpace, Trained, int | None], list[CellSet]]
 
     def __repr__(self) -> str:
@@ -296,40 +267,26 @@ def grid(*, episodes: int | None = None, **axes: tuple[float, float, int]) -> Ev
     return EvaluationSet(f"grid({', '.join(f'{name}={given}' for name, given in axes.items())})", make)
 
 
-def corners(*, episodes: int | None = None) -> EvaluationSet:
-    """The corners of the box of all training ranges.
-
-    Args:
-        episodes: Episodes of each corner; None for 20.
-    """
-    check_episodes(episodes)
-
-    def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
-        return [CellSet.corners(training_box(space, trained.values()), episodes or default or CELL_EPISODES)]
-
-    return EvaluationSet("corners()", make)
-
-
-def sobol(points: int, *, box: bool = False, episodes: int | None = None) -> EvaluationSet:
+def sobol(points: int, *, episodes: int | None = None) -> EvaluationSet:
     """Points that fill each training distribution evenly, for sensitivity indices.
 
     Args:
-        points: How many, a power of 2; from 4 on there are indices.
-        box: Whether they fill the box of all training ranges instead, no matter how rarely training drew its parts.
+        points: Number of points, a power of 2; indices need at least 4.
         episodes: Episodes of each point; None for 5.
     """
     check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
         each = episodes or default or POINT_EPISODES
-        if box:
-            return [CellSet.sobol_box(training_box(space, trained.values()), points, each)]
         varied = {of: randomization for of, randomization in trained.items() if varies(space, randomization)}
         if not varied:
-            raise ranges.nothing_varies()
+            raise ConfigError(
+                "Sobol points cover the randomization that policies were trained on: expected runs trained with "
+                "randomized parameters, or `randomization` for other policies, got none. Choose values with `grid`."
+            )
         return [CellSet.sobol(sobol_name(of), rules, space, points, each) for of, rules in varied.items()]
 
-    return EvaluationSet(f"sobol({points}{', box=True' if box else ''})", make)
+    return EvaluationSet(f"sobol({points})", make)
 
 
 def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None = None, **params: Any) -> EvaluationSet:
@@ -341,7 +298,7 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
         >>> gym_dr.draws("wide", gravity=gym_dr.Uniform(-4, -2), name="weak")
 
     Args:
-        randomization: What is drawn, in any form that an environment takes; None for nothing.
+        randomization: The distribution, in any form that an environment takes; None draws nothing.
         name: Name of the set; empty to name it after its content.
         episodes: Episodes; None for 100.
         **params: name=value, which replaces a draw, or name=rule, which replaces the rule of ``randomization``.
@@ -358,14 +315,14 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
 
 
 def sobol_name(training: str) -> str:
-    """The name of a Sobol set through training draws, whose own set is ``training``, ``training: NAME`` or a preset."""
+    """The name of a Sobol set, from that of its training draws: ``training``, ``training: NAME`` or a preset."""
     return f"sobol{training.removeprefix(TRAINING) if training.startswith(TRAINING) else f': {training}'}"
 
 
 def cells_of(
     env: str, space: ParamSpace | None, sets: SetLike | Sequence[SetLike], trained: Trained, episodes: int | None
 ) -> list[CellSet]:
-    """The cells of sets in an environment; for the arguments see ``sets_of``."""
+    """The cells of sets in an environment; for arguments see ``sets_of``."""
     several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
     if space is None:
         if not several:
@@ -405,13 +362,13 @@ def check_episodes(episodes: int | None) -> None:
         raise ConfigError(f"`episodes`: expected a whole number of at least 1, got {shortened(episodes)}.")
 
 
-# ---- draws and values that a user chooses ----------------------------------------------------------------------------
+# ---- draws and values that the user chooses --------------------------------------------------------------------------
 
 
 def _chosen(
     space: ParamSpace, whole: Any, rules: Mapping[str, Any], exact: Mapping[str, float], name: str, episodes: int
 ) -> CellSet:
-    """The set of draws and of values that replace draws; see ``draws``."""
+    """The set of draws, and of values that replace draws; see ``draws``."""
     values = space.check(exact)
     drawn = with_rules(whole, rules, space) if rules else resolve(NONE if whole is None else whole, space)
     ranges = ranges_of(drawn, space)
@@ -436,7 +393,7 @@ def _rule_text(rule: Rule) -> str:
 
 
 def _name(randomization: Any, space: ParamSpace) -> str:
-    """The name of a preset or of a file; a mapping is named after its rules, or if they are many by a digest."""
+    """The name of a preset or a file; a mapping is named after its rules or, if they are many, by a digest."""
     if isinstance(randomization, str) and randomization in presets(space.name):
         return randomization
     if isinstance(randomization, str | os.PathLike):

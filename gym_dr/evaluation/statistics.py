@@ -1,10 +1,10 @@
 """Statistics of policies' episodes, with bootstrap intervals.
 
-The bootstrap resamples what is random. The cells of a grid and of corners are fixed, so episodes are resampled within
+The bootstrap resamples what is random. The cells of a grid are fixed, so episodes are resampled within
 each cell. The draws of a distribution and the points of a Sobol sequence are samples, so episodes with their draws, and
 rows of the sequence with all of their cells, are resampled. (The sequence is more even than independent draws, so its
-intervals are too wide rather than too narrow.) All policies get the same resamples, which makes differences between
-them paired: what is hard or easy in an episode for every policy cancels out.
+intervals are too wide rather than too narrow.) All policies get the same resamples, so differences between them are
+paired: how hard an episode is for every policy cancels out.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _BATCH = 4_000_000  # numbers of one policy in memory during a bootstrap
 
 Interval = dict[str, Any]  # value, low and high; low and high are None if there is no interval
 
-# what an interval does not cover: the policies are given, and their training is not repeated
+# intervals do not cover training: the policies are given
 ONE_TRAINING = "Intervals over episodes say nothing about another training: for that, compare several seeds."
-# why several seeds have no interval: all values are the same, or no two runs that could differ share a seed
+# why several seeds give no interval: all values are equal, or no two runs that could differ share a seed
 NO_SPREAD = "seeds do not show how much this varies, so there is no interval"
 
 
@@ -46,12 +46,12 @@ def point_statistics(returns: Array, success: float | None) -> Array:
 
     The interquartile mean is the mean of the middle half (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
     of the Statistical Precipice"); CVaR at 10 % is the mean of the worst tenth, rounded up to whole episodes
-    (Rockafellar and Uryasev 2000, "Optimization of conditional value-at-risk"). The standard deviation is that of the
-    sample (n - 1), 0 for one episode.
+    (Rockafellar and Uryasev 2000, "Optimization of conditional value-at-risk"). The standard deviation is the sample's
+    (n - 1), 0 for one episode.
 
     Args:
         returns: Shape ``(..., episodes)``.
-        success: Return from which an episode is a success; None leaves the success rate out.
+        success: Return from which an episode counts as solved; None leaves the success rate out.
 
     Returns:
         Shape ``(statistics, ...)``, in the order of ``statistic_names``.
@@ -80,7 +80,7 @@ def policy_statistics(
     Args:
         returns: Shape ``(policies, cells.num_episodes)``.
         cells: The set.
-        success: Return from which an episode is a success; None for no success rate.
+        success: Return from which an episode counts as solved; None for no success rate.
 
     Returns:
         For each policy, and for each pair of policies (the first minus the second): statistic -> value, low, high.
@@ -105,7 +105,7 @@ def policy_statistics(
 
 
 def means_with_intervals(values: Array, cells: CellSet) -> list[Interval]:
-    """Means over a set's episodes with 95 % intervals; see ``policy_statistics``, also for when there are none.
+    """Means over a set's episodes, with 95 % intervals under the conditions of ``policy_statistics``.
 
     Args:
         values: Numbers of each episode, shape ``(rows, cells.num_episodes)``.
@@ -132,9 +132,9 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float | None, flo
     """Interquartile mean over runs and its bootstrap interval.
 
     It has less variance than the median and is less affected by one lucky or failed seed than the mean (Agarwal et al.
-    2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is that of the
-    percentile bootstrap over runs. For a handful of them it would be too narrow: in simulations, 95 % intervals covered
-    the true value for 51, 82 and 87 % of 2, 3 and 5 seeds.
+    2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is a percentile
+    bootstrap over runs. With few runs it would be too narrow: in simulations, 95 % intervals from 2, 3 and 5 seeds
+    covered the true value in 51, 82 and 87 % of cases.
 
     Args:
         values: One number for each run, at least one.
@@ -169,7 +169,7 @@ def _intervals(values: Array, cells: CellSet, statistic: Callable[[Iterable[Arra
 
     if min(map(len, strata)) == 1:
         return None
-    batch = max(1, _BATCH // values.shape[1])  # the same for any number of rows: resamples depend on it
+    batch = max(1, _BATCH // values.shape[1])  # independent of the number of rows, since resamples depend on it
     return bootstrap(strata, resampled, EPISODE_RESAMPLES, batch)
 
 
@@ -202,10 +202,10 @@ def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: in
 def _widen_certain_rates(
     own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
 ) -> None:
-    """Uses exact binomial intervals if all resamples are equal, since in each cell all or no episodes succeed.
+    """Uses exact binomial intervals where all resamples are equal because in each cell all or no episodes succeed.
 
-    The interval of Clopper and Pearson (1934) assumes equal chances in all episodes; otherwise it is too wide, never
-    too narrow.
+    The interval of Clopper and Pearson (1934) assumes equal chances in all episodes; if they differ, it is too wide,
+    never too narrow.
     """
     from scipy import stats  # heavy
 

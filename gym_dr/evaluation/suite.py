@@ -1,4 +1,4 @@
-"""Which sets policies are played on: nominal values, training draws, what the user asks for, what a report shows."""
+"""The sets that policies play: nominal values, training draws, the user's sets, and those of reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gym_dr.randomization.presets import CUSTOM, presets, resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-DEFAULT = "default"  # the preset to play if what policies were trained on is unknown
+DEFAULT = "default"  # the preset to play if all training draws are unknown
 REPORT_EPISODES = 100  # on nominal values and on training draws
 REPORT_POINTS = 128  # of a distribution, for sensitivities and maps
 
@@ -38,9 +38,9 @@ def sets_of(
     Args:
         env: Id of the environment, for messages.
         space: Its parameters; None if it has none.
-        sets: Further ones.
+        sets: Further sets.
         trained: Distinct training randomizations.
-        episodes: Episodes of each cell of sets without a number of their own; None for the defaults of each kind.
+        episodes: Episodes per cell in sets that do not set their own; None for the default of each kind.
 
     Raises:
         ConfigError: The environment has no parameters, or two sets have the same name.
@@ -60,10 +60,10 @@ def sets_of(
 
 
 def training_sets(policies: Sequence[FrozenPolicy]) -> dict[str, Randomization]:
-    """Distinct training randomizations of policies, by the names of the sets of their draws; nominal values are none.
+    """Distinct training randomizations of policies, without nominal values, by the names of their sets.
 
-    A single one is called "training", several "training: PRESET" or "training: NAME". If all are unknown, it is the
-    preset "default", by its own name.
+    A single randomization is named "training", several "training: PRESET" or "training: NAME". If all are unknown, the
+    preset "default" stands for them, under its own name.
     """
     space = policies[0].space
     if all(policy.randomization is None for policy in policies):
@@ -85,13 +85,13 @@ def training_sets(policies: Sequence[FrozenPolicy]) -> dict[str, Randomization]:
 def sets_for(
     policies: Sequence[FrozenPolicy], sets: SetLike | Sequence[SetLike] = (), episodes: int | None = None
 ) -> list[CellSet]:
-    """The sets on which policies are evaluated, with the training draws of all that are no references."""
+    """The sets on which policies are evaluated, with the training draws of all but references."""
     trained = training_sets([policy for policy in policies if not policy.reference])
     return sets_of(policies[0].env, policies[0].space, sets, trained, episodes)
 
 
 def cells_to_play(policy: FrozenPolicy, draws: SetLike | None, episodes: int) -> CellSet:
-    """What to play with a policy: draws that the user chose, or else those of its training.
+    """The draws to play with a policy: the user's, or else those of its training.
 
     Raises:
         ConfigError: The environment has no parameters.
@@ -113,7 +113,7 @@ def report_suite(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
     varied = {name: rules for name, rules in trained.items() if varies(space, rules)}
     for name, randomization in (varied or {DEFAULT: resolve(DEFAULT, space)}).items():
         points = REPORT_POINTS
-        if correlated(randomization):  # one cell per point instead of d + 2: more points for as many cells
+        if correlated(randomization):  # one cell per point instead of d + 2: more points in as many cells
             drawn = sum(not isinstance(rule.distribution, Constant) for rule in randomization.values())
             points *= 2 ** math.ceil(math.log2(drawn + 2))
         sets.append(CellSet.sobol(sobol_name(name), randomization, space, points, POINT_EPISODES))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
-    """The entries of the document that summarize finished episodes.
+    """The entries of ``evaluation.json`` that summarize finished episodes.
 
     Args:
         evaluation: All sets are complete.

@@ -1,4 +1,4 @@
-"""What an evaluation says, as tables: for the terminal, for notebooks and for the page of a report."""
+"""The tables of an evaluation, for the terminal, notebooks and reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATISTICS = {  # name in evaluation.json -> heading
     "cvar_10": "worst 10 %",
     "success_rate": "success",
 }
-BRIEF = ("mean", "success_rate")  # whose intervals are shown where there is little room
+BRIEF = ("mean", "success_rate")  # statistics with intervals where there is little room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class SetResults:
     """The results of some policies on a set."""
 
     cells: CellSet
-    label: str  # in a head of a column
-    place: str  # where a sentence begins
+    label: str  # in the head of a column
+    place: str  # at the beginning of a sentence
     results: Sequence[Mapping[str, Any]]  # of each policy
 
     @property
@@ -41,7 +41,7 @@ class SetResults:
 
 
 def evaluation_tables(document: Mapping[str, Any], all_sets: Sequence[CellSet]) -> list[Table]:
-    """The tables of ``evaluation.json``, with as much as fits into a terminal."""
+    """The tables of ``evaluation.json`` as far as they fit into a terminal."""
     sets = [
         SetResults(
             cells=cells,
@@ -74,7 +74,7 @@ def statistics_table(one: SetResults, caption: str, *, brief: bool) -> Table:
 
 
 def differences_to_first(document: Mapping[str, Any], sets: Sequence[SetResults]) -> list[Table]:
-    """How much more the first policy returns than each other one, on the same draws and episodes."""
+    """How much more the first policy returns than each other policy, on the same draws and episodes."""
     first = document["policies"][0]["name"]
     rows: dict[str, list[str | Cell]] = {}
     for one in sets:
@@ -120,7 +120,7 @@ def failure_table(one: SetResults, caption: str) -> Table:
 
 
 def sensitivity_tables(one: SetResults) -> list[Table]:
-    """How much of the variance of each policy's returns parameters explain; no effect may be estimated below 0."""
+    """How much of the variance of each policy's returns parameters explain; estimates of no effect may be below 0."""
     tables = []
     for result in one.results:
         found = result["sensitivity"]

@@ -1,4 +1,4 @@
-"""Worst cells are played again: the lowest of many noisy means is too low, fresh episodes of that cell are not."""
+"""Plays worst cells again: the lowest of many noisy means is too low, the mean of fresh episodes is unbiased."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gym_dr.evaluation.statistics import mean_with_interval
 from gym_dr.training.api import seed_for
 
 WORST_CELLS = "worst_cells.csv"  # their fresh episodes, with the columns of ``episodes.csv``
-FRESH_SEED = seed_for(0, stream=3)  # of the first fresh episode; no other episode has such a seed
-FEWEST = 20  # fresh episodes of a cell, which may have had fewer
+FRESH_SEED = seed_for(0, stream=3)  # of the first fresh episode; no other episodes use these seeds
+FEWEST = 20  # fresh episodes of a cell, even if it had fewer
 
 
 def worst_of(returns: Array) -> int:
@@ -36,8 +36,8 @@ def again(cells: CellSet, cell: int) -> CellSet:
 def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
     """Describes the worst cell.
 
-    Which cell it is, the first episodes say; how bad it is, the fresh ones. So the mean is an unbiased estimate for
-    this cell. It is not the lowest possible: another cell may be as bad or worse.
+    The first episodes choose the cell, and fresh episodes estimate its mean, so the estimate is unbiased. Another cell
+    may be as bad or worse.
 
     Args:
         returns: Of the first episodes, shape ``(cells, episodes)``.

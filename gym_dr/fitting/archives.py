@@ -18,7 +18,6 @@ import numpy.typing as npt
 from gym_dr.errors import GymDrError, LogError, shortened
 
 SUFFIX = ".npz"
-NOTES = (".md", ".txt", ".json", ".toml", ".yaml", ".yml")  # files that may lie beside the archives of a folder
 KINDS = "biufUS"  # of arrays: numbers and texts
 LARGEST = 2**33  # bytes that a log unpacks to
 
@@ -27,22 +26,16 @@ LARGEST = 2**33  # bytes that a log unpacks to
 
 
 def archives_in(folder: Path) -> list[Path]:
-    """The archives of a folder, sorted by name; hidden files and ``NOTES`` are ignored.
+    """The archives of a folder, sorted by name; hidden and other files are ignored.
 
     Raises:
-        LogError: It has none, holds other files, or cannot be read.
+        LogError: It has none, or cannot be read.
     """
     with _readable(folder):
-        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    found = [path for path in paths if path.suffix.lower() == SUFFIX]
-    others = [path.name for path in paths if path not in found and path.suffix.lower() not in NOTES]
+        names = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    found = [path for path in names if path.suffix.lower() == SUFFIX]
     if not found:
-        held = f"{shortened(others[:5])}" if others else "none"
-        raise LogError(f"{folder}: expected a folder of {SUFFIX} files, one for each episode, got {held}.")
-    if others:
-        raise LogError(
-            f"{folder}: expected only {SUFFIX} files, one for each episode, got {others[0]!r} too. Move it elsewhere."
-        )
+        raise LogError(f"{folder}: expected a folder of {SUFFIX} files, one for each episode, got none.")
     return found
 
 
@@ -55,7 +48,7 @@ def read_archives(paths: Sequence[Path]) -> list[dict[str, npt.NDArray[Any]]]:
     found, size = [], 0
     for path in paths:
         with _readable(path):
-            if not path.is_file():
+            if path.exists() and not path.is_file():
                 raise LogError(f"{path}: expected a plain file, got something else, such as a pipe.")
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 size += sum(member.file_size for member in archive.zip.infolist())
@@ -92,34 +85,23 @@ def _readable(path: Path) -> Iterator[None]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def check_new(target: Path, *, makes_parents: bool = False) -> None:
-    """Checks that a folder can be made, and that its parent exists unless ``makes_parents``.
-
-    Raises:
-        LogError: It exists, or its parent does not.
-    """
+def check_new(target: Path) -> None:
+    """Raises LogError if a folder exists."""
     if target.exists() or target.is_symlink():
         raise LogError(f"{target}: already exists. Choose another `output`, or remove it.")
-    if not makes_parents and not target.absolute().parent.is_dir():
-        raise LogError(f"{target}: there is no folder {target.absolute().parent} to write it into.")
 
 
 @contextlib.contextmanager
-def new_folder(target: Path, *, makes_parents: bool = False) -> Iterator[Path]:
-    """A folder to fill, which gets its name if the block succeeds; otherwise it is removed.
-
-    Args:
-        target: Its path.
-        makes_parents: Whether to make missing parents.
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill, which gets its name if the block succeeds; otherwise it is removed. Makes missing parents.
 
     Raises:
         LogError: The folder exists already, or cannot be written.
     """
-    check_new(target, makes_parents=makes_parents)
+    check_new(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        if makes_parents:
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if temporary.is_dir() and not temporary.is_symlink():  # of a killed process
             shutil.rmtree(temporary)
         temporary.mkdir()

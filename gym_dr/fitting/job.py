@@ -1,4 +1,4 @@
-"""The parts of a fit in order: a delay, an estimate, particles, a test of the model, a replay, and sentences."""
+"""A fit part by part: a delay, an estimate, particles, a test of the model, a replay, and sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from gym_dr.errors import LogError
 from gym_dr.fitting.estimate import Estimate, estimate, first_guess
 from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
-from gym_dr.fitting.held_out import replay_errors
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
@@ -26,7 +25,7 @@ from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem
 from gym_dr.fitting.results import Fit
 from gym_dr.fitting.simulator import Simulator
-from gym_dr.fitting.summary import error_table, parameter_table, residual_table
+from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
 from gym_dr.fitting.unconstrained import unconstrained
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
@@ -40,6 +39,28 @@ _NOT_QUADRATIC = 0.5  # standard deviation of that difference from which the par
 _AFFORDABLE = 120.0  # s that the particle method may take unless it is asked for
 _DELAY_ROWS = 600  # steps that decide on a delay
 _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
+
+
+def preview(problem: FitProblem) -> list[str]:
+    """Sentences on steps, coordinates and parameters."""
+    prior, unidentifiable = problem.prior, problem.replay.unidentifiable
+    middle = prior.params(np.full(len(prior.names), 0.5))
+    motion = read_motion(problem.episodes, Simulator(problem.replay, problem.hold), middle)
+    steps = counted(sum(map(len, problem.episodes)), "step")
+    sentences = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
+    sentences += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
+    if problem.hold > 1:
+        sentences.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+    coordinates = list(zip(motion.coordinates, motion.seen, strict=True))
+    compared = [f"{one.name} ({one.unit})" if one.unit else one.name for one, seen in coordinates if seen]
+    sentences.append(f"Compared: {', '.join(compared)}.")
+    if hidden := [one.name for one, seen in coordinates if not seen]:
+        sentences.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
+    kept = [name for name in prior.names if name in unidentifiable]
+    sentences += [f"{name} would keep its prior: {unidentifiable[name]}." for name in kept]
+    if rest := [name for name in prior.names if name not in unidentifiable]:
+        sentences.append(f"Parameters to find: {', '.join(rest)}.")
+    return sentences
 
 
 class FitJob:
@@ -87,8 +108,7 @@ class FitJob:
         replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
         sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
         if prior.delay:
-            sure = f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %)."
-            sentences.append(f"{sure}{self._untried_delays()}")
+            sentences.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
         if prior.noise is not None:
             sentences += noise_sentences(_noise(likelihood, estimate), prior.noise)
         replayed_episodes = 0 if unseen is None else len(np.unique(unseen.motion.episode))
@@ -135,13 +155,6 @@ class FitJob:
 
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
         return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
-
-    def _untried_delays(self) -> str:
-        """A sentence on the delays that were not tried."""
-        hold, tried = self.problem.hold, self.problem.prior.delays
-        if hold == 1 or len(tried) == 1:
-            return ""
-        return f" Only multiples of {hold} were tried, since each logged action acts for {hold} steps."
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible delays."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import stat
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,9 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, located, shortened
 from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
-from gym_dr.fitting.dataframes import split_dataframe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OBSERVATIONS, ACTIONS = "observations", "actions"  # arrays of an episode
 EXPECTED = (
@@ -28,7 +30,7 @@ EXPECTED = (
     "list of these"
 )
 
-_TIME, _OTHERS = "time", "others"
+_TIME, _EPISODE = "time", "episode"
 _Raw = tuple[str, Mapping[str, Any]]  # source, and what it holds by name
 
 
@@ -66,15 +68,15 @@ def read_log(source: Any) -> list[LoggedEpisode]:
             - a path of an .npz file: one episode with the arrays ``observations`` (T + 1, n) and ``actions`` (T, m) or
               (T,), and optionally ``time`` (T + 1,), in s;
             - a folder of such files, read in the order of their names;
-            - a mapping with the same keys, and optionally more arrays in a mapping ``others``, or a ``LoggedEpisode``;
-            - a ``pandas.DataFrame`` with a row for each observation and the action that follows it: see
-              ``gym_dr.fitting.dataframes.split_dataframe``.
+            - a mapping with the same keys, or a ``LoggedEpisode``;
+            - a ``pandas.DataFrame`` with a row for each observation and the action that follows it: columns
+              ``observation_0``, ... (or ``observation``), ``action_0``, ... (or ``action``), and optionally
+              ``episode`` and ``time``. The action in the last row of an episode is not read, and may be missing.
 
-            Arrays with other names are kept in ``others``.
+            Arrays with other names, and columns of numbers, are kept in ``others``.
 
     Returns:
-        The episodes, at least one, all with the same numbers of observations and actions. Observations and time are
-        float64, actions float64 or int64; all are finite.
+        The episodes, at least one. Observations and time are float64, actions float64 or int64; all are finite.
 
     Raises:
         LogError: Something is missing or damaged, does not fit together, or does not fit into memory.
@@ -82,22 +84,7 @@ def read_log(source: Any) -> list[LoggedEpisode]:
     found = [_episode(parts, place) for place, parts in _raw(source, "", itertools.count())]
     if not found:
         raise LogError(f"Expected a log of at least one episode, got an empty {type(source).__name__}.")
-    first = found[0]
-    for episode in found:
-        shapes = {
-            "numbers in each observation": (first.observations.shape[1:], episode.observations.shape[1:]),
-            "numbers in each action": (first.actions.shape[1:], episode.actions.shape[1:]),
-        }
-        for what, (expected, got) in shapes.items():
-            if got != expected:
-                raise LogError(
-                    f"{episode.source}: expected {_width(expected)} {what}, as in {first.source}, got {_width(got)}."
-                )
     return found
-
-
-def _width(shape: tuple[int, ...]) -> str:
-    return str(shape[0]) if shape else "a single number instead of a row of"
 
 
 def _raw(source: Any, place: str, numbers: Iterator[int]) -> Iterator[_Raw]:
@@ -110,12 +97,12 @@ def _raw(source: Any, place: str, numbers: Iterator[int]) -> Iterator[_Raw]:
     """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if isinstance(source, LoggedEpisode):
-        parts = {OBSERVATIONS: source.observations, ACTIONS: source.actions, _OTHERS: source.others}
-        yield source.source, parts | ({} if source.time is None else {_TIME: source.time})
+        own = {OBSERVATIONS: source.observations, ACTIONS: source.actions, _TIME: source.time}
+        yield source.source, {**source.others, **own}
     elif isinstance(source, str | os.PathLike):
         yield from _files(Path(os.fspath(source)))
     elif pandas is not None and isinstance(source, pandas.DataFrame):
-        yield from split_dataframe(source, place or "the table")
+        yield from _split(source, place or "the table")
     elif isinstance(source, Mapping):
         yield f"episode {next(numbers)}", source
     elif isinstance(source, Sequence):
@@ -126,17 +113,40 @@ def _raw(source: Any, place: str, numbers: Iterator[int]) -> Iterator[_Raw]:
 
 
 def _files(path: Path) -> Iterator[_Raw]:
-    try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except (OSError, ValueError) as error:
-        raise LogError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    is_folder = path.is_dir()
     if not is_folder and path.suffix.lower() != SUFFIX:
         raise LogError(
-            f"{path}: expected {EXPECTED}, got a file that does not end in {SUFFIX}. Write each episode with "
+            f"{path}: expected {EXPECTED}, got no folder and no {SUFFIX} file. Write each episode with "
             f"numpy.savez, or read a table in Python: pandas.read_csv({str(path)!r})."
         )
     paths = archives_in(path) if is_folder else [path]
     yield from zip(map(str, paths), read_archives(paths), strict=True)
+
+
+def _split(table: pd.DataFrame, place: str) -> Iterator[_Raw]:
+    """The episodes of a data frame, in the order of their first rows."""
+    table = table.rename(columns=str)
+    seen, acted = (_numbered(table, what, place) for what in ("observation", "action"))
+    others = [name for name in table.select_dtypes(["number", "bool"]) if name not in (*seen, *acted, _EPISODE)]
+    if _TIME in table and _TIME not in others:
+        raise LogError(
+            f"{place}: {_TIME}: expected seconds, such as (t - t.iloc[0]).dt.total_seconds(), got text or dates."
+        )
+    whole = [("", table)] if len(table) else []
+    groups = table.groupby(_EPISODE, sort=False, dropna=False) if _EPISODE in table else whole
+    for label, rows in groups:
+        values = {name: rows[name].to_numpy(np.float64, na_value=np.nan) for name in others}
+        values[OBSERVATIONS] = rows[seen].to_numpy(np.float64, na_value=np.nan)
+        values[ACTIONS] = rows[acted].to_numpy(np.float64, na_value=np.nan)[:-1]
+        yield f"{place}, {_EPISODE} {label}" if _EPISODE in table else place, values
+
+
+def _numbered(table: pd.DataFrame, what: str, place: str) -> list[str]:
+    """The columns ``what_0``, ``what_1``, ... in order, or ``what``."""
+    found = [name for name in table.select_dtypes(["number", "bool"]) if re.fullmatch(rf"{what}(_[0-9]+)?", name)]
+    if not found:
+        raise LogError(f"{place}: expected numbers in columns {what}_0, ... or {what}, got {shortened(list(table))}.")
+    return sorted(found, key=lambda name: (len(name), name))
 
 
 def _episode(parts: Mapping[str, Any], place: str) -> LoggedEpisode:
@@ -174,26 +184,17 @@ def _numbers(name: str, given: Any) -> npt.NDArray[Any]:
     if values.dtype.kind not in "biuf":
         got = "Python objects, such as rows of different lengths" if values.dtype == object else str(values.dtype)
         raise LogError(f"{name}: expected numbers, got {got}.")
-    if values.dtype.kind == "u" and (values > np.iinfo(np.int64).max).any():
-        raise LogError(f"{name}: expected numbers below 2**63, got {values.max()}.")
     return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
 
 def _check_lengths(observed: int, acted: int) -> None:
     """Raises LogError unless there is one observation more than actions, and at least one action."""
-    if observed < 2 or acted < 1:
-        short = f"got {observed} {OBSERVATIONS} and {acted} {ACTIONS}"
-        raise LogError(f"expected at least 2 {OBSERVATIONS} and 1 action, {short}. Leave the episode out.")
-    if observed != acted + 1:
+    if observed != acted + 1 or acted < 1:
         raise LogError(
-            f"expected one observation more than {ACTIONS}, the first before the first action and one after each, got "
-            f"{observed} {OBSERVATIONS} and {acted} {ACTIONS}."
-            + (
-                " If observation i was made before action i, leave out the last action; if after it, put the "
-                "observation of the start first."
-                if observed == acted
-                else ""
-            )
+            f"expected one observation more than {ACTIONS}, of which there is at least one: the first before the first "
+            f"action and one after each; got {observed} {OBSERVATIONS} and {acted} {ACTIONS}. If they are equally many "
+            "and observation i was made before action i, leave out the last action; if after it, put the observation "
+            "of the start first."
         )
 
 
@@ -223,11 +224,7 @@ def _time(given: Any, count: int) -> Array:
 
 def _others(parts: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """All arrays but observations, actions and time."""
-    nested = parts.get(_OTHERS)
     given = {name: parts[name] for name in parts if name not in (OBSERVATIONS, ACTIONS, _TIME)}
-    if isinstance(nested, Mapping):
-        del given[_OTHERS]
-        given |= nested
     found: dict[str, npt.NDArray[Any]] = {}
     for name, value in given.items():
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, shortened
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.distributions import Bernoulli, Choice, Constant, Distribution, Integer
 from gym_dr.randomization.draws import values_at
-from gym_dr.randomization.files import load_randomization
-from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.presets import with_rules
 from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import DISTURBANCES
+from gym_dr.wrappers.disturbed_space import DisturbedSpace
 
 DELAYS = ("action_delay", "obs_delay")
 NOISE = "obs_noise"
@@ -76,9 +75,9 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
             cannot be found.
         UnknownNameError: There is no such parameter.
     """
-    rules = _asked(space, randomize, randomization)
-    disturbances = {name: rules[name] for name in rules if name in DISTURBANCES}
-    own = resolve(rules.without(disturbances), space)
+    rules = with_rules(randomization, randomize or {}, DisturbedSpace(space, DISTURBANCES.values()))
+    disturbances = {name: rules[name] for name in rules if name not in space}
+    own = rules.without(disturbances)
     if both := [name for name in randomize or () if name in known]:
         raise RandomizationError(
             f"{', '.join(both)}: expected in `randomize` or in `params`, got both. Leave a known value out of "
@@ -103,7 +102,6 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     chosen = ranges_of(wanted, space) | {name: (value, value) for name, value in checked.items()}
     checked |= switches_needed(space, chosen)
     delay, delays, weights = _delays(disturbances)
-    resolve(Randomization(disturbances), DISTURBANCES)  # refuses negative ones
     noise = disturbances[NOISE].distribution if NOISE in disturbances else None
     if not wanted and not delay and noise is None:
         raise RandomizationError(
@@ -145,27 +143,6 @@ def with_whole_delays(prior: Prior, hold: int) -> Prior:
     )
 
 
-def _asked(space: ParamSpace, randomize: Any, randomization: Any) -> Randomization:
-    """The whole prior with the rules of ``randomize``, disturbances included."""
-    if not (randomize is None or isinstance(randomize, Mapping)):
-        raise RandomizationError(f"Expected a mapping of names to priors, got {shortened(randomize)}.")
-    single = Randomization.from_dict(randomize or {})
-    if randomization is None:
-        return single
-    if isinstance(randomization, str | os.PathLike):
-        text = os.fspath(randomization)
-        named = text in presets(space.name) or not (text.endswith((".toml", ".json")) or os.sep in text)
-        whole = resolve(text, space) if named else load_randomization(text, names=space)
-    elif isinstance(randomization, Randomization):
-        whole = randomization
-    elif isinstance(randomization, Mapping):
-        whole = Randomization.from_dict(randomization)
-    else:
-        whole = resolve(randomization, space)  # its error says what is expected
-    kept = whole.without(set(single))
-    return Randomization({**dict(kept.rules), **dict(single.rules)}, correlation=kept.correlation)
-
-
 def _delays(disturbances: Mapping[str, Any]) -> tuple[str, tuple[int, ...], tuple[float, ...]]:
     """The delay to find, its possible values and their probabilities."""
     unknown = [name for name in disturbances if name not in (*DELAYS, NOISE)]
@@ -180,8 +157,6 @@ def _delays(disturbances: Mapping[str, Any]) -> tuple[str, tuple[int, ...], tupl
     if not asked:
         return "", (0,), (1.0,)
     rule = disturbances[asked[0]]
-    if rule.operation != "absolute":
-        raise RandomizationError(f"{asked[0]}: expected whole numbers, such as integer:0:3, got {rule!r}.")
     uniforms = (np.arange(4096) + 0.5) / 4096
     values, counts = np.unique(rule.distribution.ppf(uniforms), return_counts=True)
     if len(values) > 50 or (values != np.floor(values)).any():

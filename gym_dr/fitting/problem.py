@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from gym_dr.errors import ConfigError, EnvStateError, check_known
-from gym_dr.fitting.log_checks import check_log
+from gym_dr.errors import ConfigError, check_known, located
+from gym_dr.fitting.log_checks import check_log, resample
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
-from gym_dr.fitting.sampling_rate import resample
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
@@ -81,7 +80,7 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
 
     Raises:
         LogError: The log does not fit the environment.
-        ConfigError: A log of the environment cannot be replayed.
+        EnvStateError: A log of the environment cannot be replayed.
         UnknownNameError: A parameter or preset is unknown.
         RandomizationError: A prior is impossible.
     """
@@ -89,7 +88,8 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
     envs = _native(env, min(_SLOTS, max(16, sum(map(len, episodes)))))
     try:
         episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
-        replay: LogReplay = _replay(envs, env)
+        with located(f"{env}: a log of it cannot be replayed"):
+            replay: LogReplay = envs.unwrapped.replay()
         space = envs.unwrapped.param_space
         prior = make_prior(space, question.randomize, question.randomization, question.params or {})
         episodes, hold = resample(episodes, _time_step(replay, prior))
@@ -110,14 +110,6 @@ def _native(env: str, slots: int) -> Any:
         raise ConfigError(f"{env}: expected an environment with a native vector environment, whose states can be set.")
     envs.reset(seed=0)
     return envs
-
-
-def _replay(envs: Any, env: str) -> LogReplay:
-    try:
-        replay: LogReplay = envs.unwrapped.replay()
-    except EnvStateError as error:
-        raise ConfigError(f"{env}: a log of it cannot be replayed. {error}") from None
-    return replay
 
 
 def _time_step(replay: LogReplay, prior: Prior) -> float | None:

@@ -1,19 +1,24 @@
-"""The tables of a ``Fit``."""
+"""The tables of a ``Fit``: parameters, errors, residuals, and replays of held-out episodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices
 from gym_dr.fitting.estimate import Estimate
-from gym_dr.fitting.identifiability import identified
+from gym_dr.fitting.findings import identified
 from gym_dr.fitting.motion import LoggedMotion
 from gym_dr.fitting.prior import Prior
+from gym_dr.fitting.simulator import Simulator
 
 _GRID = 1000  # draws of a prior, for its standard deviation
+_STEPS = (1, 2, 5, 10, 20, 50)  # of replays
+_APART = 5  # steps between two starts
+_MOST = 400  # starts
 
 
 def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
@@ -66,3 +71,67 @@ def residual_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
             "residual": estimate.innovations[:, seen].ravel(),
         }
     )
+
+
+def replay_errors(
+    motion: LoggedMotion,
+    simulator: Simulator,
+    physics: Mapping[str, Mapping[str, float]],
+    scale: Array,
+    phases: npt.NDArray[np.int64] | None = None,
+) -> pd.DataFrame:
+    """Errors of replays from measured states under logged actions.
+
+    Args:
+        motion: Of held-out episodes.
+        simulator: Of the environment.
+        physics: name -> values of parameters that are not nominal.
+        scale: Standard deviation of each coordinate in fitted episodes, ``(n,)``; in a few held-out steps it may be 0.
+        phases: See ``Likelihood.phases``.
+
+    Returns:
+        A row for each physics, number of steps and coordinate: ``error``, the root mean square in the coordinate's
+        unit, and ``share``, over ``scale``.
+    """
+    rows = []
+    for name, params in physics.items():
+        for steps, errors in _departures(motion, simulator, params, phases).items():
+            for k, coordinate in enumerate(motion.coordinates):
+                if motion.seen[k]:
+                    error = float(np.sqrt(np.mean(np.square(errors[:, k]))))
+                    share = error / float(scale[k])
+                    rows.append((name, steps, coordinate.name, coordinate.unit, error, share))
+    return pd.DataFrame(rows, columns=["physics", "steps", "coordinate", "unit", "error", "share"])
+
+
+def _departures(
+    motion: LoggedMotion, simulator: Simulator, params: Mapping[str, float], phases: npt.NDArray[np.int64] | None
+) -> dict[int, Array]:
+    """Steps -> simulated minus measured states, ``(starts, n)``."""
+    starts, lengths = _starts(motion)
+    replay, slots = simulator.replay, simulator.replay.num_envs
+    errors: dict[int, list[Array]] = {step: [] for step in _STEPS}
+    for first in range(0, len(starts), slots):
+        chosen = np.minimum(np.arange(first, first + slots), len(starts) - 1)
+        fresh = np.arange(first, first + slots) < len(starts)
+        rows, left = starts[chosen], lengths[chosen]
+        simulator.begin(params)
+        for step in range(1, int(left.max()) + 1):
+            here = np.minimum(rows + step - 1, len(motion) - 1)
+            if step == 1:
+                at = None if phases is None else phases[here]
+                after = replay.step(motion.before[here], motion.actions[here], simulator.hold, at)
+            else:
+                after = replay.go_on(motion.actions[here], simulator.hold)
+            if step in errors:
+                valid = fresh & (left >= step)
+                errors[step].append(np.nan_to_num(replay.difference(after, motion.after[here])[valid]))
+    return {step: np.concatenate(parts) for step, parts in errors.items() if parts and sum(map(len, parts))}
+
+
+def _starts(motion: LoggedMotion) -> tuple[Indices, Indices]:
+    """Rows to start from, and how many steps can be replayed from each, at most the largest of ``_STEPS``."""
+    ends = np.flatnonzero(~motion.joined)
+    lengths = ends[np.searchsorted(ends, np.arange(len(motion)))] - np.arange(len(motion)) + 1
+    starts = np.arange(0, len(motion), max(_APART, len(motion) // _MOST))
+    return starts, np.minimum(lengths[starts], _STEPS[-1])

@@ -76,7 +76,8 @@ def place_of(name: str | Path) -> tuple[Path, str]:
     text = os.fspath(name)
     by_id = isinstance(name, str) and _ID.fullmatch(text) is not None
     path = root() / text if by_id else Path(text).expanduser()
-    found = path.absolute().relative_to(root().absolute()).as_posix() if _in_root(path) else path.name
+    top, whole = root().absolute(), path.absolute()
+    found = whole.relative_to(top).as_posix() if whole.is_relative_to(top) else path.name
     if _ID.fullmatch(found) is None:
         raise ConfigError(
             f"{text}: expected a name that ends in a version, as Minari's do, got {path.name!r}. Call it, for example, "
@@ -90,15 +91,11 @@ def check_place(name: str | Path) -> None:
 
     Raises:
         ConfigError: Minari is not installed, or the name has no version.
-        LogError: It exists already, or there is no folder for it.
+        LogError: It exists already.
     """
     check_installed()
     path, _ = place_of(name)
-    check_new(path, makes_parents=_in_root(path))
-
-
-def _in_root(path: Path) -> bool:
-    return path.absolute().is_relative_to(root().absolute())
+    check_new(path)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -262,7 +259,7 @@ def write_minari(
         "author": {author} if author else None,
         "requirements": ["gym-dr"],
     }
-    with new_folder(path, makes_parents=_in_root(path)) as folder:
+    with new_folder(path) as folder:
         storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage.new(
             (folder / DATA).absolute(),  # Minari 0.5 does not find its files below a relative one
             observation_space=observation_space,

@@ -1,6 +1,6 @@
 """Finds plugins, loads them one by one and adds their parts to the registries.
 
-A plugin that cannot be loaded is an error with its name and the way to disable it.
+The error about a plugin that cannot be loaded names it and says how to disable it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Policies of any origin, opened: the environment that each acts in, and how it acts."""
+"""Policies of any origin: opens them, with the environment in which each acts, and plays them."""

@@ -1,4 +1,4 @@
-"""How evaluation, reports, play and logs call a policy, with memory or without."""
+"""Calls policies with or without memory, for evaluation, reports, play and logs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import EpisodeStarts, Policy, PolicyWithMemory
 from gym_dr.wrappers.record import RecordEpisodes
 
-EPISODE_STARTS = "episode_starts"  # the name of a policy's second parameter, if that has a default
+EPISODE_STARTS = "episode_starts"  # the name that a policy's second parameter needs if it has a default
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def takes_episode_starts(policy: Policy, source: str = "The policy") -> bool:
-    """Whether a policy remembers, so that it is called as ``policy(observations, episode_starts)``.
+    """Whether a policy has a memory, and is called as ``policy(observations, episode_starts)``.
 
     Its signature then has a second positional parameter without a default, or one named ``episode_starts``.
-    Other parameters with defaults stay at them, and ``*args`` gets only the observations, as does compiled code without
-    a signature.
+    Other parameters keep their defaults. ``*args``, and compiled code without a signature, get only observations.
 
     Args:
         policy: Any callable.
@@ -53,7 +52,7 @@ def takes_episode_starts(policy: Policy, source: str = "The policy") -> bool:
 
 
 def with_episode_starts(policy: Policy, source: str = "The policy") -> PolicyWithMemory:
-    """The policy as a function of observations and episode starts; for the arguments see ``takes_episode_starts``.
+    """The policy as a function of observations and episode starts; for arguments see ``takes_episode_starts``.
 
     Raises:
         ConfigError: It has other parameters.
@@ -71,7 +70,7 @@ def with_episode_starts(policy: Policy, source: str = "The policy") -> PolicyWit
 
 
 class Moment(NamedTuple):
-    """What a reset or a step returned; a reset has no actions."""
+    """The results of a reset or a step; a reset has no actions."""
 
     observations: Any
     info: dict[str, Any]
@@ -86,8 +85,8 @@ def drive(
 ) -> Iterator[Moment]:
     """Resets environments and steps them with a policy's actions, without end.
 
-    The policy learns where episodes start: everywhere at its first call, later where a reset step has just returned the
-    first observation of the next episode.
+    The policy is told where episodes start: everywhere at its first call, later where a reset step has just returned
+    the first observation of an episode.
 
     Args:
         policy: See ``with_episode_starts``.
@@ -96,7 +95,7 @@ def drive(
         options: Options of the reset.
 
     Yields:
-        What the reset returned, and then what each step did.
+        The results of the reset, then of each step.
     """
     act = with_episode_starts(policy)
     observations, info = envs.reset(seed=seed, options=dict(options) if options else None)
@@ -124,7 +123,7 @@ def play_batch(
     """Plays the next episodes, one in each sub-environment, until the slowest ends.
 
     Each episode has its own seed, so its draw, terrain and first push are the same for every policy. A batch waits for
-    its slowest episode, since taking the first to finish would favor short episodes.
+    its slowest episode, since taking the first episodes to finish would favor short ones.
 
     Args:
         policy: With memory or without.
@@ -133,7 +132,7 @@ def play_batch(
         seed: Seed of episode 0; episode k has ``seed + k``.
         first: The first episode of this batch.
         on_finished: Called when episodes end, with the number of finished episodes.
-        on_step: Called with what the reset and each step returned.
+        on_step: Called with the results of the reset and of each step.
 
     Returns:
         A record for each episode, in the order of the sub-environments.

@@ -1,4 +1,4 @@
-"""Checks the actions of any policy before they reach an environment."""
+"""Checks a policy's actions before they reach an environment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def describe_spaces(env_id: str, envs: VectorEnv[Any, Any, Any]) -> str:
 
 
 def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id: str) -> PolicyWithMemory:
-    """Wraps a policy to check its actions' shape and type, and to clip those for a Box, as Stable-Baselines3 does.
+    """Wraps a policy: checks the shape and type of actions, and clips them to a Box, as Stable-Baselines3 does.
 
     Args:
         policy: With memory or without; may return anything.
@@ -56,7 +56,7 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
             actions = np.asarray(given(observations, episode_starts))
         except GymDrError:
             raise
-        except Exception as error:  # it may be any code
+        except Exception as error:  # the policy may be any code
             raise ConfigError(f"{source}: fails on {spaces}: {type(error).__name__}: {error}") from error
         if actions.shape != space.shape:
             raise InvalidActionError(
@@ -84,7 +84,7 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
             )
         return actions.astype(space.dtype)
 
-    if (reseed := getattr(policy, "reseed", None)) is not None:  # of one that samples actions
+    if (reseed := getattr(policy, "reseed", None)) is not None:  # of a policy that samples actions
         vars(act)["reseed"] = reseed
     return act
 
@@ -94,7 +94,7 @@ def for_one_or_many(policy: MemorylessPolicy, shape: tuple[int, ...], source: st
 
     Args:
         policy: Observations ``(N, *shape)`` -> actions ``(N, ...)``.
-        shape: Of one observation.
+        shape: Shape of one observation.
         source: Where the policy comes from, for messages.
         hint: Ends the message about observations of another shape.
 

@@ -18,10 +18,10 @@ _SMALLEST = 10  # pixels of a line
 
 
 def caption_of(names: Iterable[str], params: Mapping[str, float], space: ParamSpace) -> list[str]:
-    """Lines with the values of some parameters, as many as fit a picture.
+    """Lines with the values of parameters, as many as fit a picture.
 
     Args:
-        names: The parameters, in the order of the lines; those without a value are left out.
+        names: The parameters, in the order of the lines; parameters without a value are left out.
         params: name -> value.
         space: Their units.
     """

@@ -1,4 +1,4 @@
-"""What the episodes of a policy are played with."""
+"""Draws and values to play a policy's episodes with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gym_dr.randomization.spec import Randomization
 
 @dataclass(frozen=True, kw_only=True)
 class Draws:
-    """What episodes draw, and the values that they set instead."""
+    """The distribution of draws, and values that replace them."""
 
     randomization: Randomization = field(default_factory=Randomization)  # empty for nominal values
     values: Mapping[str, Array] = field(default_factory=dict)  # name -> value of each episode, shape (episodes,)

@@ -1,4 +1,4 @@
-"""A policy of a run or of Stable-Baselines3 as a file that runs without us."""
+"""Exports a policy of a run or of Stable-Baselines3 as a file that runs without gym_dr."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     """Writes a policy of a2c, ppo, reinforce, distill or Stable-Baselines3 as an ONNX file; see ``Run.export``.
 
     Raises:
-        ConfigError: The file's name has another ending, the package is missing, or the policy has no network of linear
+        ConfigError: The file's name has another ending, a package is missing, or the policy is no network of linear
             layers.
         RunFolderError: The file cannot be written.
     """
@@ -95,11 +95,11 @@ def _array(tensor: Any) -> Any:
     return tensor.detach().cpu().numpy()
 
 
-# ---- what the file says of itself ------------------------------------------------------------------------------------
+# ---- metadata of the file --------------------------------------------------------------------------------------------
 
 
 def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
-    """Metadata of the file: what goes in and out, in which units and ranges, and what the policy was trained on."""
+    """Metadata of the file: its inputs and outputs with units and ranges, and the training draws."""
     observation, action = envs.single_observation_space, envs.single_action_space
     interface = interface_of(policy.env)
     plain = sum(quantity.size for quantity in interface.observation) if interface else 0
@@ -130,7 +130,7 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
 
 
 def _entries(quantities: tuple[Quantity, ...], count: int) -> list[dict[str, Any]]:
-    """One entry for each number of consecutive quantities, without empty texts; none if they are not as many."""
+    """One entry for each number of consecutive quantities, without empty texts; none if they are not ``count``."""
     entries = [
         {key: text for key, text in {"name": each.name, "meaning": each.meaning, "unit": each.unit}.items() if text}
         for each in quantities
@@ -157,6 +157,6 @@ def _time_step(policy: FrozenPolicy, envs: Any) -> float | None:
         with contextlib.closing(gym.make(policy.env)) as env:
             fps = env.metadata.get("render_fps")  # a picture shows a step
             step = getattr(env.unwrapped, "dt", None if fps is None else 1.0 / fps)
-    if isinstance(step, str):  # the parameter that it is
+    if isinstance(step, str):  # the parameter with this name
         return None if policy.space is None else policy.space[step].nominal
     return step

@@ -1,4 +1,4 @@
-"""A policy to play, wherever it comes from, and the environments that it acts in."""
+"""A policy of any origin, and the environments in which it acts."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ UNKNOWN = "unknown"  # in place of a preset's name
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenPolicy:
-    """A policy to evaluate, of a run or from elsewhere; it can be created any number of times."""
+    """A policy of a run or from elsewhere, which can be created any number of times."""
 
     name: str  # unique among policies evaluated together
     env: str  # id of the environment that it acts in
     source: str  # where it comes from, for messages
-    space: ParamSpace | None  # what may vary in it; None if nothing may
+    space: ParamSpace | None  # parameters of the environment; None if it has none
     randomization: Randomization | None  # of its training; None if unknown, or without parameters
     context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
     context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
     frames: Frames = ONE_FRAME
     digest: str  # of everything that determines its actions
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
-    home: Path  # the folder of its evaluation, unless another one is asked for
+    home: Path  # default folder of its evaluation
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
     run: OpenedRun | None = None  # None for a policy from elsewhere
     reference: bool = False  # whether it only shows what is possible, for regret
@@ -71,9 +71,9 @@ class FrozenPolicy:
         """Makes a vector environment with these draws, wrapped as in the policy's training.
 
         Args:
-            draws: What it draws, and which values it accepts in ``options["params"]``.
+            draws: The distribution of its draws, and the names that ``options["params"]`` may set.
             render_mode: With one, there is a single sub-environment.
-            together: Most sub-environments; None for as many as are useful.
+            together: Most sub-environments at once; None for as many as are useful.
         """
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs, mode, shown = min(together or (NATIVE_ENVS if native else PYTHON_ENVS), draws.episodes), "auto", {}
@@ -92,7 +92,7 @@ class FrozenPolicy:
 
         Args:
             episodes: Number of episodes whose first observations it gets.
-            steps: Steps of each; the second one shows whether a policy with memory can go on.
+            steps: Steps of each; the second shows whether a policy with memory can go on.
 
         Returns:
             Its actions, shape ``(steps, episodes, ...)``.

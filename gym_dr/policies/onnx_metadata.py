@@ -1,4 +1,4 @@
-"""The metadata of ONNX files of ``gymdr export``, checked, since a file may come from a stranger."""
+"""Reads and checks the metadata of ONNX files of ``gymdr export``, which may be untrusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyMetadata:
-    """What a file says about its policy; the defaults are for a file without metadata."""
+    """A file's metadata about its policy; the defaults are for a file without metadata."""
 
     algorithm: str | None = None
     seed: int | None = None
@@ -48,22 +48,22 @@ def env_of(policy: OnnxPolicy, trust: Collection[str]) -> str | None:
 
 
 def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyMetadata:
-    """Reads what a file says about its policy.
+    """Reads a file's metadata about its policy.
 
     Args:
         policy: The policy.
-        env: Id of the environment that it is to act in. The draws of its training are unknown if it names another one.
+        env: Id of the environment to act in. Training draws are unknown if the file names another environment.
         space: Parameters of this environment; None if it has none.
 
     Raises:
-        GymDrError: Something is of the wrong form, or the environment has no such parameters.
+        GymDrError: Metadata are malformed, or the environment has no such parameters.
     """
     with located(policy.path):
         try:
             return _metadata(policy, env, space)
         except GymDrError:
             raise
-        except Exception as error:  # what JSON may hold can fail in any way
+        except Exception as error:  # any JSON may fail in any way
             raise ConfigError(f"expected metadata as gymdr export writes them: {shortened(str(error))}.") from None
 
 

@@ -1,7 +1,7 @@
 """Opens policies of any origin: runs, files of Stable-Baselines3, ONNX files, functions, and random actions.
 
-In order: ``_source`` finds out what is given, ``open_policies`` in which environment all act, a function of
-``gym_dr.policies.origins`` opens each, and ``_comparable`` gives them distinct names and lets them act once.
+In order: ``_source`` recognizes what the user gave, ``open_policies`` finds the common environment, a function of
+``gym_dr.policies.origins`` opens each policy, and ``_comparable`` gives policies distinct names and lets each act once.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ class OpenedRuns(Protocol):
         """The runs."""
 
 
-PolicyLike = str | Path | OpenedRuns | FrozenPolicy | Policy  # a text may also be one of EXPECTED
+PolicyLike = str | Path | OpenedRuns | FrozenPolicy | Policy  # texts as in EXPECTED, or the path of a run
 PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, PolicyLike]
 ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None  # names, or name -> (low, high)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Source:
-    """A policy, or several runs, before it is known in which environment all act."""
+    """A policy, or several runs, before the common environment is known."""
 
     kind: str
     open: Callable[[Setting], list[FrozenPolicy]]
-    env: str | None = None  # that it records
+    env: str | None = None  # the environment that it records
     says_what_it_observes: bool = False
 
 
@@ -90,26 +90,26 @@ def open_policy(
 
     Args:
         policy: A run (its path or a ``Run``), any callable that takes observations ``(N, ...)`` and returns actions
-            ``(N, ...)``, or a text "sb3:FILE.zip", "onnx:FILE.onnx" or "package.module:function", after "NAME=" if it
-            shall have another name, or "random". A callable with memory has a second positional parameter that has no
-            default or is named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode,
-            so everywhere at its first call. It keeps its state itself.
-        env: Id of its environment; required unless it is a run or a file of ``Run.export``, which name their own.
+            ``(N, ...)``, or a text "sb3:FILE.zip", "onnx:FILE.onnx" or "package.module:function", after "NAME=" to
+            rename it, or "random". A callable with memory keeps its own state and has a second positional parameter,
+            without a default or named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an
+            episode, so everywhere at the first call.
+        env: Id of its environment; required except for runs and files of ``Run.export``, which name their own.
         randomization: What it was trained on, in any form that an environment takes; None if unknown. Runs record
             it.
         context: "observation" if it was trained on environments made with ``context="observation"``: it observes the
             draw, mapped to [-1, 1]. Runs and files of ``Run.export`` record it.
-        context_params: Which parameters it observes, as its environments had it: names, or name -> (low, high). None
-            for all of ``randomization``, with its ranges.
+        context_params: The parameters that it observes, as in its environments: names, or name -> (low, high). None for
+            all of ``randomization``, with its ranges.
         stochastic: Whether a run or a policy of Stable-Baselines3 samples its actions, or takes the most likely ones.
             If None, runs sample them, as in training, and policies of Stable-Baselines3 do not.
-        trust: Files of Stable-Baselines3, their ``VecNormalize`` statistics and modules of functions whose code may
-            run, each named itself, and modules that a run's configuration may import.
+        trust: Files whose code may run, each by name: files of Stable-Baselines3, their ``VecNormalize`` statistics,
+            modules of functions, and modules that a run's configuration may import.
 
     Raises:
         RunFolderError: There is no run at the path.
-        ConfigError: The policy does not fit the environment or is not trusted, it is several, or an argument does not
-            apply to it.
+        ConfigError: The policy does not fit the environment or is not trusted, there are several, or an argument does
+            not apply.
         InvalidActionError: Its actions do not fit the environment, or are not finite.
         UnknownNameError: There is no such environment, parameter or preset.
         RandomizationError: There is nothing to observe.
@@ -139,15 +139,15 @@ def open_policies(
     stochastic: bool | None = None,
     trust: Collection[str] = (),
 ) -> list[FrozenPolicy]:
-    """Opens policies and checks that they can be compared; for the arguments see ``open_policy``.
+    """Opens policies and checks that they can be compared; for arguments see ``open_policy``.
 
     Args:
         policies: One, several, or a mapping that names them. A folder of seeds stands for all of its runs.
-        references: Others, which only show what is possible.
-        env: Id of the environment of all; None for that which one records.
-        randomization: Training randomization of those that do not record it.
-        context: Of those that do not record what they observe.
-        context_params: Of the same policies.
+        references: Policies that only show what is possible.
+        env: Id of the common environment; None for the recorded one.
+        randomization: Training randomization of policies that do not record theirs.
+        context: Context of policies that do not record what they observe.
+        context_params: Observed parameters of the same policies.
         stochastic: See ``open_policy``.
         trust: See ``open_policy``.
 
@@ -172,7 +172,7 @@ def open_policies(
     if randomization is not None and all(source.kind == "run" for source in sources):
         raise ConfigError("`randomization` is for policies that are not runs, which record it: leave it out.")
     check_env_id(env)
-    # runs and opened policies know it
+    # runs and opened policies record it
     space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env)
     if space is None and randomization is not None:
         raise ConfigError(f"`randomization`: {env} has no parameters to randomize.")
@@ -206,7 +206,7 @@ def is_policy_text(text: str) -> bool:
 
 
 def _with_names(given: PoliciesLike) -> list[tuple[str | None, Any]]:
-    """Each policy with the name that the user gives it, None without one."""
+    """Each policy with the user's name for it, or None."""
     if isinstance(given, Mapping):
         return list(given.items())
     several = given if isinstance(given, Sequence) and not isinstance(given, str | OpenedRuns) else [given]
@@ -214,11 +214,11 @@ def _with_names(given: PoliciesLike) -> list[tuple[str | None, Any]]:
 
 
 def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
-    """What is given, before it is opened.
+    """Recognizes what the user gave, without opening it.
 
     Raises:
         RunFolderError: There is no run at a path.
-        ConfigError: It is none, or a file cannot be read.
+        ConfigError: It is no policy, or a file cannot be read.
     """
     if isinstance(given, FrozenPolicy):
         policy = dataclasses.replace(given, name=name or given.name)
@@ -245,7 +245,7 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
 
 def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source:
     match = _TEXT.fullmatch(text)
-    assert match is not None  # the caller has seen that
+    assert match is not None  # the caller has checked it
     kind = next(kind for kind in ("sb3", "onnx", "function", "random") if match[kind])
     given, name = match[kind], name or match["name"]
     if kind == "onnx":  # its content decides how it is opened
@@ -273,7 +273,7 @@ def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Sou
 def _context_ranges(
     context: str, chosen: ContextParams, draws: Randomization | None, space: ParamSpace | None
 ) -> ContextRanges | None:
-    """The ranges of what policies observe that were trained with ``context="observation"``; None if they were not.
+    """The ranges of the parameters that policies observe; None without ``context="observation"``.
 
     Raises:
         UnknownNameError: There is no such context or parameter.
@@ -303,7 +303,7 @@ def _context_ranges(
 
 
 def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy]:
-    """Names the policies apart and checks that each acts in the environment of all.
+    """Gives policies distinct names and checks that each acts in the common environment.
 
     Raises:
         ConfigError: A run is named twice, two policies have the same name or act in different environments, or a policy
@@ -333,7 +333,7 @@ def _where(policy: FrozenPolicy) -> str:
 
 
 def _unique_names(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, with as many parts before it as it takes to make all distinct."""
+    """The last parts of each path, as few as make all names distinct."""
     resolved = [path.resolve() for path in paths]
     if len(set(resolved)) != len(resolved):
         twice = next(path for path, full in zip(paths, resolved, strict=True) if resolved.count(full) > 1)

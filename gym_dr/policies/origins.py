@@ -1,7 +1,7 @@
 """Opens a policy of each origin: a run, a callable, a function by name, a file, or random actions.
 
-Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
-loaded unless the user names it as trusted. ONNX files are data.
+Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: they are
+loaded only if the user names them as trusted. ONNX files are data.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from gym_dr.training.api import Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions
 PROBED = 64  # episodes on whose first observations functions are compared ...
-PROBED_STEPS = 8  # ... and their next ones, if they remember
+PROBED_STEPS = 8  # ... and on further ones, if they have a memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What the user says about policies that do not record it."""
+    """The user's settings for policies that do not record them."""
 
     env: str
-    space: ParamSpace | None  # what may vary in it; None if nothing may
-    randomization: Randomization | None  # of their training; None if unknown
-    context_ranges: ContextRanges | None  # of the parameters that they observe, mapped to [-1, 1]
+    space: ParamSpace | None  # parameters of the environment; None if it has none
+    randomization: Randomization | None  # of the policies' training; None if unknown
+    context_ranges: ContextRanges | None  # of the observed parameters, mapped to [-1, 1]
     stochastic: bool | None  # whether actions are sampled; None for the default of their kind
     trust: Collection[str]  # files and modules whose code may be run
 
@@ -145,7 +145,7 @@ def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy
     own_name, place = name or path.rpartition(".")[2], f"policy {text}"
     act = with_episode_starts(found, place)
     policy = _policy(own_name, place, lambda envs: act, setting, b"", record)
-    # its actions too, since they depend on weights that the module may load; those of a memory show in later steps
+    # its actions too: they depend on weights that the module may load, with a memory in later steps
     actions = policy.check(PROBED, PROBED_STEPS if takes_episode_starts(found) else 1).tobytes()
     return _policy(own_name, place, lambda envs: act, setting, text.encode() + source + actions, record)
 
@@ -169,7 +169,7 @@ def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     }
     policy = _policy(name or saved.path.stem, source, loaded.make, setting, f"{actions} {digest}".encode(), record)
     with contextlib.closing(policy.make_envs(Draws())) as envs:
-        policy.make(envs)  # if it does not fit, a better message
+        policy.make(envs)  # for a better message if it does not fit
         frames = loaded.frames(envs)
     return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})
 
@@ -178,7 +178,7 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
     """Checks that the user names every file whose code would run; a file beside a trusted one is not trusted.
 
     Raises:
-        ConfigError: One is not named; the message has the argument that names it.
+        ConfigError: A file is not named; the message gives the argument to add.
     """
     trusted = {Path(one).resolve() for one in trust}
     if missing := [file for file in files if file.resolve() not in trusted]:
@@ -192,7 +192,7 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
 
 
 def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
-    """An ONNX file that has been read."""
+    """A policy in an ONNX file."""
     metadata = read_metadata(found, setting.env, setting.space)
     if setting.randomization is None:
         setting = dataclasses.replace(setting, randomization=metadata.randomization)
@@ -218,8 +218,8 @@ def _policy(
     content: bytes,
     record: dict[str, Any],
 ) -> FrozenPolicy:
-    """A policy that ``make`` makes for its environments; ``content`` determines its actions on an observation."""
-    if name is not None and {"/", "\\"} & {*name}:  # it would place the folder of its evaluation elsewhere
+    """The policy that ``make`` makes; ``content`` determines its actions."""
+    if name is not None and {"/", "\\"} & {*name}:  # a path would lead the evaluation's folder elsewhere
         raise ConfigError(f"`policies`: expected a name without slashes, got {name!r}.")
     ranges = {one: [float(low), float(high)] for one, (low, high) in (setting.context_ranges or {}).items()}
     if ranges:
@@ -243,7 +243,7 @@ def read_onnx(path: Path) -> OnnxPolicy:
     """Reads an ONNX file, once.
 
     Raises:
-        ConfigError: There is no such file, a package is missing, or the file is no policy, or a dangerous one.
+        ConfigError: There is no such file, a package is missing, or the file is not a policy or is dangerous.
     """
     try:
         content = read_plain(path.resolve(), MAX_FILE)

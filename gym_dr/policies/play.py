@@ -32,11 +32,11 @@ from gym_dr.wrappers.record import RecordEpisodes
 def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | None) -> Iterator[EpisodeRecord]:
     """Plays a policy in a window, or into a video that ends in .mp4 or .gif.
 
-    The values of what is drawn or given stand in a corner of the video, or in the title of a window that has one.
+    Drawn and given values are shown in a corner of the video, or in the title of the window if it has one.
 
     Args:
         policy: The policy.
-        draws: What to play, and how many episodes.
+        draws: The draws to play, and the number of episodes.
         seed: Seed of the first episode, which determines the draws.
         video: File to write; None for a window.
 
@@ -72,7 +72,7 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
 
 
 class _Chosen(gym.Wrapper[Any, Any, Any, Any]):
-    """Plays every episode with given values and writes them, and the draw, into its pictures."""
+    """Plays episodes with given values, and writes these and the draw into pictures."""
 
     def __init__(self, env: gym.Env[Any, Any], params: Mapping[str, float], space: ParamSpace) -> None:
         super().__init__(env)
@@ -102,8 +102,8 @@ def play_by_hand(
     Args:
         env_id: Id of the environment.
         seed: Seed of the first episode.
-        randomization: What is drawn; None for the default of the id.
-        params: name -> value, checked, which replaces a draw.
+        randomization: The distribution; None for the id's default.
+        params: name -> value, checked; replaces a draw.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -112,12 +112,12 @@ def play_by_hand(
     check_env_id(env_id)
     _check_display("playing by hand needs one")
     exact = dict(params or {})
-    if randomization is not None:  # with the disturbances that have values
+    if randomization is not None:  # and the disturbances with given values
         rules = {**undisturbed(exact), **randomization}
         randomization = Randomization(rules, correlation=randomization.correlation)
     with contextlib.closing(make_env(env_id, randomization, render_mode="rgb_array")) as env:
         keys = _key_codes(env)
-        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need
+        with warnings.catch_warnings():  # Gymnasium asks matplotlib for a window toolkit, which play() does not need
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
 
@@ -128,9 +128,9 @@ def play_by_hand(
 
 @contextlib.contextmanager
 def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
-    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a no-op without a video.
+    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame, if there is a video.
 
-    Besides the frame it takes the lines of its caption. The file gets its name when it is complete.
+    The function takes a frame and the lines of its caption. The file gets its name when it is complete.
 
     Raises:
         RunFolderError: The file cannot be written.
@@ -170,12 +170,12 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
 
 
 def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
-    """The frame of the only sub-environment; None if there is a window."""
+    """The frame of the only sub-environment; None with a window."""
     return (envs.render() or [None])[0]
 
 
 def _name_window(lines: Sequence[str]) -> None:
-    """Writes a caption into the title of the window, if there is one of pygame's."""
+    """Writes a caption into the title of pygame's window, if there is one."""
     pygame: Any = sys.modules.get("pygame")
     if lines and pygame is not None and pygame.display.get_surface() is not None:
         pygame.display.set_caption(", ".join(lines))
@@ -204,7 +204,7 @@ def _check_video(video: str) -> None:
 def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:
     """Arrow keys -> actions: those of the environment's family, else left and right for the first and last action.
 
-    With three actions, no key is the middle one. Empty if the environment cannot be played by hand.
+    With three actions, no key means the middle one. Empty if the environment cannot be played by hand.
     """
     space, name = env.action_space, env.spec.id if env.spec is not None else ""
     actions = dict(ENVIRONMENTS.get(name).keys) if name in ENVIRONMENTS else {}

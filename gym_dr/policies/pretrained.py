@@ -21,7 +21,7 @@ def pretrained(name: str) -> Path:
         >>> policy = gym_dr.load_run(gym_dr.pretrained("lander")).policy()
 
     Args:
-        name: Such as ``lander``; ``gymdr play --help`` lists all.
+        name: Its name, such as ``lander``; ``gymdr play --help`` lists all.
 
     Raises:
         UnknownNameError: There is no such policy.

@@ -29,7 +29,7 @@ from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.frame_stack import FrameStack
 
 FORMATS = ("minari", "npz")
-TOGETHER = 16  # episodes that are played at once; their states are kept until the last one ends
+TOGETHER = 16  # episodes played at once; their states are kept until the last one ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Log:
 
         Raises:
             UnknownNameError: The format is unknown.
-            ConfigError: Minari is not installed, or the name of the data set has no version.
-            LogError: It exists already, or there is no folder for it.
+            ConfigError: Minari is not installed, or the data set's name has no version.
+            LogError: It exists already.
         """
         check_known("format", self.format, FORMATS)
         if self.format == "minari":
@@ -60,9 +60,9 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
 
     Args:
         policy: The policy.
-        draws: What to play, and how many episodes.
-        log: Where and how to write.
-        seed: Of the first episode, and of actions that are sampled.
+        draws: The draws to play, and the number of episodes.
+        log: The log to write.
+        seed: Seed of the first episode and of sampled actions.
         display: Shows progress.
 
     Returns:
@@ -73,7 +73,7 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
         InvalidActionError: The policy's actions do not fit the environment.
     """
     with contextlib.closing(policy.make_envs(draws, together=TOGETHER)) as envs:
-        # without what the policy observes besides, at the end of the observation
+        # without what the wrappers append for the policy
         inner: Any = next(env for env in stack_of(envs) if not isinstance(env, FrameStack | DrawContext))
         observations, actions = inner.single_observation_space, inner.single_action_space
         check_spaces(observations, actions)
@@ -111,7 +111,7 @@ def _episodes(
     title = f"{policy.name} on {policy.env}"
 
     def state() -> dict[str, npt.NDArray[Any]]:
-        """The state of all sub-environments; empty if it is not wanted or not offered."""
+        """The state of all sub-environments; empty if states are not wanted or not offered."""
         nonlocal states
         try:
             found: dict[str, npt.NDArray[Any]] = cast(Any, envs.unwrapped).get_state() if states else {}
@@ -123,7 +123,7 @@ def _episodes(
     for first in range(0, draws.episodes, envs.num_envs):
         display(title, first, draws.episodes)
         made = policy.make(envs)
-        if (reseed := getattr(made, "reseed", None)) is not None:  # of one that samples actions
+        if (reseed := getattr(made, "reseed", None)) is not None:  # of a policy that samples actions
             # random actions of an episode depend on its seed alone
             begin = seed + first
             reseed(begin if policy.record["kind"] == "random" else seed_for(begin, stream=2, index=2))
@@ -134,7 +134,7 @@ def _episodes(
 
 
 class _Trace:
-    """All that a batch of N sub-environments shows, step by step."""
+    """All steps of a batch of N sub-environments."""
 
     def __init__(self, width: int, state: Callable[[], dict[str, npt.NDArray[Any]]]) -> None:
         self._width, self._state = width, state  # numbers of the environment's own observation
@@ -149,7 +149,7 @@ class _Trace:
             self._steps.append(moment)
 
     def episode(self, record: EpisodeRecord, seed: int, source: str) -> LoggedEpisode:
-        """An episode that has ended; ``seed`` is that of sub-environment 0."""
+        """A finished episode; ``seed`` is that of sub-environment 0."""
         i, length = record.env_index, record.length
         others = {
             name: np.stack([getattr(moment, name)[i] for moment in self._steps[:length]])

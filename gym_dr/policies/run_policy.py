@@ -28,7 +28,7 @@ def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
         act, shape = policy.make(envs), envs.single_observation_space.shape
         if isinstance(act, RememberingPolicy):
             act.hint = _about_observations(run.config)
-        if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
+        if shape is None or takes_episode_starts(act, policy.source):  # no arrays, or a memory per batch
             return act
         return for_one_or_many(
             cast(MemorylessPolicy, act), shape, str(run.folder.path), _about_observations(run.config)
@@ -36,7 +36,7 @@ def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
 
 
 def _about_observations(config: RunConfig) -> str:
-    """A sentence, to follow others, on what a policy observes besides the environment's observations."""
+    """Sentences on what a policy observes besides the environment's observations; each begins with a space."""
     sentence = ""
     if frames := config.frames:
         words = ", ".join(f"{name}={value}" for name, value in vars(frames).items())

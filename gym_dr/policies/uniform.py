@@ -1,4 +1,4 @@
-"""Uniform random actions, in place of a policy."""
+"""A policy of uniform random actions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gym_dr.training.api import EpisodeStarts
 
 
 class UniformActions:
-    """Chooses actions uniformly; those of sub-environment ``i`` depend on the seed plus ``i`` only."""
+    """Chooses actions uniformly; actions of sub-environment ``i`` depend only on the seed plus ``i``."""
 
     def __init__(self, space: Any, num_envs: int, env: str) -> None:
         """Makes the policy.
 
         Args:
             space: Actions of one sub-environment.
-            num_envs: How many there are.
+            num_envs: Number of sub-environments.
             env: Id of the environment, for messages.
 
         Raises:
-            ConfigError: Actions have no bounds, or are no numbers.
+            ConfigError: Actions have no bounds, or are not numbers.
         """
         bounded = isinstance(space, Box) and bool(np.isfinite(space.low).all() and np.isfinite(space.high).all())
         if not (bounded or isinstance(space, Discrete)):

@@ -20,12 +20,10 @@ from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.other_runs import named_runs
 
-MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
+MAIN_FIRST = ("sobol", "grid", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label
     "nominal": ("On", "nominal physics"),
     "sobol": ("Over", "the training distribution"),
-    "sobol-box": ("Over", "the whole randomized box"),
-    "corners": ("In", "the corners of the randomized box"),
     "grid": ("On", "the grid"),
 }
 
@@ -129,7 +127,7 @@ class Comparison:
 
     @property
     def main_sets(self) -> list[str]:
-        """The most informative sets: those that fill the training distributions, else a box, a grid, corners or draws.
+        """The most informative sets: those that fill the training distributions, else a grid or draws.
 
         There are several if runs were trained on different distributions.
         """

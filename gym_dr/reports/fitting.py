@@ -16,7 +16,6 @@ from gym_dr.arrays import Array
 from gym_dr.fitting.results import Fit
 from gym_dr.reports.binning import evenly_spaced
 from gym_dr.reports.page import Panel, Report, Section, View, plain, versions_of
-from gym_dr.reports.residuals import residual_section
 from gym_dr.reports.style import line, new_figure, series, translucent, with_unit
 
 PACKAGES = ("gym-dr", "gymnasium", "numpy", "scipy", "plotly")  # a fit may depend on their versions
@@ -24,9 +23,11 @@ FITTED, NOMINAL, PRIOR = 0, 1, 5  # colors, as ``series`` counts them
 PHYSICS = {"nominal": NOMINAL, "fitted": FITTED}
 QUANTILES = 4000  # of a prior
 BINS = 25  # of densities
-MAX_PAIRS, MIN_PAIRS = 10, 2
-CORRELATED = 0.1  # correlation below which a pair adds nothing to its two densities
-MAX_POINTS = 1000  # of a pair
+MAX_PAIRS = 10
+MAX_POINTS = 1000  # of a pair, or of a coordinate
+BAND = 2.0  # standard deviations
+MAX_BINS = 25  # of steps
+FEWEST = 10  # residuals behind a mean
 SMALL = 320  # height of one of many plots, pixels
 MARKS = [step * 10.0**power for power in range(-6, 7) for step in (1, 2, 5)]  # of a logarithmic axis
 PARAMETERS = (
@@ -45,7 +46,7 @@ def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
     """
     train = ["gymdr", "train", "ppo", "--env", fit.env, "--randomization", str(randomization)]
     parameters = replace(fit.table, caption="Parameters", notes=[PARAMETERS])
-    sections = [_densities(fit), _pairs(fit), _replay(fit), residual_section(fit.residuals)]
+    sections = [_densities(fit), _pairs(fit), _replay(fit), _residuals(fit.residuals)]
     return Report(
         title=f"Fit of {fit.env}",
         facts=[f"{name}: {value}" for name, value in fit.facts.items()],
@@ -119,8 +120,7 @@ def _pairs(fit: Fit) -> Section:
     table = fit.particles.corr(method="spearman").fillna(0.0)  # nan for a constant
     correlations = {(x, y): float(table.loc[x, y]) for x, y in combinations(fit.parameters.index, 2)}
     ordered = sorted(correlations, key=lambda pair: -abs(correlations[pair]))
-    strong = [pair for pair in ordered if abs(correlations[pair]) >= CORRELATED]
-    shown = strong[:MAX_PAIRS] if len(strong) > MIN_PAIRS else ordered[:MIN_PAIRS]
+    shown = ordered[:MAX_PAIRS]
     return Section(
         key="pairs",
         title="Pairs of parameters",
@@ -210,3 +210,56 @@ def _departure(table: pd.DataFrame, coordinate: str, unit: str) -> View:
     label = with_unit(coordinate, unit) or "mean over all"
     description = f"Error of replay against steps, {coordinate or 'mean over all coordinates'}."
     return View(name=label, panels=[Panel(title=label if coordinate else "", figure=figure, description=description)])
+
+
+# ---- residuals -------------------------------------------------------------------------------------------------------
+
+
+def _residuals(residuals: pd.DataFrame) -> Section:
+    """Plots the residuals of each coordinate over steps.
+
+    Args:
+        residuals: See ``Fit.residuals``.
+    """
+    known = residuals[np.isfinite(residuals["residual"])].sort_values(["episode", "step"], kind="stable")
+    views = [
+        View(name=str(name), panels=[_scatter(str(name), table)])
+        for name, table in known.groupby("coordinate", sort=False)
+    ]
+    return Section(
+        key="residuals",
+        title="Residuals",
+        lead="What the fitted model leaves unexplained in each step, in units of its own standard deviation. If the "
+        "model is right, this is noise.",
+        how_to_read="Noise stays around 0, about 95% of it within the gray band of two standard deviations; the line "
+        "is the mean of neighboring steps. A mean away from 0 shows that the model lacks something, such as friction "
+        "or a delay. About one mean in twenty is two standard errors away from 0 by chance.",
+        views=views,
+        choice="Coordinate",
+    )
+
+
+def _scatter(coordinate: str, table: pd.DataFrame) -> Panel:
+    ordered = table.sort_values("step", kind="stable")
+    shown = ordered.iloc[evenly_spaced(len(ordered), MAX_POINTS)]
+    outside = float((table["residual"].abs() > BAND).mean())
+    width = int(table["step"].max()) // MAX_BINS + 1
+    bins = table.groupby(table["step"] // width)["residual"].agg(["mean", "count"])
+    bins = bins[bins["count"] >= FEWEST]
+    points = go.Scatter(
+        x=shown["step"].tolist(),
+        y=shown["residual"].tolist(),
+        mode="markers",
+        marker={"size": 4, "color": series(0)[0], "opacity": 0.55},
+        customdata=shown["episode"].tolist(),
+        hovertemplate="step %{x} of episode %{customdata}: %{y:.2f} standard deviations<extra></extra>",
+    )
+    hover = "mean near step %{x:.0f}: %{y:.2f} standard deviations<extra></extra>"
+    middle = bins.index.to_numpy(np.float64) * width + (width - 1) / 2
+    mean = line(1, middle, bins["mean"].to_numpy(), hovertemplate=hover)
+    x, y = "Step of the episode", "Residual, standard deviations"
+    figure = new_figure([points, mean], x=x, y=y, showlegend=False, margin_t=36)
+    gray = translucent(series(5)[0], 0.18)
+    figure.add_hrect(y0=-BAND, y1=BAND, fillcolor=gray, line_width=0, layer="below")
+    title = f"{outside:.1%} outside the band"
+    return Panel(title=title, figure=figure, description=f"Residuals of {coordinate} by step, {title}.")

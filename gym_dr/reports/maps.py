@@ -57,8 +57,8 @@ def difference_maps(comparison: Comparison) -> Section:
 
 
 def _sets(comparison: Comparison) -> list[str]:
-    """The sets to map: grids and Sobol sequences, else draws, else corners."""
-    for choice in (("grid", "sobol", "sobol-box"), ("distribution",), ("corners",)):
+    """The sets to map: grids and Sobol sequences, else draws."""
+    for choice in (("grid", "sobol"), ("distribution",)):
         sets = [cells.name for kind in choice for cells in comparison.evaluation.sets if cells.kind == kind]
         if sets := [name for name in sets if comparison.pairs(name)]:
             return sets

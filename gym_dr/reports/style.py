@@ -30,10 +30,10 @@ def translucent(color: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
-def line(index: int, x: Array, y: Array, *, width: float = 2.5, alpha: float = 1.0, **options: Any) -> go.Scatter:
+def line(index: int, x: Array, y: Array, **options: Any) -> go.Scatter:
     """A line in the color and dash of the n-th policy; ``options`` are Plotly's."""
     color, dash = series(index)
-    style = {"color": color if alpha == 1.0 else translucent(color, alpha), "dash": dash, "width": width}
+    style = {"color": color, "dash": dash, "width": 2.5}
     return go.Scatter(x=x.tolist(), y=y.tolist(), line=style, **{"mode": "lines", **options})
 
 

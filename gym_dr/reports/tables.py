@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
+from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
@@ -101,9 +101,7 @@ def _comparison(comparison: Comparison, first: int, second: int, set_name: str) 
     place = comparison.place(set_name)
     text = f"{place}, {a} returns {abs(value):.1f} {'more' if value >= 0 else 'less'} than {b} on average"
     if low is None:
-        several = [len(comparison.entries(group)) > 1 for group in (first, second)]
-        few = f"there are too few {'seeds' if any(several) else 'episodes'} for an interval"
-        return f"{text}; {NO_SPREAD if all(several) else few}."
+        return f"{text}; there are too few seeds or episodes for an interval."
     if low <= 0 <= high:
         return (
             f"{place}, there is no significant difference between {a} and {b}: their mean returns differ by "
@@ -148,17 +146,12 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     for first, second in comparison.group_pairs:
         cells = [interval_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
         rows.append([f"{comparison.groups[first].name} minus {comparison.groups[second].name}", *cells])
-    note = "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better."
-    over = {_over(comparison, *pair) for pair in comparison.group_pairs}
-    if "episodes" in over:
-        note += f" {ONE_TRAINING}"
-    if "seeds" in over:
-        note += " Between policies with several seeds, intervals are over seeds (Welch's t, difference of means)."
-    if (count := len(rows) * len(comparison.sets)) > 1:
-        note += (
-            f" Of these {count} intervals, about one in {round(1 / (1 - CONFIDENCE))} excludes 0 by chance where "
-            "policies do not differ. A study corrects for their number."
-        )
+    note = (
+        "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better; "
+        f"where policies do not differ, about one in {round(1 / (1 - CONFIDENCE))} excludes it by chance. A study "
+        "corrects for their number. Between policies with several seeds, intervals are over seeds (Welch's t, "
+        f"difference of means). {ONE_TRAINING}"
+    )
     columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
@@ -217,8 +210,6 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     table = {name: [values.get(name, "none") for values in settings] for name in names}
     rows = [[name, *row] for name, row in table.items() if len(set(row)) > 1]
     notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]
-    others = [group.name for group in groups if not group.runs]
-    notes += [f"Trained elsewhere, with unknown settings: {', '.join(others)}."] if others else []
     columns = ["Setting", *(group.name for group in trained)]
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 

@@ -1,4 +1,4 @@
-"""What a study compares: contrasts between variants, paired by seed, from pairs of variants or from factors."""
+"""Contrasts between the variants of a study, paired by seed: of pairs of variants, or of factors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Contrast:
 
     Attributes:
         variant: What is compared: a variant, or a level of a factor.
-        other: What it is compared with.
-        weights: Variant -> its weight; they add up to 0.
+        other: The variant or level that it is compared with.
+        weights: Variant -> weight; the weights add up to 0.
     """
 
     variant: str
@@ -44,10 +44,10 @@ class Contrast:
         return np.array([sum(w * values[variant][seed] for variant, w in self.weights.items()) for seed in seeds])
 
     def same_budget(self, variants: Mapping[str, Variant]) -> bool:
-        """Whether it compares only variants with the same budget.
+        """Whether all compared variants have the same budget.
 
         Args:
-            variants: Those of the study, by name.
+            variants: The study's variants by name.
         """
         sums: dict[int | None, float] = {}
         for name, weight in self.weights.items():
@@ -124,7 +124,7 @@ class Design:
         return {self.name_of(levels): levels for levels in self.varied()}
 
     def varied(self) -> list[dict[str, str]]:
-        """For each variant, its levels that differ from the baseline's."""
+        """For each variant, the levels that differ from the baseline's."""
         groups = [(), *((factor,) for factor in self.levels), *self.crossed]
         return [
             dict(zip(group, chosen, strict=True))
@@ -133,7 +133,7 @@ class Design:
         ]
 
     def name_of(self, levels: Mapping[str, str]) -> str:
-        """The name of the variant with some levels; its other levels are the baseline's."""
+        """The name of the variant with these levels, and otherwise the baseline's."""
         named = [levels[factor] for factor, known in self.levels.items() if levels.get(factor, known[0]) != known[0]]
         return JOIN.join(named) or BASELINE
 
@@ -158,7 +158,7 @@ class Design:
         """Main effects of levels, and interactions of crossed levels.
 
         A main effect is a level's difference from the baseline's level, averaged over all pairs of variants that differ
-        only in it. An interaction is how much more two levels change together than the sum of what each changes alone.
+        only in it. An interaction is the change by two levels together minus the sum of the changes by each alone.
         """
         found = []
         for factor, (first, *others) in self.levels.items():
@@ -215,5 +215,5 @@ def read_design(factors: Mapping[str, Any], design: Mapping[str, Any]) -> Design
                     )
         names = [found.name_of(levels) for levels in found.varied()]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ConfigError(f"expected levels whose names are distinct, and not {BASELINE}; got {twice[0]!r}.")
+            raise ConfigError(f"expected levels with distinct names other than {BASELINE}; got {twice[0]!r}.")
     return found

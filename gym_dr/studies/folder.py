@@ -1,4 +1,4 @@
-"""The folder of a study or a tuning, which holds nothing else; that of a study has the runs of its variants."""
+"""The folder of a study or a tuning; a study's folder holds the runs of its variants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def claimed(
     """Locks a folder for a study or a tuning in the block; it must be new, or hold the same one.
 
     Args:
-        folder: The folder, which may be a stranger's.
+        folder: The folder; it may be untrusted.
         kind: "study" or "tuning".
         name: The file that describes it.
         form: The content of the file.
@@ -72,7 +72,7 @@ def claimed(
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRun(OpenedRun):
-    """One run of a study, trained or not, with the study's configuration; that in the folder may be older."""
+    """One run of a study, trained or not, with the study's configuration; its folder may hold an older one."""
 
     variant: Variant
 
@@ -83,18 +83,18 @@ class StudyRun(OpenedRun):
 
     @property
     def changes(self) -> list[str]:
-        """How the study's configuration differs from that in the folder."""
+        """Differences between the study's configuration and the folder's."""
         return differences(self.folder.read_config(), self.config) if self.folder.config.exists() else []
 
     @property
     def finished(self) -> bool:
-        """Whether it is trained; its plots come last."""
+        """Whether it is trained; plots are written last."""
         return bool(self.folder.plots.exists() and updates_saved(self.folder) == self.config.options.updates)
 
 
 @contextlib.contextmanager
 def study_runs(folder: Path, plan: Study, overwrite: Collection[str], command: str) -> Iterator[list[StudyRun]]:
-    """Locks a folder for a study in the block; gives its runs, whose folders have their configurations.
+    """Locks a folder for a study in the block and yields its runs, each with its configuration in its folder.
 
     Args:
         folder: The folder.
@@ -120,7 +120,7 @@ def study_runs(folder: Path, plan: Study, overwrite: Collection[str], command: s
             algorithm=variant.algorithm,
             variant=variant,
         )
-        for seed in plan.seeds  # all variants with the first seed come first
+        for seed in plan.seeds  # first all variants with the first seed
         for variant in plan.variants.values()
         if seed in variant.seeds
     ]
@@ -139,7 +139,7 @@ def study_runs(folder: Path, plan: Study, overwrite: Collection[str], command: s
             if not there or run.changes:
                 RunFolder.create(run.folder.path, form, overwrite=there, command=command)
             elif run.folder.read_config().get("loggers", []) != list(run.config.settings.loggers):
-                write_atomically(run.folder.config, form.encode())  # all else is the same
+                write_atomically(run.folder.config, form.encode())  # the rest is the same
         yield runs
 
 
@@ -161,7 +161,7 @@ def _check_runs(folder: Path, runs: Sequence[StudyRun], overwrite: Collection[st
 
 
 def train_missing(runs: Sequence[StudyRun], how: Launch, *, trust: Collection[str], display: Display) -> dict[str, str]:
-    """Trains the runs that are not finished; returns the names of those that failed, and why.
+    """Trains the unfinished runs; returns name -> reason for those that failed.
 
     Args:
         runs: All runs of a study.

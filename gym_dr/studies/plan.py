@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.errors import ConfigError, check_known, located
 from gym_dr.evaluation.question import check_success
-from gym_dr.evaluation.sets import TRAINING, CellSet, corners, draws, grid, sobol
+from gym_dr.evaluation.sets import TRAINING, CellSet, draws, grid, sobol
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import check_fields
 from gym_dr.randomization.presets import presets, resolve
@@ -20,7 +20,7 @@ from gym_dr.runs.config import check_not_reserved
 from gym_dr.studies.contrasts import Contrast, read_comparisons, read_design
 from gym_dr.studies.variants import Head, Variant, VariantFile, inner_table, opened
 
-# besides one for each algorithm and sampler
+# besides a table for each algorithm and sampler
 STUDY_TABLES = ("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons")
 FOLDER_NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant
 
@@ -32,12 +32,12 @@ class Study:
     Attributes:
         env: Id of the environment.
         seeds: All seeds.
-        variants: What is trained, by name.
-        sets: On which all runs are evaluated.
-        success: Return from which an episode is solved; None for the environment's threshold.
-        contrasts: What is compared.
+        variants: The variants by name.
+        sets: The sets on which all runs are evaluated.
+        success: Return from which an episode counts as solved; None for the environment's threshold.
+        contrasts: The contrasts between variants.
         unequal_budgets: Whether variants may train for different numbers of environment steps.
-        references: Variants that show what is possible; with any, the results have regret.
+        references: Variants that show what is possible; if there are any, the results include regret.
     """
 
     env: str
@@ -90,10 +90,7 @@ class _Evaluation:
 
     episodes: int | None = None
     success: float | None = None
-    protocol: str | None = None
-    corners: bool = False
     sobol: int | None = None
-    sobol_box: int | None = None
     references: tuple[str, ...] = ()  # variants
 
 
@@ -155,7 +152,7 @@ def describe_budget(budget: int | None) -> str:
 
 
 def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> dict[str, Variant]:
-    """The variants of the file, those that its factors combine first."""
+    """The variants of the file, first those of its factors."""
     variants: dict[str, Variant] = {}
     known: dict[str, str] = {}
     for place, table in (("[factors]: {}", combined), ("[variants.{}]", file.inner("variants"))):
@@ -178,17 +175,12 @@ def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> di
 def _sets(
     env: str, variants: Mapping[str, Variant], evaluation: _Evaluation, axes: Mapping[str, Any], own: Mapping[str, Any]
 ) -> tuple[CellSet, ...]:
-    """Nominal values, training draws and the chosen sets; training draws that a chosen set repeats are left out."""
+    """Nominal values, training draws and the chosen sets, without training draws that a chosen set repeats."""
     check_success(evaluation.success)
-    if evaluation.protocol is not None:
-        check_known("protocol", evaluation.protocol, ("dre",))
     space = next(iter(variants.values())).config.space
     trained = _trained(variants, space)
-    chosen = [draws(name) for name in ("random", "extreme")] if evaluation.protocol else []
-    chosen += [grid(**axes)] if axes else []
+    chosen = [grid(**axes)] if axes else []
     chosen += [] if evaluation.sobol is None else [sobol(evaluation.sobol)]
-    chosen += [corners()] if evaluation.corners else []
-    chosen += [] if evaluation.sobol_box is None else [sobol(evaluation.sobol_box, box=True)]
     chosen += [draws(value, name=name) for name, value in own.items()]
     found = sets_of(env, space, chosen, trained, evaluation.episodes)
     known = [cells.definition for cells in found if cells.kind == "distribution" and cells.name not in trained]
@@ -196,7 +188,7 @@ def _sets(
 
 
 def _trained(variants: Mapping[str, Variant], space: ParamSpace | None) -> dict[str, Randomization]:
-    """Distinct training randomizations, by the name of their set: a preset's, or else the first variant's."""
+    """Distinct training randomizations by the name of their set: the preset, or else the first variant."""
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants.values():

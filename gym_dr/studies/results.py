@@ -1,4 +1,4 @@
-"""The results of a study: its runs evaluated on the same draws, and what each variant and contrast gives over seeds."""
+"""The results of a study: evaluations of its runs on the same draws, and variants and contrasts over seeds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TITLES = {
 }
 
 ALPHA = 0.05  # significance level of corrected p-values
-SMALLEST = 0.001  # smaller p-values are not written out
+SMALLEST = 0.001  # smaller p-values are shown as below this
 UNEQUAL = "†"  # marks unequal budgets
 METHOD = (
     "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
@@ -54,7 +54,7 @@ class StudyResult:
 
     Attributes:
         folder: Folder of the study.
-        plan: What was to be trained, evaluated and compared.
+        plan: The plan of training, evaluation and comparisons.
         evaluation: The evaluation, with all episodes.
         policies: Variant -> seed -> policy, in the order of the evaluation.
         missing: Runs that are not in the results: "VARIANT/seed-N" -> reason.
@@ -91,7 +91,7 @@ class StudyResult:
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """A row for each variant, set and statistic: its mean over seeds, interval and budget."""
+        """A row for each variant, set and statistic: mean over seeds, interval and budget."""
         rows: list[dict[str, Any]] = []
         for (statistic, name), by_variant in self.values.items():
             for variant, by_seed in by_variant.items():
@@ -109,12 +109,12 @@ class StudyResult:
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
-        """A row for each contrast, set and statistic: its mean over seeds, interval and p-values."""
+        """A row for each contrast, set and statistic: mean over seeds, interval and p-values."""
         rows: list[dict[str, Any]] = []
         for (statistic, name), by_variant in self.values.items():
             for contrast in self.plan.contrasts:
                 differences = contrast.over_seeds(by_variant)
-                if statistic == REGRET or not len(differences):  # regret differs as mean returns do, with another sign
+                if statistic == REGRET or not len(differences):  # regret differs as returns do, negated
                     continue
                 interval, p = mean_over_seeds(differences)
                 most = sum(abs(weight) for weight in contrast.weights.values()) / 2
@@ -139,7 +139,7 @@ class StudyResult:
 
     @cached_property
     def tables(self) -> list[Table]:
-        """For each statistic the results of each variant and the differences, with notes below the last table."""
+        """For each statistic, variants and differences; notes are below the last table."""
         pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
         tables = []
         for statistic, title in TITLES.items():
@@ -160,7 +160,7 @@ class StudyResult:
 
     @property
     def findings(self) -> list[str]:
-        """States each difference on nominal values, and the significant ones on the other sets."""
+        """Sentences on all differences on nominal values, and on significant ones on the other sets."""
         return difference_findings(self.comparisons, self.plan.sets[0].name)
 
     def markdown(self) -> str:
@@ -191,7 +191,7 @@ def evaluate_runs(
         plan: The study.
         folder: Its folder.
         runs: All of its runs.
-        missing: The names of those that are not trained, and why.
+        missing: Names of untrained runs -> reason.
         command: The command line, recorded in the evaluation.
         progress: Called as episodes end.
     """
@@ -226,7 +226,7 @@ def _time(run: StudyRun) -> dict[str, Any]:
 
 
 def _table(plan: Study, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
-    """A row for each variant or pair, a column for each set; marks fewer seeds than others, and unequal budgets."""
+    """A row for each variant or pair, a column for each set; marks missing seeds and unequal budgets."""
     sets = list(dict.fromkeys(table["set"]))
     rows: list[Row] = []
     for name, group in table.groupby(key, sort=False):
@@ -240,7 +240,7 @@ def _table(plan: Study, caption: str, table: pd.DataFrame, key: str, *, percent:
 
 
 def _cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
-    """A number with its interval, and with its p-value if it is a difference."""
+    """A number with its interval and, for a difference, its p-value."""
     scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
     value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
     p = row.get("p_holm", math.nan)
@@ -255,10 +255,10 @@ def _p_value(row: Mapping[Any, Any]) -> str:
 
 
 def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
-    """States each difference in mean return on one set, and the significant ones on the others.
+    """Sentences on all differences of mean return on one set, and on significant ones on the others.
 
     Args:
-        comparisons: See ``StudyResult``; on the other sets, shares of solved episodes are stated too.
+        comparisons: See ``StudyResult``; on the other sets, sentences also tell shares of solved episodes.
         first: Name of the one set.
     """
     stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]

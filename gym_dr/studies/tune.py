@@ -34,21 +34,21 @@ from gym_dr.studies.folder import claimed
 from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.studies.variants import inner_table
 
-REPORTS = 10  # of a run's training return, at each of which the trial may be pruned
+REPORTS = 10  # of a run's training return; at each, the trial may be pruned
 PATIENCE = 60.0  # s to wait for other workers' writes into the storage
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)  # others were interrupted or have not begun
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TuneResult:
-    """What a tuning has found.
+    """The result of a tuning.
 
     Attributes:
         folder: Its folder.
         trials: A row for each trial, as in ``trials.csv``.
         best: The number of the best trial.
-        value: Its mean return.
-        config: The file with its options, for ``config`` of ``gym_dr.train``.
+        value: The best trial's mean return.
+        config: The file with the best trial's options, for ``config`` of ``gym_dr.train``.
     """
 
     folder: Path
@@ -60,11 +60,11 @@ class TuneResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """The trials that one worker makes.
+    """One worker's trials.
 
     Attributes:
-        worker: Its number.
-        count: How many trials.
+        worker: The worker's number.
+        count: Number of trials.
         command: The command line, recorded in the folders of runs.
         progress: Whether to print a line for each trial.
     """
@@ -76,7 +76,7 @@ class Share:
 
 
 def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextManager[None]:
-    """Takes a folder for a tuning, for the block; see ``claimed``.
+    """Locks a folder for a tuning in the block; see ``claimed``.
 
     Raises:
         ConfigError: The folder holds another tuning.
@@ -100,7 +100,7 @@ def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextMana
 
 @contextlib.contextmanager
 def open_storage(folder: Path) -> Iterator[optuna.Study]:
-    """Opens Optuna's study, which is in an SQLite file in the folder."""
+    """Opens Optuna's study in the folder's SQLite file."""
     file = engine.URL.create("sqlite", database=str((folder / "optuna.db").resolve())).render_as_string()
     storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
     try:
@@ -123,8 +123,8 @@ def search(
 
     Args:
         tuning: As the user gave it, for workers to read.
-        plan: The same, read.
-        folder: Its folder, which is claimed.
+        plan: The tuning, read.
+        folder: Its folder, locked.
         workers: See ``gym_dr.tune``, as for the others.
         command: The command line.
         progress: Whether to print a line for each trial.
@@ -155,7 +155,7 @@ def search(
 def _try_in_processes(
     tuning: str | Path | Mapping[str, Any], folder: Path, shares: Sequence[Share], trust: Collection[str]
 ) -> None:
-    """Has each worker make its trials in a process of its own; see ``search``."""
+    """Runs each worker in its own process; see ``search``."""
     file = json.dumps(tuning, default=lambda value: value.to_dict()) if isinstance(tuning, Mapping) else str(tuning)
     commands: dict[str, Command] = {
         str(share.worker): [
@@ -186,7 +186,7 @@ def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Shar
         study.pruner = plan.pruner()
         for _ in range(share.count):
             stop.check()
-            # each trial has its own random numbers, so that a stop does not change them
+            # each trial has its own random numbers, which do not change after a stop
             study.sampler = plan.sampler_of(len(study.get_trials(deepcopy=False, states=FINISHED)), share.worker)
             trial = study.ask(dict(plan.search))
             result = _try(study, trial, plan, folder, share.command, stop)
@@ -195,7 +195,7 @@ def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Shar
 
 
 def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, command: str, stop: StopRequest) -> str:
-    """Trains and evaluates a trial's runs, and tells Optuna its value; returns it, or why it has none."""
+    """Trains and evaluates a trial's runs and tells Optuna the value; returns the value or the failure as text."""
     try:
         returns = [_return(trial, place, plan, folder, command, stop) for place in range(len(plan.head.seeds))]
         value = sum(returns) / len(returns)
@@ -205,7 +205,7 @@ def _try(study: optuna.Study, trial: optuna.Trial, plan: Tuning, folder: Path, c
         reason = "pruned"
     except (TrainingError, ConfigError) as error:
         reason = str(error)
-    except GymDrError:  # such as a full disk, on which all trials would fail
+    except GymDrError:  # such as a full disk: all trials would fail
         raise
     except Exception as error:  # a bug in a plugin's algorithm or in gym_dr: other trials continue
         traceback.print_exc()
@@ -232,7 +232,7 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
 
 
 def _reporter(trial: optuna.Trial, place: int, updates: int) -> Callable[[Mapping[str, float]], None]:
-    """A callback that reports a run's training return, numbered after those of the runs before it."""
+    """A callback that reports a run's training return; reports are numbered on from those of earlier runs."""
     reported = place * REPORTS
 
     def report(row: Mapping[str, float]) -> None:
@@ -257,6 +257,6 @@ def _write_result(study: optuna.Study, plan: Tuning, folder: Path) -> TuneResult
         raise TrainingError(f"{folder}: no trial is complete:\n{reasons}")
     best, path = study.best_trial, folder / "best.json"
     form = plan.variant(best.params).config.to_dict()
-    del form["seed"], form["eval_episodes"]  # other seeds are to be trained, and then evaluated
+    del form["seed"], form["eval_episodes"]  # the user trains other seeds, and evaluates those
     write_atomically(path, (json.dumps(form, indent=2) + "\n").encode())
     return TuneResult(folder=folder, trials=trials, best=best.number, value=float(best.value or 0.0), config=path)

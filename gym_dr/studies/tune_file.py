@@ -19,10 +19,10 @@ from gym_dr.options import expect
 from gym_dr.runs.config import RunConfig, with_total_steps
 from gym_dr.studies.variants import Head, Variant, VariantFile, opened
 
-# besides one for the algorithm and one for the sampler of draws
+# besides tables for the algorithm and the sampler of draws
 TUNING_TABLES = ("settings", "randomization", "randomize", "search", "evaluation", "optuna")
 FIXED = ("env", "seed", "reserved_seeds", "eval_episodes", "updates")  # the same for all trials
-# of Optuna's classes: those that need no further package, are not experimental and store no pickles
+# Optuna's classes that need no further package, are not experimental and store no pickles
 OPTUNA_CLASSES = {
     "sampler": ("TPESampler", "GPSampler", "RandomSampler"),
     "pruner": (
@@ -44,13 +44,13 @@ class TuningHead(Head):
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What is tuned, on which seeds, and what counts.
+    """The search, its seeds and its evaluation.
 
     Attributes:
         file: The file that defines it.
         head: The file's top-level keys.
         search: Option -> its range or choices.
-        cells: What a trial is evaluated on; its value is the mean return there.
+        cells: The set on which a trial is evaluated; its value is the mean return there.
         sampler: Makes Optuna's sampler from a seed.
         pruner: Makes Optuna's pruner.
     """
@@ -63,22 +63,22 @@ class Tuning:
     pruner: functools.partial[optuna.pruners.BasePruner]
 
     def variant(self, params: Mapping[str, Any]) -> Variant:
-        """What a trial with some of Optuna's params trains."""
+        """The variant that a trial with these of Optuna's params trains."""
         return _variant(self.file, self.head, params)
 
     def sampler_of(self, trial: int, worker: int) -> optuna.samplers.BaseSampler:
-        """The sampler of one trial of a worker, with random numbers of its own."""
+        """The sampler of one trial of a worker, with its own random numbers."""
         numbers = np.random.SeedSequence([self.sampler.keywords.get("seed", 0), trial, worker])
         return self.sampler(seed=int(numbers.generate_state(1)[0]))
 
     @property
     def first(self) -> dict[str, Any]:
-        """Params of the first trial: the values without a search, if the search allows them."""
+        """Params of the first trial: the values that hold without a search, if the search allows them."""
         known = _known(self.variant({}).config)
         return {name: _label(known[name]) for name, one in self.search.items() if _allows(one, _label(known[name]))}
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of ``tune.json``: all that the value of a trial depends on."""
+        """The content of ``tune.json``: everything that a trial's value depends on."""
         return {
             "config": self.variant({}).config.to_dict(),
             "search": {name: repr(one) for name, one in self.search.items()},
@@ -94,7 +94,7 @@ def read_tuning(given: str | Path | Mapping[str, Any], trust: Collection[str] = 
         ConfigError: The file cannot be read, a value cannot be used, or budgets would differ.
         RandomizationError: A range is impossible.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # progress is ours
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # gym_dr shows progress
     with opened(given, trust) as file:
         return _read(file)
 
@@ -124,12 +124,12 @@ def _read(file: VariantFile) -> Tuning:
 
 
 def _variant(file: VariantFile, head: TuningHead, params: Mapping[str, Any]) -> Variant:
-    """What a trial trains; the tuning's seeds are reserved."""
+    """The variant of a trial; the tuning's seeds are reserved."""
     values = {name: json.loads(one) if str(one)[:1] == "[" else one for name, one in params.items()}
     made = file.variant("trial", values, head)
     config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
     reserved = tuple(dict.fromkeys([*config.settings.reserved_seeds, *head.seeds]))
-    settings = replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning evaluates
+    settings = replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning itself evaluates
     return replace(made, config=replace(config, settings=settings))
 
 
@@ -140,12 +140,12 @@ def _known(config: RunConfig) -> dict[str, Any]:
 
 
 def _label(value: Any) -> Any:
-    """A value as Optuna stores it: lists are text there."""
+    """A value as Optuna stores it: lists as text."""
     return json.dumps(value) if isinstance(value, list | tuple) else value
 
 
 def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.distributions.BaseDistribution:
-    """The range or the choices of an option, which has a value in ``known``."""
+    """The range or the choices of an option in ``known``."""
     with located(f"[search]: {name}"):
         check_known("option", name, known.keys() - {*FIXED})
         expected = "expected { low = ..., high = ... } or { choices = [...] }"
@@ -191,7 +191,7 @@ def _check_budgets(search: Collection[str], head: TuningHead, base: RunConfig, f
 
 
 def _cells(file: VariantFile, config: RunConfig) -> CellSet:
-    """What trials are evaluated on: the training draws, or draws that the file names."""
+    """The set on which trials are evaluated: training draws, or draws that the file names."""
     table = file.inner("evaluation")
     for name in table:
         check_known("key", name, ("episodes", "randomization"))
@@ -202,7 +202,7 @@ def _cells(file: VariantFile, config: RunConfig) -> CellSet:
 
 
 def _maker(kind: str, given: Any) -> functools.partial[Any]:
-    """Makes a sampler or pruner from the name of Optuna's class, or from a table with its name and keywords."""
+    """Makes a sampler or pruner from the name of Optuna's class, or a table with its name and keywords."""
     form = {"name": given} if isinstance(given, str) else given
     if not isinstance(form, Mapping) or "name" not in form:
         raise ConfigError(f'{kind}: expected a name or {{ name = "...", ... }}, got {shortened(given)}.')

@@ -1,4 +1,4 @@
-"""Variants: what a study or a tuning trains, read from its file and checked."""
+"""Variants that a study or a tuning trains, read from its file and checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gym_dr.runs.sources import check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
-SEEDS = "seeds"  # key of a variant, or of a factor's level: how many of the file's seeds it is trained with
+SEEDS = "seeds"  # key of a variant or a factor's level: how many of the file's seeds to train
 OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that are neither settings nor options
 
 
@@ -41,10 +41,10 @@ class Variant:
     """One way to train.
 
     Attributes:
-        name: Its name, which is that of its folder too.
+        name: Its name and that of its folder.
         algorithm: Its algorithm.
-        config: The configuration of its run with the first seed.
-        seeds: The seeds that it is trained with.
+        config: Configuration of the run with the first seed.
+        seeds: Its seeds.
     """
 
     name: str
@@ -74,18 +74,18 @@ class VariantFile:
 
     Attributes:
         table: Its content.
-        path: Where it is; None for a mapping in Python.
+        path: The file; None for a mapping in Python.
     """
 
     table: Mapping[str, Any]
     path: Path | None = None
 
     def inner(self, key: str) -> Mapping[str, Any]:
-        """One of its tables; empty if there is none."""
+        """The table with this key; empty if there is none."""
         return inner_table(self.table, key)
 
     def head(self, cls: type[AnyHead], tables: Sequence[str]) -> AnyHead:
-        """Its top-level keys that are neither ``tables`` nor tables of algorithms and samplers, as a dataclass.
+        """The top-level keys other than ``tables`` and tables of algorithms and samplers, as a dataclass.
 
         Raises:
             UnknownNameError: A key is unknown.
@@ -111,7 +111,8 @@ class VariantFile:
         Args:
             name: Its name.
             own: Its own settings, options, randomization and number of seeds.
-            head: The file's environment, algorithm and seeds. A variant with a number of seeds has the first of them.
+            head: The file's environment, algorithm and seeds. A variant with its own number of seeds takes the first
+                ones.
 
         Raises:
             UnknownNameError: A key or name is unknown.
@@ -141,7 +142,7 @@ class VariantFile:
                 **given,
                 "env": head.env,
                 "seed": head.seeds[0],
-            },  # evaluated together, when all are trained
+            },  # evaluated together after training
             randomization=self.beside(drawn.get("randomization")),
             randomize=drawn.get("randomize"),
             by_seed=False,  # the same for all seeds
@@ -149,10 +150,10 @@ class VariantFile:
         return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number])
 
     def check_used(self, variants: Iterable[Variant]) -> None:
-        """Checks that some variant uses each algorithm and sampler that has a table.
+        """Checks that each table of an algorithm or sampler is used by a variant.
 
         Raises:
-            ConfigError: None uses one of them.
+            ConfigError: A table is not used.
         """
         used = {each for v in variants for each in (v.algorithm.name, v.config.settings.sampler)}
         for name in self.table:
@@ -169,7 +170,7 @@ def opened(given: str | Path | Mapping[str, Any], trust: Collection[str]) -> Ite
         trust: Modules that the file may import.
 
     Raises:
-        ConfigError: The file cannot be read, or imports another module.
+        ConfigError: The file cannot be read, or imports a module that is not trusted.
     """
     load_plugins()
     if isinstance(given, Mapping):

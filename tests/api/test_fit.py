@@ -167,8 +167,7 @@ def test_a_delay_is_in_steps_of_the_environment_however_slow_the_log() -> None:
     mass: dict[str, Any] = {"m": (0.5, 2.0)}
     found = fit(timed, env="gym_dr/PendulumDR-v1", randomize={**mass, "action_delay": Integer(0, 3)})
     assert found.randomization["action_delay"].distribution == Constant(2.0)
-    said = "action_delay: 2 steps (100 %). Only multiples of 2 were tried, since each logged action acts for 2 steps."
-    assert said in found.findings
+    assert "action_delay: 2 steps (100 %)." in found.findings
     assert number(found, "m", "mean") == pytest.approx(1.2, abs=0.005)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gym_dr.api.fit import check
-from gym_dr.errors import ConfigError, GymDrError, LogError, RandomizationError, UnknownNameError
+from gym_dr.errors import ConfigError, EnvStateError, GymDrError, LogError, RandomizationError, UnknownNameError
 from gym_dr.fitting.problem import Question
 from tests.api.fit_sample import LENGTH, fit
 from tests.fitting.logged import CART, logged
@@ -70,7 +70,7 @@ def test_what_cannot_be_fitted_is_refused_before_anything_runs(
 
 def test_an_environment_without_replay_is_refused_with_the_reason() -> None:
     walk = {"observations": np.zeros((6, 24)), "actions": np.zeros((5, 4))}
-    with pytest.raises(ConfigError, match=r"BipedalWalkerDR-v3: a log of it cannot be replayed\. .* does not say what"):
+    with pytest.raises(EnvStateError, match=r"BipedalWalkerDR-v3: a log of it cannot be replayed: .* does not support"):
         fit(walk, env="gym_dr/BipedalWalkerDR-v3", randomize={"gravity": (-12.0, -6.0)})
 
 

@@ -75,8 +75,8 @@ def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None
 
 
 def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
-    found = evaluate(coast, randomization={"gravity": (-11, -9), "enable_wind": False}, sets=[gym_dr.corners()])
-    assert {cells.name: cells.num_cells for cells in found.sets} == {"nominal": 1, "training": 1, "corners": 2}
+    found = evaluate(coast, randomization={"gravity": (-11, -9), "enable_wind": False}, sets=[gym_dr.sobol(4)])
+    assert {cells.name: cells.num_cells for cells in found.sets} == {"nominal": 1, "training": 1, "sobol": 12}
     (entry,) = found.document["policies"]
     assert (entry["name"], entry["trained_on"], entry["ranges"]["gravity"]) == ("Coast", "own", [-11.0, -9.0])
 
@@ -201,7 +201,7 @@ def test_ranges_are_recorded_and_other_ranges_are_another_policy() -> None:
         ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
         ([brake, coast], {}, "Expected `output` for"),
         (brake, {"stochastic": True}, "`stochastic` is for runs and policies of Stable-Baselines3"),
-        (brake, {"env": "CartPole-v1", "sets": [gym_dr.corners()]}, "CartPole-v1 has no parameters to vary"),
+        (brake, {"env": "CartPole-v1", "sets": [gym_dr.sobol(4)]}, "CartPole-v1 has no parameters to vary"),
         (brake, {"context": "observation"}, "`context='observation'`: what a policy observes is scaled by the ranges"),
         (brake, {"context": "observation", "context_params": ["gravity"]}, "Give its training randomization"),
         (brake, {"context_params": ["gravity"]}, "Expected .*context_params.* with .*context='observation'.* only"),

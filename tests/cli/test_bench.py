@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from gym_dr.bench import measure
-from gym_dr.bench.plan import Plan
 from tests.cli.command import files, gymdr, refused
 
-TINY = Plan(sizes=(2,), seeds=(1,), limit=0.001, rounds=1, seconds=0.001)
+TINY = measure.Plan(sizes=(2,), seeds=(1,), limit=0.001, rounds=1, seconds=0.001)
 
 
 def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
+    monkeypatch.setattr(measure, "QUICK", TINY)
     run = gymdr("bench", "--quick", "--algorithm", "reinforce", "--output", tmp_path / "out")
     assert run.code == 0, run.err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"bench.json"}
@@ -37,7 +36,7 @@ def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path, monkeypatc
     def stopped(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
+    monkeypatch.setattr(measure, "QUICK", TINY)
     monkeypatch.setattr(measure, "training_config", lambda env_id, algorithm, num_envs, seed: None)
     answers = iter([lambda *_: {}, stopped])
     monkeypatch.setattr(measure, "time_to_threshold", lambda *args, **kwargs: next(answers)())

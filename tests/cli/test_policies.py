@@ -49,7 +49,7 @@ def test_references_show_what_is_possible_and_their_draws_are_not_played() -> No
         ("grid", 1.0),
     ]
     assert "Regret\n" in result.out
-    result = gymdr("evaluate", "run", *references, "--corners", "--episodes", "1", "--output", "once")
+    result = gymdr("evaluate", "run", *references, "--grid", "gravity=-12:-4:3", "--episodes", "1", "--output", "once")
     assert result.code == 0, result.err
     assert json.loads(Path("once/evaluation.json").read_text())["best_known"] == []
 

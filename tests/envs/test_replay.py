@@ -243,7 +243,7 @@ def test_angles_are_compared_the_short_way(env_id: str, opened: Callable[[str], 
 @pytest.mark.parametrize("env_id", REFUSED)
 def test_an_environment_that_cannot_be_replayed_or_is_closed_is_refused(env_id: str) -> None:
     envs: Any = gym.make_vec(env_id, 2)
-    with pytest.raises(EnvStateError, match="does not say what of its state an observation determines"):
+    with pytest.raises(EnvStateError, match="does not support the replay of logged motion"):
         envs.unwrapped.replay()
     envs.close()
     with pytest.raises(EnvStateError, match="closed"):

@@ -8,7 +8,7 @@ import pytest
 
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.indices import SobolIndices, orthonormal, sobol_indices
-from gym_dr.evaluation.sets import CellSet
+from tests.evaluation.points import points_in
 
 LEVELS = (np.arange(4096) + 0.5) / 4096
 
@@ -17,7 +17,7 @@ def estimate(
     function: Callable[..., Any], d: int, points: int, *, noise: float = 0.0, repeats: int = 1, seed: int = 0
 ) -> SobolIndices | None:
     """SobolIndices of a function of d parameters that are uniform in [0, 1]; ``noise`` is a standard deviation."""
-    layout = CellSet.sobol_box(ranges.Box(ranges={f"x{i}": (0.0, 1.0) for i in range(d)}, fixed={}), points, repeats)
+    layout = points_in({f"x{i}": (0.0, 1.0) for i in range(d)}, points, repeats)
     exact = np.broadcast_to(function(*layout.values.T), len(layout.values))
     outputs = exact[:, None] + np.random.default_rng(seed).normal(0.0, noise, (len(exact), repeats))
     values = layout.values.reshape(d + 2, points, d)

@@ -10,15 +10,11 @@ from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Normal, Randomizat
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.ranges import Box
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.randomization.draws import draw, uniforms
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
 
-BOX = Box(
-    ranges={"gravity": (-12.0, -4.0), "enable_wind": (0.0, 1.0)}, fixed={"lander_density": 6.0}, whole=("enable_wind",)
-)
 SPACE = ParamSpace(
     "Example",
     [
@@ -70,7 +66,6 @@ def test_a_switch_is_on_where_a_parameter_needs_it() -> None:
 
 def test_a_switch_that_training_turned_on_is_on_in_cells_made_from_its_draws() -> None:
     windy = resolve({"wind_power": (0, 20), "gravity": (-11, -9)}, LUNAR_LANDER)
-    assert ranges.training_box(LUNAR_LANDER, [windy]).fixed == {"enable_wind": 1.0}
     assert CellSet.sobol("sobol", windy, LUNAR_LANDER, 2, 1).fixed == {"enable_wind": 1.0}
     drawn = CellSet.from_dict(CellSet.of_draws("training", windy, 2).to_dict())
     assert drawn.randomization == windy
@@ -94,48 +89,21 @@ def test_impossible_grids_are_refused(axes: Any, error: type[Exception], message
         CellSet.grid(LUNAR_LANDER, axes, 1)
 
 
-def test_the_box_holds_everything_that_the_runs_were_trained_on() -> None:
-    box = ranges.training_box(
-        LUNAR_LANDER,
-        [
-            Randomization({"gravity": Uniform(-11, -9), "enable_wind": Bernoulli(0.5)}),
-            Randomization({"gravity": Normal(-10, 1, low=-10.5, high=-5), "lander_density": Constant(6)}),
-            Randomization({"side_engine_power": Scale(Uniform(0.5, 2))}),  # nominally 0.6
-            None,
-        ],
-    )
-    assert box.ranges == {"gravity": (-11, -5), "enable_wind": (0, 1), "side_engine_power": (0.3, 1.2)}
-    assert box.fixed == {"lander_density": 6}
-    assert box.whole == ("enable_wind",)
-
-
-def test_a_box_without_end_is_refused() -> None:
-    space = ParamSpace("Endless", [Param(name="x", nominal=0.0, low=-np.inf, high=np.inf)])
-    with pytest.raises(ConfigError, match="training range of x is unbounded"):
-        ranges.training_box(space, [Randomization({"x": Normal(0, 1)})])
-
-
-def test_corners_are_every_combination_of_ends() -> None:
-    corners = CellSet.corners(BOX, 3)
-    assert corners.values.tolist() == [[-12, 0], [-12, 1], [-4, 0], [-4, 1]]
-    assert corners.cell(3) == {"gravity": -4.0, "enable_wind": 1.0, "lander_density": 6.0}
-
-
-def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
-    points = CellSet.sobol_box(BOX, 256, 5)
-    a, b, with_gravity, with_wind = points.values.reshape(4, 256, 2)
+def test_sobol_points_fill_ranges_as_sensitivity_indices_need_them() -> None:
+    points = by_quantile({"x": Uniform(2, 10), "switch": Bernoulli(0.5)}, 256)
+    a, b, with_x, with_switch = points.values.reshape(4, 256, 2)
     assert points.num_cells == 4 * 256
-    np.testing.assert_array_equal(with_gravity, np.column_stack([b[:, 0], a[:, 1]]))
-    np.testing.assert_array_equal(with_wind, np.column_stack([a[:, 0], b[:, 1]]))
+    np.testing.assert_array_equal(with_x, np.column_stack([b[:, 0], a[:, 1]]))
+    np.testing.assert_array_equal(with_switch, np.column_stack([a[:, 0], b[:, 1]]))
     assert sorted(set(a[:, 1])) == [0.0, 1.0]
     # 32 sequences of 8 points each; of each, every eighth of the range has one point and every half has four
     for sequence in a.reshape(32, 8, 2):
-        assert np.histogram(sequence[:, 0], bins=8, range=(-12, -4))[0].tolist() == [1] * 8
+        assert np.histogram(sequence[:, 0], bins=8, range=(2, 10))[0].tolist() == [1] * 8
         assert sequence[:, 1].sum() == 4
 
 
 def test_the_sequences_of_a_set_are_different_and_the_same_in_every_evaluation() -> None:
-    first, second = (CellSet.sobol_box(BOX, 256, 5) for _ in range(2))
+    first, second = (by_quantile({"x": Uniform(2, 10), "switch": Bernoulli(0.5)}, 256) for _ in range(2))
     assert len(set(first.values[:256, 0])) == 256
     np.testing.assert_array_equal(first.values, second.values)
 
@@ -207,16 +175,12 @@ def test_correlated_parameters_have_one_cell_a_point_in_which_they_are_correlate
 @pytest.mark.parametrize("points", [-1, 1, 100])
 def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> None:
     expected = f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"
-    with pytest.raises(ConfigError, match=f"`sobol`: {expected}"):
-        CellSet.sobol_box(BOX, points, 1)
     for rules in ({"x": Uniform(0, 10)}, CORRELATED):
         with pytest.raises(ConfigError, match=f"`sobol`: {expected}"):
             by_quantile(rules, points)
 
 
 def test_too_many_cells_are_refused() -> None:
-    with pytest.raises(ConfigError, match="1,048,576 cells"):
-        CellSet.corners(Box(ranges={f"p{i}": (0.0, 1.0) for i in range(20)}, fixed={}), 1)
     with pytest.raises(ConfigError, match="`sobol=524288` has 1,572,864 cells"):
         by_quantile({"x": Uniform(0, 10), "switch": 1}, 2**19)
 
@@ -235,8 +199,6 @@ def test_a_randomization_varies_if_a_parameter_can_have_two_values(rules: Any, e
         CellSet.nominal(3),
         CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 4),
         CellSet.grid(LUNAR_LANDER, {"gravity": [-10, -5], "wind_power": [0, 20]}, 2),
-        CellSet.corners(BOX, 2),
-        CellSet.sobol_box(BOX, 8, 2),
         by_quantile({"x": Scale(Uniform(0.5, 2)), "y": Add(Normal(0, 1, low=-2)), "count": 3}, 8),
         by_quantile(CORRELATED, 8),
     ],
@@ -253,8 +215,7 @@ def test_json_gives_an_equal_set_back(made: CellSet) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        {"kind": "corners", "box": {f"p{i}": [0.0, 1.0] for i in range(60)}},
-        {"kind": "sobol-box", "box": {"gravity": [-12.0, -8.0]}, "whole": [], "points": 2**40},
+        {"kind": "grid", "axes": {f"p{i}": [0.0, 1.0] for i in range(60)}},
         {
             "kind": "sobol",
             "space": {"gravity": {"nominal": -10.0}},

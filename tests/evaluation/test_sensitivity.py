@@ -10,12 +10,9 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
 from gym_dr.evaluation.sets import CellSet
+from tests.evaluation.points import points_in
 
-POINTS = CellSet.sobol_box(
-    ranges.Box(ranges={"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, fixed={}),
-    256,
-    5,
-)
+POINTS = points_in({"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, 256, 5)
 NOMINAL = {"gravity": -10.0, "wind_power": 15.0, "lander_density": 5.0}
 
 
@@ -48,8 +45,7 @@ def ishigami(points: int, episodes: int, noise: float, seed: int) -> Any:
 
     The variance of the means over episodes is ``noise`` times that of the function.
     """
-    box = ranges.Box(ranges=dict.fromkeys(("x1", "x2", "x3"), (-np.pi, np.pi)), fixed={})
-    layout = CellSet.sobol_box(box, points, episodes)
+    layout = points_in(dict.fromkeys(("x1", "x2", "x3"), (-np.pi, np.pi)), points, episodes)
     x1, x2, x3 = layout.values.T
     exact = np.sin(x1) + 7 * np.sin(x2) ** 2 + 0.1 * x3**4 * np.sin(x1)
     chance = np.random.default_rng(seed).normal(0, (noise * VARIANCE * episodes) ** 0.5, (len(exact), episodes))
@@ -71,7 +67,7 @@ def test_errors_on_a_noisy_ishigami_function_are_0_03_on_average() -> None:
 
 def test_no_share_of_noisy_returns_is_surely_negative_and_no_total_surely_below_its_first_order() -> None:
     # two parameters matter where both are high, two share a product; then falls of random depth, half of the variance
-    layout = CellSet.sobol_box(ranges.Box(ranges={f"x{i}": (0.0, 1.0) for i in range(4)}, fixed={}), 128, 5)
+    layout = points_in({f"x{i}": (0.0, 1.0) for i in range(4)}, 128, 5)
     x = layout.values.T
     exact = 100 * (x[0] > 0.8) * (x[1] > 0.6) + 50 * x[1] * x[2]
     for seed in range(8):
@@ -107,7 +103,7 @@ def test_intervals_cover_ishigamis_indices_in_93_to_97_percent(
 
 
 def test_with_one_episode_a_cell_noise_is_unknown() -> None:
-    points = CellSet.sobol_box(ranges.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 64, 1)
+    points = points_in({"gravity": (-12.0, -2.0)}, 64, 1)
     result = sensitivity(points.values, points)
     assert result["noise"] is None
     assert shares(result, "total") == pytest.approx([1.0], abs=0.1)

@@ -38,9 +38,7 @@ def test_each_set_has_its_cells_and_as_many_episodes_as_it_or_the_evaluation_say
     for given, name, cells, episodes in (
         ((), "training", 1, 100),
         (gym_dr.grid(gravity=(-12, -2, 3), wind_power=(0, 20, 2)), "grid", 6, 20),
-        (gym_dr.corners(), "corners", 4, 20),
         (gym_dr.sobol(8), "sobol", 32, 5),
-        (gym_dr.sobol(8, box=True), "sobol-box", 32, 5),
         ("wide", "wide", 1, 100),
     ):
         for asked, expected in ((None, episodes), (7, 7)):
@@ -160,7 +158,6 @@ def test_one_half_of_a_push_that_is_drawn_may_be_set(space: ParamSpace) -> None:
         ("wid", UnknownNameError, "Did you mean 'wide'"),
         ("no.toml", ConfigError, "no.toml: cannot be read"),
         (gym_dr.sobol(4), ConfigError, "expected runs trained with randomized parameters"),
-        (gym_dr.corners(), ConfigError, "expected runs trained with randomized parameters"),
     ],
     ids=str,
 )
@@ -170,7 +167,7 @@ def test_what_cannot_be_is_refused(given: Any, error: type[GymDrError], message:
 
 
 def test_numbers_of_episodes_are_whole() -> None:
-    for make in (gym_dr.grid, gym_dr.corners, gym_dr.draws):
+    for make in (gym_dr.grid, gym_dr.draws):
         with pytest.raises(ConfigError, match="`episodes`: expected a whole number of at least 1, got 0"):
             make(episodes=0)
 

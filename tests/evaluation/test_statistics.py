@@ -10,7 +10,7 @@ from scipy import stats
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import ranges, statistics
+from gym_dr.evaluation import statistics
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import (
     iqm_with_interval,
@@ -20,6 +20,7 @@ from gym_dr.evaluation.statistics import (
     policy_statistics,
     statistic_names,
 )
+from tests.evaluation.points import points_in
 
 DRAWS = CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 50)
 
@@ -84,7 +85,7 @@ def test_cells_of_a_grid_are_resampled_apart() -> None:
 
 
 def test_points_of_a_sobol_sequence_are_resampled_with_all_cells_made_of_them() -> None:
-    points = CellSet.sobol_box(ranges.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
+    points = points_in({"gravity": (-12.0, -2.0)}, 16, 2)
     returns = np.repeat(np.tile(np.arange(16.0), 3), 2)[None]  # point i returns i in each of its 3 cells, twice
     (row,), _ = policy_statistics(returns, points, None)
     # 16 points whose mean has standard error 4.61 / sqrt(16) = 1.15; cells alone would give 0.67, episodes 0.47

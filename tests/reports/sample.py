@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gym_dr.evaluation import ranges
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.suite import sets_for
@@ -31,11 +30,9 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     assert space is not None
     randomization = policies[-1].randomization
     assert randomization is not None
-    box = ranges.training_box(space, [randomization])
     sets = [
         *sets_for(policies, (), 6),
         CellSet.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
-        CellSet.corners(box, 1),
         CellSet.of_values("gravity=-3", {"gravity": -3.0}, 2),
         CellSet.sobol("sobol", randomization, space, 4, 5),
     ]

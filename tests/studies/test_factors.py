@@ -97,11 +97,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a level of the baseline's name": (
         {"factors": {"net": {"a": {}, "baseline": {"gamma": 0.9}}}},
-        r"\[factors\]: expected levels whose names are distinct, and not baseline; got 'baseline'",
+        r"\[factors\]: expected levels with distinct names other than baseline; got 'baseline'",
     ),
     "a level whose name is a combination": (
         {"factors": {"net": {"a": {}, "none+large": {"gamma": 0.9}}}},
-        r"\[factors\]: expected levels whose names are distinct, .* got 'none\+large'",
+        r"\[factors\]: expected levels with distinct names .* got 'none\+large'",
     ),
     "a single level": ({"factors": {"net": {"a": {}}}}, r"net: expected a table of at least two levels"),
     "an unknown option": ({"factors": {"net": {"a": {}, "b": {"gama": 3}}}}, r"\[factors\]: b: .*mean 'gamma'"),

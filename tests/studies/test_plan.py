@@ -30,17 +30,11 @@ def test_budgets_are_updates_times_rollout_times_environments() -> None:
 
 
 def test_sets_are_those_of_evaluate_and_draws_are_named_after_their_preset() -> None:
-    evaluation = {"protocol": "dre", "corners": True, "sobol": 4, "grid": {"gravity": [-11, -5, 2]}}
+    evaluation = {"sobol": 4, "grid": {"gravity": [-11, -5, 2]}, "sets": {"random": "random", "extreme": "extreme"}}
     own = {"own": {"randomization": {"gravity": "uniform:-12:-2"}}, "default": {"randomization": "random"}}
     names = [cells.name for cells in read_study(tiny(evaluation=evaluation, variants=own)).sets]
-    protocol = [
-        "nominal",
-        "training: wide",
-        "training: own",
-        "random",
-        "extreme",
-    ]  # the draws of "random" are there once
-    assert names == [*protocol, "grid", "sobol: wide", "sobol: own", "sobol: random", "corners"]
+    always = ["nominal", "training: wide", "training: own"]  # the draws of "random" are there once
+    assert names == [*always, "grid", "sobol: wide", "sobol: own", "sobol: random", "random", "extreme"]
 
 
 def test_sets_of_your_own_are_presets_files_or_tables(tmp_path: Path) -> None:
@@ -142,7 +136,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a set": ({"evaluation": {"gird": {}}}, "Did you mean 'grid'"),
     "a grid out of bounds": ({"evaluation": {"grid": {"gravity": [1, 2, 2]}}}, r"\[evaluation\]: "),
     "a reference": ({"evaluation": {"references": ["critc"]}}, "Did you mean 'critic'"),
-    "a protocol": ({"evaluation": {"protocol": "der"}}, "Did you mean 'dre'"),
     "a set of your own with another's name": (
         {"evaluation": {"sets": {"nominal": "wide"}}},
         r"\[evaluation\]: 'nominal' is the name of a kind of set",
@@ -169,7 +162,7 @@ def test_sets_need_parameters() -> None:
     plain |= {"randomization": "none"}
     assert [cells.name for cells in read_study(plain).sets] == ["nominal"]
     with pytest.raises(ConfigError, match="CartPole-v1 has no parameters to vary"):
-        read_study(plain | {"evaluation": {"corners": True}})
+        read_study(plain | {"evaluation": {"sobol": 4}})
 
 
 def test_unequal_budgets_are_allowed_where_the_study_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Any equations as the physics of environments."""
+"""The backend of environments whose physics is equations."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class EquationsBackend(CompiledBackend):
         """Tries the equations, and copies the spaces, whose samples each environment draws with its own generator.
 
         Args:
-            equations: Id that they are registered under.
+            equations: The id under which they are registered.
             **keywords: See ``equations_family``.
 
         Raises:
-            UnknownNameError: There are none with this id.
+            UnknownNameError: No equations have this id.
             EquationsError: They cannot be used.
             TypeError: There is no such keyword.
             RandomizationError: A value is impossible.
@@ -77,7 +77,7 @@ class EquationsBackend(CompiledBackend):
         return played
 
     def check_options(self, options: Mapping[str, Any]) -> Bounds | None:
-        """Lets options bound the uniform numbers that begin the episode, if the equations have such options."""
+        """Reads bounds of the uniform numbers that begin an episode, if the equations have reset options."""
         if self.family.reset_options is None:
             return None
         start = self.equations.start.values()
@@ -121,7 +121,7 @@ class EquationsBackend(CompiledBackend):
         """One frame.
 
         Raises:
-            EquationsError: The function that draws it returns something else.
+            EquationsError: The function ``render`` returns anything else.
         """
         draw: Any = self.family.render
         with located(f"Equations {self.equations.name!r}"):

@@ -34,16 +34,16 @@ _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "obser
 
 
 def same(p: Any) -> Any:
-    """The parameters themselves: what ``derive`` is if there is none."""
+    """The parameters themselves: the default ``derive``."""
     return p
 
 
 def param_space(name: str, params: Any) -> ParamSpace:
-    """What may vary.
+    """The parameter space of equations.
 
     Raises:
-        EquationsError: It is no sequence of parameters, or an empty one.
-        RandomizationError: Two have the same name, or one has that of a disturbance.
+        EquationsError: It is not a sequence of at least one parameter.
+        RandomizationError: Two have the same name, or one has the name of a disturbance.
     """
     given = list(params.values()) if isinstance(params, ParamSpace) else params
     space = None
@@ -65,7 +65,7 @@ def names(what: str, given: Iterable[Any]) -> list[str]:
     """Names of numbers, which become fields of a named tuple.
 
     Raises:
-        EquationsError: One of them cannot.
+        EquationsError: A name cannot be a field.
     """
     found = list(given)
     try:
@@ -79,7 +79,7 @@ def random_numbers(what: str, given: Mapping[str, Any]) -> dict[str, Distributio
     """Distributions of random numbers.
 
     Args:
-        what: Argument that they come from.
+        what: The argument that they come from.
         given: name -> ``Uniform``, (low, high) or ``Normal``.
 
     Raises:
@@ -106,14 +106,14 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     """Presets of a space, by name.
 
     Raises:
-        EquationsError: There is none called "default".
-        UnknownNameError: A preset names a parameter that there is not.
+        EquationsError: None is called "default".
+        UnknownNameError: A preset names an unknown parameter.
         RandomizationError: One is no mapping, or a range is impossible.
     """
     if "default" not in given:
         example = next(iter(space))
         raise EquationsError(
-            "presets: expected one called 'default', what environments draw unless told otherwise, such as "
+            "presets: expected one called 'default', which is used if no other is given, such as "
             f"{{'default': {{{example!r}: (low, high)}}}}, or {{'default': {{}}}} for nothing; got {shortened(given)}."
         )
     own = read_presets(given)
@@ -173,17 +173,15 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
 
     Raises:
         EquationsError: A name is taken, or an option is no number.
-        UnknownNameError: A keyword is no parameter.
+        UnknownNameError: A keyword is not a parameter.
     """
     for name in names("keywords", keywords):
         space[name]
         if name in _TAKEN:
-            raise EquationsError(f"keywords: expected names that no environment has yet, got {name!r}.")
+            raise EquationsError(f"keywords: expected names that environments do not use already, got {name!r}.")
     for name, value in options.items():
         if name in _TAKEN or isinstance(value, str) or not isinstance(value, int | float):
-            raise EquationsError(
-                f"options: expected names that no environment has yet, with numbers, got {name!r}: {shortened(value)}."
-            )
+            raise EquationsError(f"options: expected unused names with numbers, got {name!r}: {shortened(value)}.")
 
 
 def _is_action(action: Any, space: Box | Discrete) -> bool:
@@ -199,7 +197,7 @@ def check_time_step(time_step: Any, space: ParamSpace) -> None:
     """Checks the duration of a step.
 
     Raises:
-        EquationsError: It is no duration, nor the name of a parameter.
+        EquationsError: It is neither a duration nor the name of a parameter.
     """
     if not (time_step is None or (is_number(time_step) and time_step > 0) or time_step in [*space]):
         raise EquationsError(
@@ -209,10 +207,10 @@ def check_time_step(time_step: Any, space: ParamSpace) -> None:
 
 
 def check_appearance(equations: Equations, keys: Any, interface: Interface | None) -> None:
-    """Checks how an environment looks to people.
+    """Checks the arrow keys and the interface.
 
     Raises:
-        EquationsError: ``keys`` are no arrows with actions, or ``interface`` does not describe the spaces.
+        EquationsError: ``keys`` are not arrows with actions, or ``interface`` does not describe the spaces.
     """
     if not isinstance(keys, Mapping) or not all(isinstance(key, tuple) and _ARROWS.issuperset(key) for key in keys):
         raise EquationsError(
@@ -236,6 +234,6 @@ def check_appearance(equations: Equations, keys: Any, interface: Interface | Non
     named = [quantity.name for quantity in interface.observation if quantity.name]
     if len(set(named)) < len(named) or not all(re.fullmatch(NAME, str(name)) for name in named):
         raise EquationsError(
-            "interface: expected a name of its own for each quantity of the observation that has one, of letters, "
-            f"digits, _ and . and not beginning with a digit, got {', '.join(map(repr, named))}."
+            "interface: expected different names of observed quantities, of letters, digits, _ and ., not beginning "
+            f"with a digit, got {', '.join(map(repr, named))}."
         )

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 
 from gym_dr.randomization.distributions import Distribution, Normal
 
-# of each random number that begins an episode: lowest and highest value if it is uniform, mean and deviation if normal
+# for each random number that begins an episode: low and high if uniform, mean and standard deviation if normal
 Bounds = tuple[tuple[float, float], ...]
 
 
@@ -20,12 +20,12 @@ class Equations:
     """Physics of an environment.
 
     They are plain functions of numbers and named tuples of numbers. ``kernels.py`` compiles them together with the
-    functions that they call by name, so they must be valid in both Python and numba.
+    functions that they call by name; they must be valid in both Python and numba.
     """
 
     name: str  # for messages
     observation_space: Box  # one row of numbers
-    action_space: Box | Discrete  # numbers, or choices
+    action_space: Box | Discrete  # continuous, or discrete
     params: type  # a named tuple: parameters of an episode
     physics: type  # a named tuple: constants of an episode's steps
     state: type  # a named tuple: positions and velocities, then other state
@@ -34,7 +34,7 @@ class Equations:
     start: Mapping[str, Distribution]
     process_noise: Mapping[str, Distribution] = field(default_factory=dict)
     pushed: tuple[str, ...] = ()  # fields of the state: the velocities that a push changes
-    clip_actions: bool = True  # whether ``step`` gets numbers within the bounds of the space, whatever comes
+    clip_actions: bool = True  # whether actions are clipped to the bounds of the space
     derive: Callable[[Any], Any]  # params -> physics, once per episode
     begin: Callable[[Any, Any], Any]  # physics, those random numbers -> the first state
     # physics, state, action and, if there is any, process noise -> next state, reward, terminated; the action is a

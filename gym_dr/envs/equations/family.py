@@ -40,7 +40,7 @@ class EquationsFamily(EnvFamily):
 
     @property
     def param_space(self) -> ParamSpace:
-        """The first parameters of the equations; the options are the others."""
+        """The parameters of the equations, without the options."""
         return cast(ParamSpace, self.space)
 
     def with_keywords(self, keywords: Mapping[str, Any]) -> tuple[ParamSpace, tuple[float, ...]]:
@@ -106,8 +106,8 @@ def equations_family(
         step: ``step(c, state, action)`` -> next state, reward and whether the episode terminates; with process noise
             ``step(c, state, action, w)``.
         observe: ``observe(c, state)`` -> a tuple, the observation.
-        presets: name -> randomization, as a mapping or a ``Randomization``; "default" is what environments draw unless
-            told otherwise.
+        presets: name -> randomization, as a mapping or a ``Randomization``; "default" is used if no other is
+            given.
         derive: ``derive(p)`` -> a named tuple of what follows from the parameters, once per episode; None for the
             parameters themselves.
         process_noise: name -> ``Uniform``, its bounds, or ``Normal``: random numbers of each step, which ``step`` gets
@@ -125,9 +125,9 @@ def equations_family(
         options: Other keywords, such as the kind of reward -> default, a number.
         reset_options: Options of ``reset`` and the pairs of numbers of the uniform ``start`` -> those of this episode.
         clip_actions: Whether ``step`` gets numbers clipped to the bounds of ``action_space``.
-        state_from: Observation, a tuple, -> the fields of the state that it determines, nan for what it leaves open;
-            to fit parameters to logs. None if observations are the state itself; not compiled.
-        time_step: Duration of a step in s, or the parameter that is it; None if that means nothing.
+        state_from: Observation, a tuple, -> the fields of the state, nan for those that it leaves open; to fit
+            parameters to logs. None if observations are the state itself; not compiled.
+        time_step: Duration of a step in s, or the parameter that sets it; None if steps have no duration.
         name: Name of its parameters, under which presets are registered; empty for the id.
         reference: Id of an environment that has the same physics with nominal values.
 
@@ -136,7 +136,7 @@ def equations_family(
             ``begin`` fails.
         ConfigError: A number is impossible.
         RandomizationError: A parameter or a preset is impossible.
-        UnknownNameError: A preset names a parameter that there is not.
+        UnknownNameError: A preset names an unknown parameter.
     """
     with located(f"Equations {id!r}"):
         check_id(id, EquationsError)
@@ -199,7 +199,7 @@ def equations_family(
 
 
 def _registering(make: Callable[P, EquationsFamily]) -> Callable[P, None]:
-    """``make``, with the same arguments, that also registers what it makes."""
+    """``make`` with the same arguments, which also registers the family."""
 
     @functools.wraps(make)
     def register_equations(*args: P.args, **kwargs: P.kwargs) -> None:

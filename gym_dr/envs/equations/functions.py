@@ -19,7 +19,7 @@ from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.family import takes_arguments
 from gym_dr.errors import EquationsError, shortened
 
-# where numba speaks of a user's line, and of a function that it compiles
+# a user's line, and a function, in numba's errors
 _LINE = re.compile(r'(?:^File "|Raised from )([^"<\n]+?)"?(?:, line | \()(\d+)', re.MULTILINE)
 _FUNCTION = re.compile(r"CPUDispatcher\(<function (?:\S+\.)?(\S+) at")
 _AFTER_THE_REASON = ("There are ", "File ", "During: ", "Return of")
@@ -27,12 +27,12 @@ _KERNELS = Path(__file__).with_name("kernels.py")
 
 
 def check_function(name: str, function: Any, arguments: str) -> None:
-    """Refuses what is no plain function of these arguments.
+    """Checks that an object is a plain function of these arguments.
 
     Args:
-        name: What it is: "step".
-        function: What a user gave.
-        arguments: That it must take: "c, state, action".
+        name: Its role: "step".
+        function: The object.
+        arguments: Those it must take: "c, state, action".
 
     Raises:
         EquationsError: It is something else.
@@ -67,11 +67,11 @@ def called(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
 
 
 def not_compiled(equations: Equations, error: Exception) -> EquationsError:
-    """What numba says of equations that it cannot compile, with the user's function, file and line.
+    """The error for equations that numba cannot compile, with the user's function, file and line.
 
     Args:
-        equations: That numba could not compile.
-        error: What it raised.
+        equations: The equations.
+        error: What numba raised.
     """
     said = str(error)
     innermost = _FUNCTION.search(said)
@@ -92,13 +92,13 @@ def check_numbers(name: str, function: Any, found: Any, fields: Sequence[str] | 
     """The numbers of a named tuple.
 
     Args:
-        name: Of the function.
-        function: What returned it.
-        found: What should be a named tuple.
-        fields: The names that it should have; None for any.
+        name: Name of the function.
+        function: The function that returned ``found``.
+        found: Should be a named tuple.
+        fields: The expected names; None for any.
 
     Raises:
-        EquationsError: It is something else, or one of them is no number.
+        EquationsError: It is something else, or a field is not a number.
     """
     own = getattr(found, "_fields", None)
     if not own or (fields is not None and own != fields):

@@ -134,15 +134,15 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
 def _named(kernel, content):
     """Compiles a kernel under a name that no other equations have.
 
-    Machine code from the cache finds functions by name. Kernels that were compiled in different processes may have got
-    the same one from numba, which counts functions; then a rollout would step other equations.
+    Machine code from the cache finds functions by name. Numba numbers functions in each process, so kernels compiled
+    in different processes could share a name, and a rollout would step other equations.
     """
     kernel.__qualname__ = f"{kernel.__name__}_{hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
     return njit(**ENTRY)(kernel)
 
 
 def content_of(equations: Equations) -> str:
-    """Differs between equations whose kernels may, also if only what their functions name has changed."""
+    """Text that differs wherever kernels may differ, also if only globals of the functions have changed."""
     functions = (equations.derive, equations.begin, equations.step, equations.observe)
     space = equations.action_space
     others = (
@@ -210,6 +210,6 @@ def _writer(places: Sequence[str]) -> Any:
 
 
 def _written(source: str, **names: Any) -> Any:
-    """The function ``made`` that a line of code defines, which sees these names."""
+    """The function ``made`` that a line of code defines, with these names as globals."""
     exec(source, names)
     return njit(**INLINE)(names["made"])

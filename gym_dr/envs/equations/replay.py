@@ -21,7 +21,7 @@ class EquationsLogReplay(LogReplay):
     """States are the fields of the equations' state."""
 
     def __init__(self, backend: Any) -> None:
-        """Finds out which fields are angles: those of which the observation does not see a full turn."""
+        """Finds the fields that are angles: a full turn does not change the observation."""
         super().__init__(backend)
         family = backend.family
         self._equations, self._state_from = family.equations, family.state_from
@@ -30,9 +30,9 @@ class EquationsLogReplay(LogReplay):
         self.time_step = family.time_step
         if self._state_from is None and len(self._fields) != self._equations.observation_space.shape[0]:
             raise EnvStateError(
-                f"Equations {self._equations.name!r}: expected state_from, which says what of the state (of "
-                f"{', '.join(self._fields)}) an observation determines. Pass it to register_equations: observation -> "
-                "state, with nan for what is open."
+                f"Equations {self._equations.name!r}: expected state_from, which computes the state ("
+                f"{', '.join(self._fields)}) from an observation. Pass it to register_equations: observation -> "
+                "state, with nan for unknown fields."
             )
         nominal = list(backend.table.space.nominal.values()) + list(backend._options)
         self._constants = called(self._equations.derive, "derive", self._equations.params(*nominal))
@@ -41,7 +41,7 @@ class EquationsLogReplay(LogReplay):
         if self._state_from is None and not np.allclose(seen, probe, rtol=1e-5):
             raise EnvStateError(
                 f"Equations {self._equations.name!r}: observations are not the state itself. Pass state_from to "
-                "register_equations: observation -> state, with nan for what is open."
+                "register_equations: observation -> state, with nan for unknown fields."
             )
         seen_as_is = family.described is not None and self._state_from is None
         units = [""] * len(self._fields)

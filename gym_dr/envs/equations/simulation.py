@@ -41,7 +41,7 @@ class Simulation:
             EquationsError: Numba cannot compile them.
         """
         self.equations, self.num_envs = equations, num_envs
-        seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () for choices
+        seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () if discrete
         self.buffers = StepBuffers(
             discrete=np.zeros(num_envs, np.int64),
             continuous=np.zeros((num_envs, *(numbers or (0,)))),
@@ -64,7 +64,7 @@ class Simulation:
         try:
             kernels.begin(self._world, no_one, self._bounds)
             kernels.step(self._world, no_one, 0, 0)
-        except Exception as error:  # numba's own, and those of its inside
+        except Exception as error:  # numba raises many types
             raise not_compiled(equations, error) from error
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
         self._play = partial(play_rollout, Address(kernels.step), self._world, self.buffers)

@@ -24,7 +24,7 @@ from gym_dr.randomization.spec import Randomization
 _STEPS = 10
 _EPISODES = 3  # with nominal values; the draws of each preset get one more
 
-# of this process: what the equations computed then, and with which values
+# in this process: the content and the parameters of equations that were tried
 _tried: WeakKeyDictionary[Equations, set[Any]] = WeakKeyDictionary()
 
 
@@ -34,14 +34,14 @@ def try_out(
     """Plays short episodes with random actions, with nominal values and with draws of each preset.
 
     Args:
-        equations: What is tried, once in a process unless what it computes has changed.
+        equations: Tried once in a process, and again if their content has changed.
         space: Its parameters.
         rest: The other fields of ``equations.params``.
         presets: By name.
 
     Raises:
-        EquationsError: A function fails, returns anything but numbers, or nan, or draws random numbers of its own; or
-            an observation is outside its space.
+        EquationsError: A function fails, returns nan or anything but numbers, or draws random numbers itself; or an
+            observation is outside its space.
     """
     key = content_of(equations), tuple(space.nominal.values()), rest
     if key in _tried.setdefault(equations, set()):
@@ -66,7 +66,7 @@ def _random_states() -> Any:
 
 
 def _drawn(space: ParamSpace, presets: Mapping[str, Randomization]) -> Iterator[tuple[float, ...]]:
-    """Parameters that presets draw."""
+    """Parameters drawn from each preset."""
     for randomization in presets.values():
         found = draw(resolve(randomization.without(space.constants), space), space, np.zeros(1, np.uint64), 0)
         yield tuple(float(found[name][0]) if name in found else space[name].nominal for name in space)

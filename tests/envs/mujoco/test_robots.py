@@ -259,7 +259,7 @@ def test_impossible_arguments_are_refused_before_anything_is_registered(
     ("env_id", "message"),
     [
         ("Hopper-v5", "another environment"),
-        ("my_robot:mine/Foo-v0", "such as 'Cart-v0' or 'mine/Cart-v0', got .*: a module is named only to make it"),
+        ("my_robot:mine/Foo-v0", "such as 'Cart-v0' or 'mine/Cart-v0', got .*: the module is named only"),
     ],
 )
 def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: Any, message: str) -> None:

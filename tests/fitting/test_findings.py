@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from gym_dr.api.fit import open_problem
-from gym_dr.fitting.identifiability import combinations, identified, silent
+from gym_dr.fitting.findings import combinations, identified, silent
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.problem import FitProblem, Question
@@ -71,7 +71,7 @@ def test_values_of_both_signs_are_combined_as_a_sum(slope: float, sign: str) -> 
         ({"force": 12.0 * MASS * NOISE, "mass": MASS}, "the ratio force/mass is 12"),
         ({"force": 6.0 / MASS * NOISE, "mass": MASS}, "the product force*mass is 6"),
         ({"force": MASS**2 * NOISE, "mass": MASS}, "force*mass^-2 is constant, to "),
-        ({"force": FIRST - 0.5 + 0.001 * NOISE, "mass": FIRST - 0.5}, "force - 1 mass = 0.001 +- "),
+        ({"force": FIRST - 0.5 + 0.001 * NOISE, "mass": FIRST - 0.5}, "a combination is force - 1 mass = 0.001 +- "),
     ],
 )
 def test_of_a_population_a_combination_says_nothing_of_what_is_determined(values: Any, words: str) -> None:
