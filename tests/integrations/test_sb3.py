@@ -261,7 +261,8 @@ def test_a_seed_takes_effect_at_the_next_reset_and_once() -> None:
 
 @pytest.mark.parametrize("mode", ["native", "sync"])
 def test_options_take_effect_at_the_next_reset(mode: str) -> None:
-    venv = GymnasiumVecEnv(make(mode, randomization=GRAVITY))
+    envs = make(mode, randomization=GRAVITY)
+    venv = GymnasiumVecEnv(VectorParams(envs) if mode == "sync" else envs)
     venv.seed(SEED)
     venv.set_options({"params": {"gravity": -6.0}})
     venv.reset()
