@@ -43,8 +43,8 @@ def option(
         help: One line of help.
         choices: All allowed values, if they are few; ``check_values`` refuses others.
         within: The allowed range, such as ``POSITIVE``; ``check_values`` refuses other numbers.
-        run: For an option that may name another run's folder: what it takes from that run, "weights" to start from or a
-            "teacher" to imitate.
+        run: For an option that may name another run's folder: its purpose, "weights" to start from or a "teacher" to
+            imitate.
         continuous: Whether the option is for continuous actions only; with discrete ones, a run refuses all values but
             the default.
     """

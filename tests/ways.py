@@ -16,6 +16,7 @@ from typing import Any
 from tests.sources import PACKAGE
 
 _ROOT = str(PACKAGE) + os.sep
+_PAGE = PACKAGE.parent / "docs" / "CONTRIBUTING.md"
 _MOST = 200  # items that are looked at
 
 
@@ -33,6 +34,13 @@ def traced(*ways: Way) -> Iterator[None]:
         yield
     finally:
         sys.setprofile(None)
+
+
+def described(command: str) -> dict[str, str]:
+    """A way as CONTRIBUTING.md describes it: file -> one of its functions."""
+    _, block = _PAGE.read_text(encoding="utf-8").split(f"```none\n{command}\n", 1)
+    lines = block.split("```", 1)[0].splitlines()
+    return dict(line.split(maxsplit=1) for line in lines)
 
 
 class Way:
@@ -58,11 +66,20 @@ class Way:
         """Adds the function that is called, or that returns, if it has the value."""
         if self.arrived:
             return
-        file, function = frame.f_code.co_filename.removeprefix(_ROOT), frame.f_code.co_qualname
-        functions = self.files.get(file, [])
+        file, name = frame.f_code.co_filename.removeprefix(_ROOT), frame.f_code.co_qualname
+        function, functions = name.partition(".<locals>")[0], self.files.get(file, [])
         if function not in functions and any(map(self._holds, [*frame.f_locals.values(), returned])):
             self.files[file] = [*functions, function]
-        self.arrived = returns and function == self._until and function in self.files.get(file, ())
+        self.arrived = returns and name == self._until and name in self.files.get(file, ())
+
+    def check(self, command: str, most: int) -> None:
+        """Checks that the way is short and that CONTRIBUTING.md describes it under ``command``."""
+        print(*self.files.items(), sep="\n")  # shown if this fails
+        assert self.arrived
+        assert len(self.files) <= most
+        functions = described(command)
+        assert list(functions) == list(self.files)
+        assert {file: name for file, name in functions.items() if name not in self.files[file]} == {}
 
     def _holds(self, value: Any, deeper: bool = True) -> bool:
         if self._is_it(value):

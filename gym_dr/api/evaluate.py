@@ -30,9 +30,8 @@ def evaluate(
 
     All play nominal values, the training draws of each, and further sets, with the same draws and seeds, so differences
     between them are paired. Evaluating again adds to the results, and an interrupted evaluation resumes where it
-    stopped. A callable is played again each time, since it may have changed. The episodes of a function given by name
-    are reused while its module's file and its actions on 64 first observations are unchanged; an evaluation does not
-    seed the function's random numbers.
+    stopped. A function or another callable is played again each time, since it may have changed; an evaluation does
+    not seed its random numbers.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", sets=[gym_dr.grid(gravity=(-12, -2, 11))])

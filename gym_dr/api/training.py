@@ -60,12 +60,12 @@ def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:
     """Checks that a callback can be called, and not in other processes; None is no callback.
 
     Raises:
-        ConfigError: It cannot, or there are several seeds.
+        ConfigError: It cannot be called, or there are several seeds.
     """
     if callback is not None and not callable(callback):
         raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
     if callback is not None and seeds is not None:
-        raise ConfigError("callback: expected `seed`, got `seeds`, which train in processes of their own.")
+        raise ConfigError("callback: expected `seed`, got `seeds`, which train in separate processes.")
 
 
 def train_seeds(

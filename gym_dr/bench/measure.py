@@ -13,7 +13,7 @@ import gymnasium as gym
 
 import gym_dr
 from gym_dr.bench.learning import time_to_threshold, training_config
-from gym_dr.bench.throughput import karp_flatt, measure_throughput
+from gym_dr.bench.throughput import measure_throughput
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import counted
@@ -23,7 +23,7 @@ from gym_dr.wording import counted
 class Plan:
     """How much to measure."""
 
-    sizes: Sequence[int]  # numbers of sub-environments, of which the first is 1
+    sizes: Sequence[int]  # numbers of sub-environments
     seeds: Sequence[int]  # of training; all sizes take turns within a seed
     limit: float  # s of a training
     rounds: int  # of stepping, after one to warm up
@@ -61,15 +61,11 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
     result |= {"threshold": threshold, "limit_seconds": plan.limit, "throughput": [], "left_out": {}, "learning": []}
     yield "compiling", result
     time_to_threshold(training_config(env_id, algorithm, 1, 0), algorithm, threshold, limit=0.0)
-    single: dict[str, list[float]] = {}
     for num_envs in plan.sizes:
         yield f"stepping {counted(num_envs, 'environment')}", result
         rates, left_out = measure_throughput(env_id, num_envs, plan.rounds, plan.seconds)
-        single = single or rates
-        for mode, own in rates.items():
-            fraction = karp_flatt(own, single[mode], num_envs)
-            row = {"num_envs": num_envs, "mode": mode, "steps_per_second": own, "serial_fraction": fraction}
-            result["throughput"].append(row)
+        rows = [{"num_envs": num_envs, "mode": mode, "steps_per_second": own} for mode, own in rates.items()]
+        result["throughput"] += rows
         for mode, reason in left_out.items():
             result["left_out"].setdefault(mode, f"from N = {num_envs}: {reason}")
     for seed in plan.seeds:

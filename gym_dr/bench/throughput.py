@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import statistics
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -74,7 +73,7 @@ def measure_throughput(
             try:
                 stepper = closing.enter_context(_opened(mode, env_id, num_envs))
                 sides[mode] = partial(stepper.rate, seconds)
-            except GymDrError as error:  # not for this environment, or not enough memory
+            except GymDrError as error:  # not for this environment
                 left_out[mode] = str(error)
         return alternate(sides, rounds), left_out
 
@@ -114,25 +113,3 @@ def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name,
             if round_number:
                 measured[name].append(value)
     return measured
-
-
-def karp_flatt(rates: Sequence[float], single: Sequence[float], n: int) -> float | None:
-    """Experimentally determined serial fraction (Karp and Flatt 1990, "Measuring parallel processor performance").
-
-    ``e = (1 / psi - 1 / n) / (1 - 1 / n)``, from Amdahl's law ``psi = 1 / (e + (1 - e) / n)``. Here n counts
-    sub-environments, not processors: the serial part is the time per environment that does not decrease with more of
-    them, whatever the reason (one core, a loop in Python, memory).
-
-    Args:
-        rates: Steps per second of n sub-environments; psi is the ratio of medians.
-        single: Steps per second of one sub-environment.
-        n: Number of sub-environments.
-
-    Returns:
-        The fraction; 0 is perfect scaling, 1 none, above 1 slower than n = 1, below 0 more than n-fold speed. None for
-        n = 1, where it is undefined.
-    """
-    if n == 1:
-        return None
-    psi = statistics.median(rates) / statistics.median(single)
-    return (1.0 / psi - 1.0 / n) / (1.0 - 1.0 / n)

@@ -55,8 +55,7 @@ def command(
     chosen = plan.sizes if sizes is None else sizes
     if min(chosen) < 1 or max(chosen) > LARGEST:
         raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {chosen}.")
-    # the serial fraction needs the rate of one environment
-    plan = replace(plan, sizes=sorted({1, *chosen}), seeds=plan.seeds if seeds is None else seeds)
+    plan = replace(plan, sizes=sorted(set(chosen)), seeds=plan.seeds if seeds is None else seeds)
     family = family_of(env)
     threshold = family.bench_threshold if threshold is None and family is not None else threshold
     if threshold is None:
@@ -84,11 +83,11 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     """Prints tables."""
     from gym_dr.bench.learning import learning_medians  # heavy
 
-    click.echo(f"{result['env']} on {result['machine']}\n\nSteps per second (Karp-Flatt serial fraction)")
-    rows = {(row["num_envs"], row["mode"]): row for row in result["throughput"]}
-    modes = list(dict.fromkeys(mode for _, mode in rows))
-    cells = {place: _cell(row) for place, row in rows.items()}
-    sizes = sorted({size for size, _ in rows})
+    click.echo(f"{result['env']} on {result['machine']}\n\nSteps per second")
+    rates = {(row["num_envs"], row["mode"]): row["steps_per_second"] for row in result["throughput"]}
+    cells = {place: f"{statistics.median(found):,.0f}" for place, found in rates.items()}
+    modes = list(dict.fromkeys(mode for _, mode in rates))
+    sizes = sorted({size for size, _ in rates})
     speeds = [[str(size), *(cells.get((size, mode), "-") for mode in modes)] for size in sizes]
     click.echo(Table(columns=["N", *modes], rows=speeds))
     for mode, reason in result["left_out"].items():
@@ -102,8 +101,3 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     }
     click.echo(Table(columns=["N", "seconds"], rows=[[str(size), text] for size, text in medians.items()]))
     click.echo(f"\nWrote {folder / 'bench.json'}")
-
-
-def _cell(row: dict[str, Any]) -> str:
-    fraction = row["serial_fraction"]
-    return f"{statistics.median(row['steps_per_second']):,.0f}" + ("" if fraction is None else f" ({fraction:.3f})")

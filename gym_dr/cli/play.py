@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Watch a trained policy, or play yourself, under the training draws or under physics that you choose.
 
-    Each episode has a new draw. The picture shows its values, and gymdr prints them with the return.
+    Each episode has a new draw. A video shows its values, and gymdr prints them with the return.
     """
     from gym_dr.policies import play  # heavy
 

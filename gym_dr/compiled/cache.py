@@ -32,7 +32,7 @@ _MESSAGE = (
     "gym_dr: compiling {what} for this machine. This may take up to a minute, but only once (the result is cached in "
     "{folder})."
 )
-_announced: set[str] = set()  # messages of this process: several functions of one part need only one
+_announced: set[str] = set()  # messages that this process has shown, one for all functions of a part
 
 
 def sources_of(file: Path) -> dict[Path, bytes]:
@@ -89,7 +89,7 @@ def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = ""
             those that ``content`` describes.
         what: Description for users, for the message.
         name: Of what it belongs to, for the name of the file.
-        content: Differs if other functions that it calls do.
+        content: Text that differs if other functions that it calls differ.
     """
     file = Path(function.py_func.__code__.co_filename)
     function._cache = KernelCache("-".join(filter(None, [name, function.__name__])), what, file, content)

@@ -1,4 +1,4 @@
-"""Compiles plain functions of numbers that Python calls too, so that a formula stands once for both."""
+"""Compiles plain functions of numbers, so that Python and kernels share one formula."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _compiled(value: Any, done: dict[FunctionType, Any]) -> Any:
         defaults = tuple(_compiled(each, done) for each in value.__defaults__ or ())
         made = FunctionType(value.__code__, known, value.__name__, defaults or None, cells)
         made.__kwdefaults__ = value.__kwdefaults__
-        done[value] = njit(**INLINE)(made)  # before what it names, which may name it
+        done[value] = njit(**INLINE)(made)  # before the functions that it names, which may name it
         for name in _names_in(value.__code__) & known.keys():
             known[name] = _compiled(known[name], done)
         for cell in cells:
@@ -102,7 +102,7 @@ def _described(value: Any, seen: dict[Any, int]) -> Iterator[str]:
         members = [(member.name, member.value) for member in value] if issubclass(value, Enum) else ()
         yield f"{value.__name__} {getattr(value, '_fields', ())} {getattr(value, '_field_defaults', ())} {members}"
     elif isinstance(value, ModuleType):
-        yield value.__name__  # what is read of it comes next
+        yield value.__name__  # the attributes read from it come next
     elif isinstance(value, tuple):
         yield f"{type(value).__name__} {getattr(value, '_fields', ())} of {len(value)}"
         for item in value:
@@ -121,7 +121,7 @@ def _package(function: Any) -> str:
 
 
 def _inside(value: Any) -> Any:
-    """The plain function in one that numba has compiled; anything else as it is."""
+    """The plain function inside a compiled one; anything else as it is."""
     inner = getattr(value, "py_func", None) or getattr(value, "_pyfunc", None)  # njit, cfunc
     inner = inner or getattr(getattr(value, "_dispatcher", None), "py_func", None)  # vectorize
     return inner if isinstance(inner, FunctionType) else value

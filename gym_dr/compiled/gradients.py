@@ -38,14 +38,14 @@ _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np
 
 
 class Remembered(NamedTuple):
-    """What networks with memory need besides, for S sequences; without rows if they have none."""
+    """Further inputs of networks with memory, for S sequences; no rows without memory."""
 
     kept: Mask  # (B,) False on steps to ignore in the losses
     starts: Mask  # (B,) whether an episode begins
-    previous: Floats  # (B, A) the actions before, as memory sees them
+    previous: Floats  # (B, A) the previous actions, as memory sees them
     actor_states: Floats  # (S, H) states before the first step
     critic_states: Floats  # (S, H); no columns if the critic has no memory
-    draws: Floats  # (B, k) what the memory learns to predict; no columns for nothing
+    draws: Floats  # (B, k) draws that the memory learns to predict; no columns if none
 
 
 class Transitions(NamedTuple):
@@ -58,7 +58,7 @@ class Transitions(NamedTuple):
     log_probs: Floats  # (B,) of the actions under the policy that took them
     advantages: Floats  # (B,)
     returns: Floats  # (B,)
-    labels: Floats  # (B, outputs) what to imitate in place of PPO's loss; no rows for nothing
+    labels: Floats  # (B, outputs) what to imitate in place of PPO's loss; no rows if nothing
     remembered: Remembered
 
 
@@ -195,7 +195,7 @@ def _value(value, old, wanted, settings, losses):
 
 @njit(**KERNEL)
 def _scale_of(advantages, rows):
-    """The mean of some advantages, and what scales them to a standard deviation of 1."""
+    """The mean of some advantages, and the factor that scales them to a standard deviation of 1."""
     shift, squares = 0.0, 0.0
     for row in rows:
         shift += advantages[row]
@@ -353,7 +353,7 @@ def _predict(trained, memory, data, rows, begin, share, settings, losses):
 
 @njit(**KERNEL | RUNTIME)
 def _sequences_minibatch(actor, critic, memories, data, sequences, settings, losses):
-    """Like ``_minibatch``, for a minibatch of ``sequences``; both networks go through as many as their memory holds."""
+    """Like ``_minibatch``, for a minibatch of ``sequences``; as many go through at once as memory holds."""
     total = len(data.remembered.actor_states)
     length = len(data.remembered.starts) // total
     kept = np.empty(length * len(sequences), np.int64)

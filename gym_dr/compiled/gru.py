@@ -96,7 +96,7 @@ class TrainedMemory(NamedTuple):
 
 @njit(**KERNEL)
 def forget(memory, starts):
-    """Clears what is remembered where an episode ``starts`` (N,)."""
+    """Clears the memory where an episode ``starts`` (N,)."""
     for i in range(len(starts)):
         if starts[i]:
             for j in range(memory.state.shape[1]):
@@ -130,7 +130,7 @@ def _open_gates(from_inputs, from_state, bias, state_bias, state, following):
 
 @njit(**KERNEL | RUNTIME)
 def remember(memory, observations):
-    """Updates what is remembered with observations ``(N, obs)``; returns the features ``(N, obs + H)``."""
+    """Updates the memory with observations ``(N, obs)``; returns the features ``(N, obs + H)``."""
     size, ins, seen = memory.state.shape[1], memory.inputs.shape[1], observations.shape[1]
     for i in range(len(observations)):
         for j in range(seen):

@@ -1,4 +1,4 @@
-"""How numba compiles functions here: with the widest vectors, and without work that nobody needs.
+"""Compiles functions with the widest vectors, and without needless work.
 
 On Intel processors LLVM prefers 256-bit vectors even where there are 512-bit ones, because the first processors with
 AVX-512 lowered their clock to use them. Later ones hardly do, and 512 bits are faster. The width changes no bit of the

@@ -20,7 +20,7 @@ Values = npt.NDArray[Any]  # of the space's own dtype
 
 
 class History(NamedTuple):
-    """What was sent or sensed in the last steps, and how late it arrives."""
+    """Actions sent or observations made in the last steps, and their delays."""
 
     ring: Values  # (N, depth, numbers)
     ages: npt.NDArray[np.int64]  # (N,) steps of the current episodes
@@ -33,7 +33,7 @@ class Actuators(NamedTuple):
     initial: Values  # (A,) applied until the first action arrives
     low: Values  # (A,) bounds, to which noisy actions are clipped
     high: Values  # (A,)
-    stds: Array  # (N,) standard stds of noise
+    stds: Array  # (N,) standard deviations of noise
     scores: Array  # (A, N) standard normal numbers; no rows without noise
 
 
@@ -41,7 +41,7 @@ class Sensors(NamedTuple):
     """Disturbances of observations other than delays."""
 
     bias: Array  # (N, O) of the current episodes; no columns without bias and noise
-    stds: Array  # (N,) standard stds of noise
+    stds: Array  # (N,) standard deviations of noise
     scale: Array  # (O,) factors of the noise
     scores: Array  # (O, N) standard normal numbers; no rows without noise
 

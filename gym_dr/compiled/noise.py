@@ -39,10 +39,10 @@ class KeyedNoise:
         """Fills ``table`` (names, N), normals first, with one number of each name for every sub-environment.
 
         Args:
-            seed_words: Seed seed_words, shape ``(N,)``.
+            seed_words: Seed words, shape ``(N,)``.
             index: The current draw indices, shape ``(N,)``; -1, before the first draw, counts as 0.
             steps: Shape ``(N,)``, the upper half of the index word: 0 for the episode's own numbers.
-            table: Filled.
+            table: The array to fill.
         """
         logs = np.empty((self._normals, len(seed_words)))
         _fill_uniforms(seed_words, index, steps, self._keys, table, logs)

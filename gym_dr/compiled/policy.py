@@ -27,7 +27,7 @@ _HALF_LOG_2PI = np.float32(0.5 * np.log(2.0 * np.pi))
 class SmallPolicy(NamedTuple):
     """A network and the meaning of its outputs; kernels read the arrays, which the trainer fills."""
 
-    network: Network  # of observations, and of what is remembered; its matrices are (inputs, outputs)
+    network: Network  # of observations and memory; its matrices are (inputs, outputs)
     memory: ActingMemory
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
     std: Floats  # (actions,) standard deviation of GAUSSIAN; otherwise unused

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from gym_dr.envs.interface import Interface
 from gym_dr.errors import GymDrError, RandomizationError, located, shortened
-from gym_dr.randomization.presets import NONE, PRESETS, add_preset, presets, remove_preset
+from gym_dr.randomization.presets import NONE, PRESETS, add_preset, remove_preset
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing, load_object
@@ -154,21 +154,6 @@ def remove_family(family: EnvFamily) -> None:
 # ---- environments of a user's functions ------------------------------------------------------------------------------
 
 
-def check_id(env_id: Any, error: type[GymDrError]) -> None:
-    """Checks the form of an id.
-
-    Raises:
-        GymDrError: It is malformed; of the type ``error``.
-    """
-    try:
-        parse_env_id(env_id)
-        problem = "the module is named only in gymnasium.make." if ":" in env_id else ""
-    except (gym.error.Error, TypeError) as found:
-        problem = str(found)
-    if problem:
-        raise error(f"expected an id such as 'Cart-v0' or 'mine/Cart-v0', got {env_id!r}: {problem}")
-
-
 def read_presets(given: Any) -> dict[str, Randomization]:
     """Presets by name, from a mapping of names to mappings or to ``Randomization``.
 
@@ -219,9 +204,9 @@ def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
         error: Type of the errors about names.
 
     Raises:
-        GymDrError: Another environment has the id, or another family the name. After any error, all registrations are
-            as before.
-        RandomizationError: The program has already added a preset of the same name.
+        GymDrError: The id is malformed, another environment has it, or another family the name. After any error, all
+            registrations are as before.
+        NameClashError: The program has already added a preset of the same name.
     """
     env, known = family.ids[0], family_of(family.ids[0].id)
     spec, owner = gym.registry.get(env.id), family.origin[0] if family.origin else ""
@@ -231,10 +216,6 @@ def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
     if other is not None and other is not known:
         ids = ", ".join(each.id for each in other.ids)
         raise error(f"the name {family.name!r} already belongs to the parameters of {ids}. Choose another name.")
-    own = known.presets if known is not None and known.name == family.name else ()
-    for name in family.presets:
-        if name in presets(family.name) and name not in own:
-            raise RandomizationError(f"{family.name} already has a preset {name!r}. Choose another name.")
     try:
         with all_or_nothing(FAMILIES, ENVIRONMENTS, PRESETS):
             if known is not None:
@@ -244,7 +225,7 @@ def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
         gym.registry.pop(env.id, None)
         if spec is not None:
             gym.registry[env.id] = spec
-        if isinstance(problem, gym.error.Error):  # such as a version beside an id without one
+        if isinstance(problem, gym.error.Error):  # a malformed id, or a version beside an id without one
             raise error(str(problem)) from None
         raise
 

@@ -30,19 +30,18 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     """
 
     backend_class: ClassVar[type[CompiledBackend]]
-    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 50}
-    _screen: Any = None
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 50}
 
     def __init__(self, **kwargs: Any) -> None:
         """Builds an environment; see ``BuiltEnv``."""
         super().__init__(**kwargs)
-        self._episodes = Episodes(self._backend, self.episode.table, self.context, environment=self._environment)
+        self._episodes = Episodes(self._backend, self._table, self.context, environment=self._environment)
 
     def _build(self, *, render_mode: str | None = None, **kwargs: Any) -> ParamSpace:
         self._backend = self.backend_class(**kwargs)
         frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
-        self.metadata = {**self._backend.metadata, "render_modes": ["human", *frames] if frames else []}
-        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.metadata = {**self._backend.metadata, "render_modes": frames}
+        self.render_mode = check_render_mode(render_mode, frames)
         self.observation_space, self.action_space = self._backend.observation_space, self._backend.action_space
         self._choice = np.zeros(1, np.int64)
         self._environment = fingerprint(self._backend, kwargs)
@@ -53,7 +52,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
 
     def __getstate__(self) -> dict[str, Any]:
         """As ``BuiltEnv``, and the state: a copy continues the episode, like copies of Gymnasium's environments."""
-        return {**super().__getstate__(), "state": self.get_state() if self.episode.begun else None}
+        return {**super().__getstate__(), "state": self.get_state() if self._begun else None}
 
     def __setstate__(self, copied: dict[str, Any]) -> None:
         """Makes a copy."""
@@ -81,8 +80,6 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         observation = self._backend.observe()[0]
         self._take_stream()
         self._show_state()
-        if self.render_mode == "human":
-            self.render()
         return self._visible(observation, _first_row(self._backend.reset_info()))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -104,8 +101,6 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         if backend.random_steps:
             self._take_stream()
         self._show_state()
-        if self.render_mode == "human":
-            self.render()
         observation, info = self._visible(backend.observe()[0], _first_row(outcome.info))
         diverged = outcome.diverged is not None and bool(outcome.diverged[0])
         if diverged:
@@ -162,32 +157,23 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         """
         self._take_state("set_state")
         self._episodes.set_state(state, _ONLY)
-        self.episode.note_current()
+        self._note_values()
         (self._np_random_seed,) = self._episodes.seeds
         self._take_stream()
         self._show_state()
         return self._visible(self._backend.observe()[0], {})[0]
 
     def render(self) -> Any:
-        """A frame; None in mode "human", which shows a window, and without a mode."""
+        """A frame; None without a render mode."""
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
         self._take_state("render")
-        picture = self._backend.render(0)
-        if self.render_mode != "human":
-            return picture
-        self._show(picture)
-        return None
+        return self._backend.render(0)
 
     def close(self) -> None:
-        """Closes the window, if there is one."""
+        """Ends what renders."""
         self._backend.close()
-        if self._screen is not None:
-            import pygame
-
-            pygame.display.quit()
-            self._screen = None
 
     def _checked(self, action: Any) -> npt.NDArray[Any]:
         """The action as the actions of the backend's only environment."""
@@ -215,18 +201,6 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     def _take_stream(self) -> None:
         """Copies the state of the backend's generator to the environment."""
         self.np_random.bit_generator.state = cast(Any, pcg64.unpack(self._backend.streams[0]))
-
-    def _show(self, picture: Any) -> None:
-        import pygame
-
-        if self._screen is None:
-            pygame.display.init()
-            self._screen = pygame.display.set_mode((picture.shape[1], picture.shape[0]))
-            self._clock = pygame.time.Clock()
-        pygame.surfarray.blit_array(self._screen, picture.transpose(1, 0, 2))
-        pygame.event.pump()
-        self._clock.tick(self.metadata["render_fps"])
-        pygame.display.flip()
 
 
 def _first_row(info: Info) -> dict[str, Any]:

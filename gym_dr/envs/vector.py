@@ -89,7 +89,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             **kwargs: The family's own keywords, those of Gymnasium's environment.
 
         Raises:
-            ConfigError: An argument is impossible, or there is not enough memory.
+            ConfigError: An argument is impossible.
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
         """

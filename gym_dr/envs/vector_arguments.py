@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
@@ -193,14 +192,12 @@ def action_check(space: Space[Any], num_envs: int) -> Callable[[Any], npt.NDArra
     """A function that checks the actions of ``num_envs`` sub-environments and returns them as an array.
 
     Args:
-        space: ``action_space`` of one.
+        space: ``action_space`` of one: a Discrete, or a Box of floats.
         num_envs: How many there are.
     """
     if isinstance(space, Discrete):
         return partial(check_discrete, shape=(num_envs,), start=int(space.start), count=int(space.n))
-    if isinstance(space, Box) and space.dtype.kind == "f":
-        return partial(check_finite, shape=(num_envs, *space.shape))
-    return partial(check_actions, space=batch_space(space, num_envs))
+    return partial(check_finite, shape=(num_envs, *(space.shape or ())))
 
 
 def check_discrete(actions: Any, shape: tuple[int, ...], start: int, count: int) -> Indices:

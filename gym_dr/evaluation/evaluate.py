@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,11 @@ from gym_dr.evaluation.question import EVALUATION_SEED, Question
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
-    REGRET_TABLE,
     Evaluation,
     check_folder,
     finite,
     read_document,
     write_document,
-    write_episodes,
 )
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import summarize
@@ -99,14 +96,15 @@ def evaluate_policies(
         folder.mkdir(exist_ok=True)
     with locked(folder):
         before = read_document(folder)
-        if before is not None and only:
-            before = _without_others(folder, before, policies, sets)
-        elif before is not None:
+        if before is not None and not only:
             success = before["success"] if success is None else success
             sets = _with_larger(sets, policies, before)
             command = " && ".join(filter(None, dict.fromkeys([*str(before.get("command", "")).split(" && "), command])))
-        held = _Held(folder, before, policies)
-        asked = Question.of(policies, [*sets, *held.further(sets, policies)], folder, success=success, command=command)
+        held = _Held(folder, before, policies, only)
+        further = [] if only else held.further(sets, policies)
+        asked = Question.of(policies, [*sets, *further], folder, success=success, command=command)
+        if not only:
+            held.check_nothing_lost(asked)
         return _evaluate(policies, asked, held, progress)
 
 
@@ -114,24 +112,18 @@ def _evaluate(
     policies: Sequence[FrozenPolicy], question: Question, held: _Held, progress: ProgressCallback
 ) -> Evaluation:
     """See ``evaluate_policies``; the folder is locked."""
-    held.check_nothing_lost(question)
     document = question.to_document()
     if held.document is None:  # rows without a document belong to no evaluation
         write_document(held.folder, document)
     elif held.document["complete"] and _same(held.document, document):
         evaluation = Evaluation(held.folder, dict(held.document), held.episodes.rows)
-        if _all_played(evaluation, held.worst, policies):
+        if len(evaluation.episodes) == question.episodes and len(held.worst.rows) == _worst_episodes(question):
             return evaluation
     # rows first: they must fit the digests in the document
     held.keep_same(question)
     write_document(held.folder, document)
     evaluation = _play(policies, question, document, held, progress)
     document.update(summarize(evaluation, held.worst.rows))
-    if question.references:
-        write_episodes(held.folder / REGRET_TABLE, evaluation.regret)
-    else:
-        with os_errors(held.folder):
-            (held.folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
     write_document(held.folder, document)
     return evaluation
 
@@ -142,8 +134,10 @@ def _evaluate(
 class _Held:
     """A folder's earlier evaluation of the present policies."""
 
-    def __init__(self, folder: Path, document: dict[str, Any] | None, policies: Sequence[FrozenPolicy]) -> None:
-        names = {} if document is None else _names_now(folder, document, policies)
+    def __init__(
+        self, folder: Path, document: dict[str, Any] | None, policies: Sequence[FrozenPolicy], only: bool
+    ) -> None:
+        names = {} if document is None else _names_now(folder, document, policies, only)
         self.folder, self.document = folder, document
         self.sets = [] if document is None else [CellSet.from_dict(form) for form in document["sets"]]
         self.episodes, self.worst = EpisodeTable(folder / EPISODES), EpisodeTable(folder / WORST_CELLS)
@@ -180,21 +174,6 @@ class _Held:
             table.write(question)
 
 
-def _without_others(
-    folder: Path, before: dict[str, Any], policies: Sequence[FrozenPolicy], sets: Sequence[CellSet]
-) -> dict[str, Any]:
-    """The document with only these policies and sets, also in the folder, before the other episodes are deleted."""
-    digests, names = {policy.digest for policy in policies}, {cells.name for cells in sets}
-    kept = {
-        "policies": [policy for policy in before["policies"] if policy["digest"] in digests],
-        "sets": [cells for cells in before["sets"] if cells["name"] in names],
-    }
-    if any(len(kept[key]) < len(before[key]) for key in kept):
-        before = {**before, **kept, "complete": False}
-        write_document(folder, before)
-    return before
-
-
 def _with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], before: Mapping[str, Any]) -> list[CellSet]:
     """The sets, each replaced by a completed one that has the same draws and more episodes or points."""
     if not before["complete"] or not {p.digest for p in policies} <= {p["digest"] for p in before["policies"]}:
@@ -218,20 +197,16 @@ def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     )
 
 
-def _all_played(evaluation: Evaluation, worst: EpisodeTable, policies: Sequence[FrozenPolicy]) -> bool:
-    """Whether all episodes are there, of the sets and of their worst cells."""
-    if len(evaluation.episodes) != evaluation.question.episodes:
-        return False
-    parts = _worst_parts(policies, evaluation)
-    there = _among(worst.rows, parts)
-    return bool(there.all()) and len(there) == sum(part.cells.episodes for part in parts)
+def _worst_episodes(question: Question) -> int:
+    """The number of episodes of all worst cells."""
+    return len(question.policies) * sum(map(fresh_episodes, question.sets))
 
 
-def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy]) -> dict[str, str]:
+def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy], only: bool) -> dict[str, str]:
     """Names of policies in an earlier evaluation -> present names: a run folder may have been renamed.
 
     Raises:
-        RunFolderError: The evaluation is of another environment, or of a policy that is missing now.
+        RunFolderError: The evaluation is of another environment, or of a policy that is missing now, unless ``only``.
     """
     if before["env"] != policies[0].env:
         raise RunFolderError(f"{folder}: holds an evaluation on {before['env']}; choose another `output`.")
@@ -240,7 +215,7 @@ def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[Froze
     for policy in before["policies"]:
         if same := [now.name for now in policies if now.digest == policy["digest"]]:
             found[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
-        elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
+        elif not only and policy["name"] not in names and (run is None or folder != run.folder.evaluation):
             known = policy["name"] in before.get("references", ())
             too = "name it with `references`" if known else "evaluate it too"
             raise RunFolderError(
@@ -272,7 +247,7 @@ def _play(
 ) -> Evaluation:
     """Plays the missing episodes of all sets, then of the worst cells."""
     first, worst = question.episodes, held.worst
-    total = first + sum(map(fresh_episodes, question.sets)) * len(policies)
+    total = first + _worst_episodes(question)
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies
@@ -322,25 +297,13 @@ def _play_missing(
                     before = finished[first : first + envs.num_envs]
                     if before.all():
                         continue
-                    done -= int(before.sum())
                     with located(part.title):
-                        records = play_batch(
-                            part.policy.make(envs),
-                            envs,
-                            draws,
-                            seed=part.seed,
-                            first=first,
-                            on_finished=functools.partial(_report_more, report, part.title, done),
-                        )
+                        records = play_batch(part.policy.make(envs), envs, draws, seed=part.seed, first=first)
                     for k, record in enumerate(records, first):
                         add(_row(part, draws, k, record, question))
-                    done += len(records)
-            report(part.title, done)
+                    done += len(records) - int(before.sum())
+                    report(part.title, done)
     table.write(question)
-
-
-def _report_more(report: Callable[[str, int], None], title: str, before: int, new: int) -> None:
-    report(title, before + new)
 
 
 def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, question: Question) -> dict[str, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_DOCUMENT, MAX_EPISODES = 2**28, 2**32  # bytes that are read
-DOCUMENT, EPISODES, REGRET_TABLE = "evaluation.json", "episodes.csv", "regret.csv"
+DOCUMENT, EPISODES = "evaluation.json", "episodes.csv"
 _RESUME = "The same command, or the same call of gym_dr.evaluate, continues it."
 COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome")  # before parameters
 

@@ -62,8 +62,7 @@ def check_log(
                     f"{episode.observations.shape[1]}. Bring the log into the environment's form."
                 )
             _check_sizes(episode.observations)
-            fit = _check_choices if isinstance(action_space, Discrete) else _check_bounds
-            checked.append(replace(episode, actions=fit(episode.actions, action_space)))
+            checked.append(replace(episode, actions=_checked_actions(episode.actions, action_space)))
     return checked
 
 
@@ -78,37 +77,25 @@ def _check_sizes(observations: Array) -> None:
         )
 
 
-def _check_choices(actions: npt.NDArray[Any], space: Any) -> npt.NDArray[np.int64]:
-    """Actions of a ``Discrete``."""
-    if actions.ndim == 2 and actions.shape[1] != 1:
-        raise LogError(f"{ACTIONS}: expected one number in each step, for {space}, got {actions.shape[1]} numbers.")
-    flat = actions.reshape(-1)
-    first, last = int(space.start), int(space.start + space.n - 1)
-    wrong = np.flatnonzero((flat != np.round(flat)) | (flat < first) | (flat > last))
-    if wrong.size:
-        raise LogError(
-            f"{ACTIONS}: expected whole numbers from {first} to {last}, got {flat[wrong[0]]:g} in step {wrong[0]}."
-        )
-    return flat.astype(np.int64)
-
-
-def _check_bounds(actions: npt.NDArray[Any], space: Any) -> Array:
-    """Actions of a ``Box``."""
+def _checked_actions(actions: npt.NDArray[Any], space: Any) -> npt.NDArray[Any]:
+    """Actions of a ``Box`` within its bounds, or of a ``Discrete``."""
+    discrete = isinstance(space, Discrete)
+    ends = ([space.start], [space.start + space.n - 1]) if discrete else (space.low, space.high)
+    low, high = np.asarray(ends, np.float64)
     rows = actions.reshape(len(actions), -1).astype(np.float64)
-    size = space.shape[0]
-    if rows.shape[1] != size:
-        raise LogError(f"{ACTIONS}: expected {size} numbers in each step, for {space}, got {rows.shape[1]}.")
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-    outside = (rows < low - TOLERANCE) | (rows > high + TOLERANCE)
-    if outside.any():
-        step, column = np.argwhere(outside)[0].tolist()
+    if rows.shape[1] != len(low):
+        raise LogError(f"{ACTIONS}: expected {len(low)} in each step, for {space}, got {rows.shape[1]}.")
+    wrong = (rows < low - TOLERANCE) | (rows > high + TOLERANCE) | (discrete & (rows != np.round(rows)))
+    if wrong.any():
+        step, column = np.argwhere(wrong)[0].tolist()
         raise LogError(
-            f"{ACTIONS}: expected values from {low[column]:g} to {high[column]:g}, got {rows[step, column]:g} in step "
-            f"{step}, column {column}. The environment would clip it, or refuse it: if the real system clipped it too, "
-            "clip the log; otherwise log actions in the environment's units."
+            f"{ACTIONS}: expected {'whole numbers' if discrete else 'values'} from {low[column]:g} to "
+            f"{high[column]:g}, got {rows[step, column]:g} in step {step}, column {column}. The environment would clip "
+            "or refuse it: if the real system clipped it too, clip the log; otherwise log actions in the environment's "
+            "units."
         )
     clipped: Array = np.clip(rows, low, high)
-    return clipped
+    return clipped.astype(np.int64).ravel() if discrete else clipped
 
 
 # ---- rate ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Opens logs of episodes, in whatever form they are."""
+"""Opens logs of episodes in any form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_log(source: Any) -> list[LoggedEpisode]:
         The episodes, at least one, checked.
 
     Raises:
-        LogError: There is no such log, it is damaged, does not fit together, or names a file twice.
+        LogError: There is no such log, it is damaged or inconsistent, or names a file twice.
         ConfigError: It is a data set of Minari, which is not installed.
     """
     _check_once(list(log_paths(source)))
@@ -32,7 +32,7 @@ def open_log(source: Any) -> list[LoggedEpisode]:
 
 
 def log_paths(source: Any) -> Iterator[Path]:
-    """The files and folders that a log names, without links; of a data set of Minari its folder."""
+    """The files and folders that a log names, links resolved; for a data set of Minari, its folder."""
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         for one in source:
             yield from log_paths(one)
@@ -44,7 +44,7 @@ def log_paths(source: Any) -> Iterator[Path]:
 
 
 def _check_once(paths: Sequence[Path]) -> None:
-    """Raises LogError if a file would be read twice, by its name or in its folder."""
+    """Raises LogError if a file would be read twice, by its name or through its folder."""
     for path, count in Counter(paths).items():
         if count > 1 or path.parent in paths:
             got = "it twice" if count > 1 else "the file and its folder"
@@ -52,7 +52,7 @@ def _check_once(paths: Sequence[Path]) -> None:
 
 
 def _read(source: Any) -> Any:
-    """The source, with episodes in place of data sets of Minari."""
+    """The source, with data sets of Minari replaced by their episodes."""
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         return [_read(one) for one in source]
     if not isinstance(source, str | os.PathLike):

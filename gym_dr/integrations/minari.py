@@ -1,7 +1,7 @@
 """Logs as data sets of Minari (https://minari.farama.org): reads and writes them in its HDF5 format.
 
-A data set may come from a stranger, so it is checked before Minari opens it: no environment that it names is made, no
-link leads out of its file, and it fits into memory.
+A data set may be untrusted, so it is checked before Minari opens it: its environment is not made, no link leads out of
+its file, and it fits into memory.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.options import flattened
 from gym_dr.registry import needs
 
-DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # names that Minari gives
-MAX_METADATA = 2**24  # bytes that are read
+DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # Minari's names
+MAX_METADATA = 2**24  # bytes to read
 
 _ID = re.compile(r"(?:[\w-]+/)*[\w-]+-v[0-9]+")
-_ROOT = "MINARI_DATASETS_PATH"  # the variable that Minari reads
-_OWN = ("id", "total_steps")  # what Minari itself notes of each episode
+_ROOT = "MINARI_DATASETS_PATH"  # Minari's environment variable
+_OWN = ("id", "total_steps")  # Minari's own metadata of each episode
 _PARAMS = "params"
 
 
@@ -64,14 +64,14 @@ def find_dataset(name: str | Path) -> Path | None:
 
 
 def place_of(name: str | Path) -> tuple[Path, str]:
-    """Where to write a data set, and its id: inside ``root`` with its folders, elsewhere the name of its own folder.
+    """Where to write a data set, and its id: its path inside ``root``, or elsewhere the name of its folder.
 
     Args:
         name: An id such as "lander/random-v0", for a place in ``root``, or a path: a ``Path``, or a text that begins
             with ``/``, ``.`` or ``~``.
 
     Raises:
-        ConfigError: It does not end in a version.
+        ConfigError: The name does not end in a version.
     """
     text = os.fspath(name)
     by_id = isinstance(name, str) and _ID.fullmatch(text) is not None
@@ -109,8 +109,8 @@ def read_minari(path: Path) -> list[LoggedEpisode]:
 
     Returns:
         Its episodes. ``others`` has ``rewards``, ``terminations`` and ``truncations``, everything in ``infos`` (nested
-        names are joined by ``/``), and of the episode's metadata numbers and texts: ``seed``, and ``params/NAME`` for
-        the values of ``options["params"]``. An array ``time`` in ``infos`` is the time.
+        names are joined by ``/``), and numbers and texts of the episode's metadata: ``seed``, and ``params/NAME`` from
+        ``options["params"]``. An array ``time`` in ``infos`` is the time.
 
     Raises:
         ConfigError: Minari is not installed.
@@ -131,7 +131,7 @@ def read_minari(path: Path) -> list[LoggedEpisode]:
 
 
 def _unchecked(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
-    """An episode that ``read_log`` has still to check."""
+    """An episode, which ``read_log`` will check."""
     others = {name: np.asarray(values) for name, values in parts.items() if name not in ("observations", "actions")}
     time = others.pop("time", None)
     return LoggedEpisode(
@@ -140,7 +140,7 @@ def _unchecked(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
 
 
 def _parts(episode: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a data set holds of an episode, by name."""
+    """A data set's entries for an episode, by name."""
     noted = flattened(about, "/").items()  # HDF5 holds Empty for nothing
     found = {n: v for n, v in noted if n not in _OWN and type(v).__name__ not in ("NoneType", "Empty")}
     options = f"options/{_PARAMS}/"
@@ -162,7 +162,7 @@ def _decoded(values: Any) -> npt.NDArray[Any]:
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raises ``LogError`` for whatever Minari and HDF5 raise for a data set that they cannot read."""
+    """Raises ``LogError`` in place of any error of Minari and HDF5 in reading a data set."""
     try:
         yield
     except (GymDrError, MemoryError):
@@ -175,7 +175,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _read_metadata(path: Path) -> dict[str, Any]:
-    """The description of a data set, with its spaces, so that Minari does not make the environment that it names."""
+    """The metadata of a data set, with its spaces, so that Minari does not make its environment."""
     with _readable(path):
         if (path / DATA / METADATA).stat().st_size > MAX_METADATA:
             raise LogError(f"{path}: expected at most {MAX_METADATA:,} bytes of {METADATA}.")
@@ -189,7 +189,7 @@ def _read_metadata(path: Path) -> dict[str, Any]:
 
 
 def _check_file(path: Path, place: str) -> None:
-    """Checks that nothing in an HDF5 file leads out of it, and that it is not too large."""
+    """Checks that nothing in an HDF5 file leads out of the file, and that the content fits into memory."""
     h5py: Any = importlib.import_module("h5py")
 
     def needed(group: Any) -> int:
@@ -227,19 +227,19 @@ def write_minari(
     """Writes episodes as a data set of Minari, whole or not at all.
 
     Of ``others``, ``rewards`` (T,) are the rewards, NaN if there are none; ``terminations`` and ``truncations`` (T,)
-    say where it ended, the latter in its last step if there are neither. ``seed`` and ``params/NAME`` become the
-    episode's seed and its ``options["params"]``, with which ``reset(seed=..., options=...)`` begins it again. Other
-    single values become its metadata. All other arrays, and the time, become ``infos``.
+    say where the episode ended; without both, its last step is a truncation. ``seed`` and ``params/NAME`` become the
+    episode's seed and ``options["params"]``, with which ``reset(seed=..., options=...)`` begins it again. Other single
+    values become metadata. All other arrays, and the time, become ``infos``.
 
     Args:
         name: The id or path of the data set; see ``place_of``.
         episodes: At least one; they are written one by one.
         observation_space: Of a single environment.
         action_space: Of a single environment.
-        env: Id of the environment, which Minari can make again.
-        policy: What acted, as Minari's algorithm.
-        description: What the data set is.
-        author: Who made it.
+        env: Id of the environment, with which Minari can make it again.
+        policy: The policy, as Minari's algorithm.
+        description: A description of the data set.
+        author: The author.
 
     Returns:
         Its folder.
@@ -261,7 +261,7 @@ def write_minari(
     }
     with new_folder(path) as folder:
         storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage.new(
-            (folder / DATA).absolute(),  # Minari 0.5 does not find its files below a relative one
+            (folder / DATA).absolute(),  # Minari 0.5 does not find files below a relative path
             observation_space=observation_space,
             action_space=action_space,
             env_spec=None if env is None else gym.spec(env.rpartition(":")[2]),
@@ -313,7 +313,7 @@ def _encoded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype.kind != "U":
         return values
     encoded = np.char.encode(values, "utf-8")
-    return encoded.astype(f"S{max(encoded.dtype.itemsize, values.dtype.itemsize // 4)}")  # as wide as the texts
+    return encoded.astype(f"S{max(encoded.dtype.itemsize, values.dtype.itemsize // 4)}")  # not narrower than the texts
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:

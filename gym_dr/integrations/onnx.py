@@ -1,8 +1,8 @@
 """Policies as ONNX files (https://onnx.ai), which run without gym_dr and without torch.
 
-A file takes observations as the environment returns them and gives actions as it takes them: normalization, memory,
-network, the choice of the action, scaling and clipping are inside. The graph has only standard operators of ``OPSET``,
-so any runtime can execute it.
+A file takes observations from the environment and returns actions for it: normalization, memory, network, choice of the
+action, scaling and clipping are inside. The graph has only standard operators of ``OPSET``, so any runtime can execute
+it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from gym_dr.arrays import Floats
 from gym_dr.registry import needs
 
-OPSET = 17  # of 2022, which runtimes on small machines know
-IR_VERSION = 8  # of the same time
-FARTHEST = 1e6  # that a number may be from its mean, in standard deviations: beyond, sums would overflow
+OPSET = 17  # of 2022; runtimes on small machines have it
+IR_VERSION = 8  # of the same year
+FARTHEST = 1e6  # largest distance of a number from its mean, in standard deviations; beyond, sums would overflow
 # between layers
-CHOICE, SCALED, DIRECT = "choice", "scaled", "direct"  # how a network's outputs become an action; see NetworkWeights
+CHOICE, SCALED, DIRECT = "choice", "scaled", "direct"  # from outputs to an action; see NetworkWeights
 OBSERVATION, STARTS, STATE, ACTION, OUTPUTS = "observation", "episode_start", "state", "action", "outputs"
 NEXT_STATE = "next_state"
 
@@ -43,45 +43,45 @@ class LSTMWeights:
 
     weight_ih: Floats  # (4H, inputs)
     weight_hh: Floats  # (4H, H)
-    bias: Floats  # (4H,), the sum of both of torch's
+    bias: Floats  # (4H,), the sum of torch's two biases
 
     @property
     def size(self) -> int:
-        """H, the numbers of its output, and of its cell."""
+        """H, the size of the output, and of the cell."""
         return int(self.weight_hh.shape[1])
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkWeights:
-    """All that makes a deterministic policy, as float32 arrays."""
+    """A deterministic policy as float32 arrays."""
 
     inputs: int  # numbers of an observation
-    mean: Floats  # (inputs,) that observations are shifted by; 0 where they are not
-    std: Floats  # (inputs,) that they are divided by; 1 where they are not
-    limit: float = FARTHEST  # that they are clipped to then
-    frames: int = 1  # observations that the network sees at once, the oldest first; missing ones are 0
-    stacked_first: bool = False  # whether they are shifted when they are stacked; mean and std are of all frames then
+    mean: Floats  # (inputs,) subtracted from observations; 0 for no shift
+    std: Floats  # (inputs,) by which observations are then divided; 1 for no scaling
+    limit: float = FARTHEST  # to which observations are then clipped
+    frames: int = 1  # observations in the frame stack, the oldest first; missing ones are 0
+    stacked_first: bool = False  # whether to normalize after stacking; mean and std are then of all frames
     layers: Sequence[tuple[Floats, Floats]]  # weight (outputs, inputs) and bias (outputs,) of each
     activation: str  # between layers: "tanh", "relu", "elu", "leaky_relu", "sigmoid", "silu" or "gelu"
-    output_limit: float = math.inf  # that outputs are clipped to
-    squashed: bool = False  # whether they then go through the hyperbolic tangent
+    output_limit: float = math.inf  # to which outputs are clipped
+    squashed: bool = False  # whether outputs then go through the hyperbolic tangent
     # "choice": the action is start plus the index of the largest output. "scaled": outputs in [-1, 1] are mapped to the
     # bounds. "direct": the first outputs are the action. Both are clipped to the bounds
     kind: str
     start: int = 0
     low: Floats  # (A,) of continuous actions; empty for choices
     high: Floats
-    memory: GRUWeights | None = None  # beside the observation, in the network's input
-    lstm: Sequence[LSTMWeights] = ()  # before the network: each reads the one before it, the network the last one
+    memory: GRUWeights | None = None  # its state follows the observation in the network's input
+    lstm: Sequence[LSTMWeights] = ()  # before the network: each LSTM reads the one before it, the network the last
 
     @property
     def code_size(self) -> int:
-        """A, the numbers in which a memory sees the previous action."""
+        """A, the numbers of the previous action as memory sees it."""
         return len(self.layers[-1][1]) if self.kind == CHOICE else len(self.low)
 
     @property
     def state_size(self) -> int:
-        """Numbers in a state: the past frames, then what is remembered; a GRU also has the previous action."""
+        """Numbers in a state: past frames, then the memory; with a GRU also the previous action."""
         remembered = sum(2 * unit.size for unit in self.lstm)
         if self.memory is not None:
             remembered += int(self.memory.weight_hh.shape[1]) + self.code_size
@@ -98,10 +98,10 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
 
     Args:
         weights: The policy.
-        about: Metadata: name -> text, or anything that JSON has.
+        about: Metadata: name -> text, or any JSON value.
 
     Raises:
-        ConfigError: The package is missing.
+        ConfigError: The package onnx is missing.
     """
     needs("An ONNX file", "onnx", "onnx")
     import onnx  # heavy, and an extra
@@ -172,12 +172,12 @@ class _Graph:
         return self.op({"leaky_relu": "LeakyRelu"}.get(kind, kind.capitalize()), value)
 
     def columns(self, value: str, first: int, last: int) -> str:
-        """Columns ``first`` to ``last``, without it, of an array ``(N, columns)``."""
+        """Columns ``first:last`` of an array ``(N, columns)``."""
         ends = (self.constant([end], np.int64) for end in (first, last, 1))
         return self.op("Slice", value, *ends)
 
     def within(self, value: str, limit: str) -> str:
-        """Where numbers are closer to 0 than a limit; those that are not finite never are."""
+        """Where numbers are closer to 0 than a limit; False for numbers that are not finite."""
         return self.op("Less", self.op("Abs", value), limit)
 
     def clip(self, value: str, low: Any, high: Any) -> str:
@@ -197,7 +197,7 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     """Adds a policy's nodes."""
     observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
     state = _recall(graph, weights) if weights.state_size else ""
-    # a number that is not finite, as of a broken sensor, must not reach the memory: its mean in training stands for it
+    # a number that is not finite, as of a broken sensor, must not reach the memory: the mean in training replaces it
     finite, usual = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean[-weights.inputs :])
     seen = graph.op("Where", finite, observation, usual)
     following: list[str] = []  # parts of the next state
@@ -243,14 +243,14 @@ def _recall(graph: _Graph, weights: NetworkWeights) -> str:
 
 
 def _stack(graph: _Graph, weights: NetworkWeights, state: str, newest: str) -> tuple[str, list[str]]:
-    """The last frames, the oldest first, and what the next state has of them."""
+    """The last frames, the oldest first, and the part of the next state that holds them."""
     past = graph.columns(state, 0, weights.past_size)
     frames = graph.op("Concat", past, newest, axis=1)
     return frames, [graph.columns(frames, weights.inputs, weights.inputs * weights.frames)]
 
 
 def _recur(graph: _Graph, weights: NetworkWeights, state: str, value: str) -> tuple[str, list[str]]:
-    """The output of the last LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000), and outputs and cells of all."""
+    """The last LSTM's output (Hochreiter and Schmidhuber 1997, Gers et al. 2000), and all outputs and cells."""
     first, kept = weights.past_size, []
     for unit in weights.lstm:
         size = unit.size
@@ -269,12 +269,12 @@ def _recur(graph: _Graph, weights: NetworkWeights, state: str, value: str) -> tu
 
 
 def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, state: str, scaled: str) -> str:
-    """What is remembered after an observation (Cho et al. 2014)."""
+    """The memory's state after an observation (Cho et al. 2014)."""
     size, first = unit.weight_hh.shape[1], weights.state_size - weights.code_size
     before = graph.columns(state, first - size, first)
     previous = graph.columns(state, first, weights.state_size)
     seen = graph.op("Concat", scaled, previous, axis=1)
-    both, last = slice(0, 2 * size), slice(2 * size, 3 * size)  # reset and update, whose sums are never apart
+    both, last = slice(0, 2 * size), slice(2 * size, 3 * size)  # reset and update, whose sums stay together
     bias = np.concatenate([(unit.bias_ih + unit.bias_hh)[both], unit.bias_ih[last]])
     new = graph.linear(seen, unit.weight_ih, bias)
     sums = graph.op("Gemm", before, graph.constant(unit.weight_hh[both]), graph.columns(new, 0, 2 * size), transB=1)

@@ -1,7 +1,7 @@
 """Policies in ONNX files of any origin: checked by onnx, executed by ONNX Runtime.
 
-Such a file is a graph of operators on arrays. It runs no code, and what would make it open other files is refused
-before anything is read from them.
+Such a file is a graph of operators on arrays. It runs no code, and references to other files are refused before those
+are opened.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from gym_dr.integrations.onnx import ACTION, NEXT_STATE, STARTS, STATE
 from gym_dr.registry import needs
 
 MAX_FILE = 2**25  # bytes; 8 million weights
-_OURS = "observes_draw"  # metadata that files of our own export always have
+_OURS = "observes_draw"  # metadata that is always in files of gymdr export
 
 
 class OnnxPolicy:
     """A policy in an ONNX file, for any vector environment that fits it.
 
     Attributes:
-        path: Of the file.
-        about: Metadata: name -> text, not checked.
-        digest: Of its content.
+        path: Path of the file.
+        about: Metadata: name -> text, unchecked.
+        digest: Digest of the content.
     """
 
     def __init__(self, path: Path, session: Any, about: Mapping[str, str], digest: str) -> None:
         """Holds a session of ONNX Runtime; see ``read_policy``.
 
         Raises:
-            ConfigError: Its inputs or outputs are not those of a policy.
+            ConfigError: Inputs or outputs are not those of a policy.
         """
         self.path, self.about, self.digest, self._session = path, about, digest, session
         self._observation, self._width, self._state_size = _interface(session)
@@ -46,7 +46,7 @@ class OnnxPolicy:
 
     @property
     def says_what_it_observes(self) -> bool:
-        """Whether its metadata list what it observes besides the environment's observation."""
+        """Whether its metadata list the parameters that it observes."""
         return _OURS in self.about
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Callable[[npt.NDArray[Any], Mask], npt.NDArray[Any]]:
@@ -75,10 +75,10 @@ class OnnxPolicy:
         return act
 
     def try_out(self) -> None:
-        """Acts twice, so that what a file cannot do is found before anything is played.
+        """Acts twice, so that errors show before anything is played.
 
         Raises:
-            ConfigError: It cannot act, or not for any number of observations.
+            ConfigError: The policy cannot act, or takes only a fixed number of observations.
         """
         act = self.begin(2)
         for start in (True, False):
@@ -94,25 +94,25 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
     """Reads the content of an ONNX file, and nothing else.
 
     Args:
-        path: Where it comes from, for messages.
+        path: Path of the file, for messages.
         content: At most ``MAX_FILE`` bytes.
 
     Raises:
-        ConfigError: A package is missing, or the content is damaged, no policy, or refers to other files.
+        ConfigError: A package is missing, or the content is damaged, is not a policy, or refers to other files.
     """
     needs("An ONNX file", "onnx", "onnx", "onnxruntime")
     import onnx  # heavy, and an extra
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # as all policies play
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # as for all policies
     options.log_severity_level = 4  # errors are raised, not logged
     with _readable(path):
         model = onnx.load_model_from_string(content)
         _check_contained(model)
         onnx.checker.check_model(model)
         about = {entry.key: entry.value for entry in model.metadata_props}
-        del model.metadata_props[:]  # which may set options of the session
+        del model.metadata_props[:]  # metadata may set options of the session
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         policy = OnnxPolicy(path, session, about, hashlib.sha256(content).hexdigest())
         policy.try_out()
@@ -121,7 +121,7 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raises ``ConfigError``, with the path, if the block cannot use the file; a damaged one may raise anything."""
+    """Raises ``ConfigError`` with the path for any error in the block; a damaged file may raise any."""
     try:
         with located(path):
             yield
@@ -135,12 +135,12 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _check_contained(model: Any) -> None:
-    """Checks that a model is one plain graph, with all weights in it.
+    """Checks that a model is one plain graph that contains all weights.
 
-    Operators of other domains may open files, and graphs inside of graphs may loop without end or hide weights.
+    Operators of other domains may open files, and nested graphs may loop without end or hide weights.
 
     Raises:
-        ConfigError: It is not.
+        ConfigError: The model is not.
     """
     from onnx import AttributeProto, TensorProto
 
@@ -164,13 +164,13 @@ def _check_contained(model: Any) -> None:
     for tensor in (*graph.initializer, *(attribute.t for attribute in attributes)):
         if tensor.data_location != TensorProto.DEFAULT or tensor.external_data:
             raise ConfigError(
-                f"weights {shortened(tensor.name)}: expected inside of the file, got elsewhere. Export it as a single "
+                f"weights {shortened(tensor.name)}: expected inside the file, got elsewhere. Export it as a single "
                 "file."
             )
 
 
 def _interface(session: Any) -> tuple[str, int, int]:
-    """The name of the input for observations, the numbers of one, and those of a state.
+    """The name of the input for observations, and the sizes of an observation and of a state.
 
     Raises:
         ConfigError: Inputs and outputs are not those of a policy.

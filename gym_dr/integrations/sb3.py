@@ -47,8 +47,8 @@ class GymnasiumVecEnv(VecEnv):
 
     The info of a finished episode has what ``Monitor`` and ``DummyVecEnv`` add, ``episode`` (``r``, ``l``, ``t``),
     ``terminal_observation`` and ``TimeLimit.truncated``, and everything that the environment reports at the last step,
-    such as ``params`` and ``draw_index``. Infos of other steps lack the latter two; ``get_attr("params")`` returns the
-    current values at any time.
+    such as ``params`` and ``draw_index``. Infos of other steps lack ``params`` and ``draw_index``;
+    ``get_attr("params")`` returns the current values at any time.
 
     ``get_attr``, ``set_attr`` and ``env_method`` refer to the sub-environments if there are any (sync, async), else to
     the vector environment and its wrappers: arrays, lists and tuples over sub-environments are split between them, and
@@ -82,7 +82,7 @@ class GymnasiumVecEnv(VecEnv):
             info_keywords: Keys of a finished episode's info to copy into its ``episode``, as in ``Monitor``.
 
         Raises:
-            ConfigError: It is not a vector environment, or not one that Stable-Baselines3 can learn from.
+            ConfigError: It is not a vector environment, or Stable-Baselines3 cannot learn from it.
         """
         if not isinstance(envs, VectorEnv):
             raise ConfigError(f"Expected a Gymnasium vector environment, as gym.make_vec() returns, got {envs!r}.")
@@ -106,7 +106,7 @@ class GymnasiumVecEnv(VecEnv):
     # ---- episodes ----------------------------------------------------------------------------------------------------
 
     def reset(self) -> Any:
-        """Starts new episodes with the seeds and options that were set since the last reset."""
+        """Starts new episodes with the seeds and options set since the last reset."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds
         options = self._options[0]
         if any(other != options for other in self._options):
@@ -148,7 +148,7 @@ class GymnasiumVecEnv(VecEnv):
         return observations, np.asarray(rewards).astype(np.float32), dones, infos
 
     def _episode(self, i: int, info: Mapping[str, Any]) -> dict[str, Any]:
-        """The ``episode`` of a finished episode's info, as ``Monitor`` makes and writes it."""
+        """The ``episode`` of a finished episode's info, made and written as by ``Monitor``."""
         seconds = round(time.time() - self._start, 6)
         episode = {"r": round(float(self._returns[i]), 6), "l": int(self._lengths[i]), "t": seconds}
         episode |= {key: info[key] for key in self._info_keywords}
@@ -187,7 +187,7 @@ class GymnasiumVecEnv(VecEnv):
 
         Raises:
             AttributeError: There is no such attribute.
-            ConfigError: All sub-environments share it, but only some were chosen.
+            ConfigError: All sub-environments share the attribute, but only some were chosen.
         """
         owner, chosen = self._owner(attr_name), self._chosen(indices)
         if owner is None:
@@ -207,7 +207,7 @@ class GymnasiumVecEnv(VecEnv):
 
         Raises:
             AttributeError: There is no such method.
-            ConfigError: It is ``reset`` or ``step``, or cannot be called for only some sub-environments.
+            ConfigError: The method is ``reset`` or ``step``, or cannot be called for only some sub-environments.
         """
         owner, chosen = self._owner(method_name), self._chosen(indices)
         mask = self._mask(chosen)
@@ -225,7 +225,7 @@ class GymnasiumVecEnv(VecEnv):
         return [result[i] for i in chosen]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: EnvIndices = None) -> list[bool]:
-        """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``, which this replaces."""
+        """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``, which is built in."""
         chosen = self._chosen(indices)
         if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in stack_of(self.envs)):
             return [True] * len(chosen)
@@ -245,7 +245,7 @@ class GymnasiumVecEnv(VecEnv):
         """
         if name in PARAM_INTERFACE and hasattr(self.envs, name):
             return self.envs
-        # a worker process would end if it were asked for a missing attribute
+        # a missing attribute would end a worker process
         if hasattr(self._base, "call") and all(self._base.call("has_wrapper_attr", name)):
             return None
         for env in stack_of(self.envs):
@@ -254,7 +254,7 @@ class GymnasiumVecEnv(VecEnv):
         raise AttributeError(f"Neither {self.envs} nor its sub-environments have an attribute {name!r}.")
 
     def _divide(self, value: Any) -> list[Any]:
-        """Splits a value between sub-environments; repeats it if it has no such dimension."""
+        """Splits a value between sub-environments, or repeats a value without that dimension."""
         if isinstance(value, Mapping) and value and all(self._is_divided(part) for part in value.values()):
             return rows_of(value, range(self.envs.num_envs))
         return list(value) if self._is_divided(value) else [value] * self.envs.num_envs
@@ -272,7 +272,7 @@ class GymnasiumVecEnv(VecEnv):
 
 
 def rows_of(info: Mapping[str, Any], envs: Sequence[int], skip: Collection[str] = ()) -> Infos:
-    """Infos of sub-environments, one mapping each.
+    """The infos of sub-environments, one mapping each.
 
     Args:
         info: Info of a Gymnasium vector environment: arrays ``(num_envs, ...)`` by key, with masks ``_key``.
@@ -317,7 +317,7 @@ def make_vec_env(
     """Stable-Baselines3's ``make_vec_env``, with the native vector environment if there is one.
 
     The episodes are the same: sub-environment i is seeded with ``seed + i``. Ids without a native environment use
-    Stable-Baselines3's own function, as do arguments that need single environments, with a warning.
+    Stable-Baselines3's own function; so do arguments that need single environments, with a warning.
 
     Args:
         env_id: An id, or a function that makes a single environment.
@@ -325,9 +325,9 @@ def make_vec_env(
         seed: Seed of the first reset.
         start_index: Index of the first sub-environment, in the names of monitor files.
         monitor_dir: Folder for files of each sub-environment's finished episodes; None for no files.
-        wrapper_class: Wrapper of single environments, so not for native ones.
+        wrapper_class: Wrapper of single environments; rules out native ones.
         env_kwargs: Arguments of the environment: ``randomization``, ``context``, ``num_threads`` (native only), ...
-        vec_env_cls: ``VecEnv`` that steps single environments, so not native ones.
+        vec_env_cls: ``VecEnv`` of single environments; rules out native ones.
         vec_env_kwargs: Arguments of ``vec_env_cls``.
         monitor_kwargs: Arguments of ``Monitor``: ``info_keywords`` and ``override_existing``; others need single
             environments.

@@ -1,4 +1,4 @@
-"""The networks of Stable-Baselines3's policies, as what ``onnx.policy_file`` writes."""
+"""Converts Stable-Baselines3's policies to ``NetworkWeights`` for ``onnx.policy_file``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gym_dr.errors import ConfigError, shortened
 from gym_dr.integrations.onnx import CHOICE, DIRECT, FARTHEST, SCALED, LSTMWeights, NetworkWeights
 from gym_dr.integrations.sb3_policy import LoadedPolicy
 
-# policies by their class: the part of it whose features extractor, and the names of whose modules, choose actions
+# class of a policy -> the part with the features extractor, and the names of the modules, that choose actions
 _PARTS = {
     "stable_baselines3.common.policies.ActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
     "sb3_contrib.common.maskable.policies.MaskableActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
@@ -28,9 +28,9 @@ _PARTS = {
     "sb3_contrib.ars.policies.ARSPolicy": ("", "action_net"),
     "sb3_contrib.ars.policies.ARSLinearPolicy": ("", "action_net"),
 }
-_TANH_OUTSIDE = ("SACPolicy", "TQCPolicy", "CrossQPolicy")  # whose distribution squashes the mean, not the network
+_TANH_OUTSIDE = ("SACPolicy", "TQCPolicy", "CrossQPolicy")  # the distribution squashes the mean, not the network
 _LAYERS = "stable_baselines3.common.torch_layers"
-_EXTRACTORS = (f"{_LAYERS}.FlattenExtractor", f"{_LAYERS}.MlpExtractor")  # which only hand numbers on
+_EXTRACTORS = (f"{_LAYERS}.FlattenExtractor", f"{_LAYERS}.MlpExtractor")  # both only pass numbers on
 _BATCH_NORMALIZATION = "sb3_contrib.common.torch_layers.BatchRenorm1d"
 _ACTIVATIONS = {  # as torch prints them
     "Tanh()": "tanh",
@@ -47,7 +47,8 @@ def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> Netw
     """The weights of a deterministic policy of Stable-Baselines3, with the statistics of ``VecNormalize``.
 
     Raises:
-        ConfigError: It is no network of linear layers on flat observations, or does not fit the environments.
+        ConfigError: The policy is not a network of linear layers on flat observations, or does not fit the
+            environments.
     """
     policy, frames = loaded.policy, loaded.frames(envs)
     observation, action = envs.single_observation_space, envs.single_action_space
@@ -76,13 +77,13 @@ def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> Netw
 
 
 def _mean(array: Floats, count: int) -> Floats:
-    """Rows ``(quantiles * count, ...)`` -> their mean ``(count, ...)``: values of choices are means over quantiles."""
+    """Rows ``(quantiles * count, ...)`` -> ``(count, ...)``: an action's value is the mean of its quantiles."""
     mean: Floats = array.reshape(-1, count, *array.shape[1:]).mean(0)
     return mean
 
 
 def _normalization(statistics: Any, inputs: int, frames: int) -> dict[str, Any]:
-    """What ``VecNormalize`` does; nothing without it."""
+    """The normalization of ``VecNormalize``; empty without it."""
     if statistics is None or not statistics.norm_obs:
         return {"mean": np.zeros(inputs, np.float32), "std": np.ones(inputs, np.float32)}
     moments = statistics.obs_rms
@@ -101,17 +102,17 @@ def _memory(policy: Any) -> list[LSTMWeights]:
         return []
     units = []
     for layer in found.all_weights:
-        weight_ih, weight_hh, *biases = (_array(part).astype(np.float32) for part in layer)  # no biases, or two
+        weight_ih, weight_hh, *biases = (_array(part).astype(np.float32) for part in layer)  # none or two biases
         bias = sum(biases, np.zeros(len(weight_ih), np.float32))
         units.append(LSTMWeights(weight_ih=weight_ih, weight_hh=weight_hh, bias=bias))
     return units
 
 
 def _network(policy: Any, source: str) -> dict[str, Any]:
-    """The layers, what is between them, and what outputs go through.
+    """The layers, their activation, and what follows the last one.
 
     Raises:
-        ConfigError: There is something else.
+        ConfigError: There are other modules.
     """
     name = _name(policy)
     if name not in _PARTS:
@@ -135,23 +136,23 @@ def _network(policy: Any, source: str) -> dict[str, Any]:
     if policy.squash_output and not given["squashed"] and repr(last) == "Tanh()":
         modules.pop()
         given["squashed"] = True
-    elif type(last).__name__ == "Hardtanh" and last.max_val == -last.min_val:  # of a mean with use_sde
+    elif type(last).__name__ == "Hardtanh" and last.max_val == -last.min_val:  # after the mean with use_sde
         modules.pop()
         given["output_limit"] = float(last.max_val)
     return {**given, **_layers(modules, source)}
 
 
 def _layers(modules: list[Any], source: str) -> dict[str, Any]:
-    """The layers among modules, with batch normalization in their weights, and what is between them.
+    """The layers among modules, batch normalization folded into their weights, and their activation.
 
     Raises:
-        ConfigError: There is something else.
+        ConfigError: There are other modules.
     """
     layers: list[tuple[Floats, Floats]] = []
     between: list[str] = []
-    normalization = None  # that a layer must follow
+    normalization = None  # must precede a layer
     for module in [*modules, None]:
-        due = len(between) == len(layers)  # a layer, rather than an activation
+        due = len(between) == len(layers)  # a layer is due, not an activation
         if due and type(module).__name__ == "Linear":
             layers.append(_weights(module, normalization))
             normalization = None
@@ -173,14 +174,14 @@ def _name(found: Any) -> str:
 
 
 def _flat(module: Any) -> list[Any]:
-    """The modules of a sequence, or of those in it."""
+    """The modules of a sequence, including nested sequences."""
     if type(module).__name__ != "Sequential":
         return [module]
     return [inner for child in module for inner in _flat(child)]
 
 
 def _weights(layer: Any, normalization: Any) -> tuple[Floats, Floats]:
-    """Weight and bias of a linear layer, which may have none, after batch normalization as it is once trained.
+    """Weight and bias of a linear layer, which may lack a bias, after a trained batch normalization.
 
     ``W (scale * x + shift) + b`` is ``(W * scale) x + (b + W shift)`` (Ioffe and Szegedy 2015).
     """

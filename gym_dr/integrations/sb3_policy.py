@@ -26,10 +26,10 @@ from gym_dr.wrappers.context import shown_columns
 # observations (N, ...), episode starts (N,) -> actions (N, ...)
 Act = Callable[[npt.NDArray[Any], Mask], npt.NDArray[Any]]
 
-MAX_PART = 2**26  # bytes of a file's metadata, which is read before anybody trusts the file
+MAX_PART = 2**26  # bytes of a file's metadata, which are read before the user trusts the file
 _NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
 _PACKAGES = ("stable_baselines3", "sb3_contrib")  # of the extra gym-dr[sb3]
-_MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> its algorithm
+_MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> algorithm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class SavedPolicy:
     """Metadata of a saved policy."""
 
     path: Path
-    statistics: Path | None  # of ``VecNormalize``, beside the file; not opened yet
+    statistics: Path | None  # of ``VecNormalize``, beside the file; unopened
     algorithm: str | None  # None if unknown
     seed: int | None
     steps: int | None  # of training
@@ -49,8 +49,8 @@ def read_saved(path: Path) -> SavedPolicy:
     """Reads the plain-text metadata of a file, without running code from it and without opening any other file.
 
     Raises:
-        ConfigError: It is not a policy of Stable-Baselines3, or the statistics of ``VecNormalize`` are missing or do
-            not belong to it.
+        ConfigError: The file is not a policy of Stable-Baselines3, or the statistics of ``VecNormalize`` are missing or
+            belong to another policy.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -74,7 +74,7 @@ def read_saved(path: Path) -> SavedPolicy:
 
 
 def digest_of(saved: SavedPolicy) -> str:
-    """Digest of the file and of its statistics; opens both, so both must be trusted."""
+    """Digest of the file and its statistics; both are opened, so both must be trusted."""
     files = [saved.path, *([] if saved.statistics is None else [saved.statistics])]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -87,8 +87,8 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
         stochastic: Whether to sample actions instead of taking the most likely one.
 
     Raises:
-        ConfigError: The policy cannot be loaded, most likely because a package that it needs is missing, or its
-            statistics are those of something else.
+        ConfigError: The policy cannot be loaded, most likely because a package is missing, or the statistics are not
+            those of a ``VecNormalize``.
     """
     try:
         import stable_baselines3  # noqa: F401
@@ -120,14 +120,14 @@ class LoadedPolicy:
     """A policy in memory, for any vector environment that fits it."""
 
     def __init__(self, saved: SavedPolicy, policy: Any, statistics: Any, *, stochastic: bool) -> None:
-        """Holds Stable-Baselines3's policy, and its ``VecNormalize`` or None; see ``load_policy``."""
+        """Takes Stable-Baselines3's policy, and its ``VecNormalize`` or None; see ``load_policy``."""
         self.saved, self.policy, self.statistics, self.stochastic = saved, policy, statistics, stochastic
 
     def frames(self, envs: VectorEnv[Any, Any, Any]) -> int:
-        """Number of observations that the policy sees at once, as ``VecFrameStack`` stacks them; 1 without it.
+        """Number of observations in the policy's ``VecFrameStack``; 1 without it.
 
         Raises:
-            ConfigError: The environments' observations or actions differ from the policy's, or the statistics are of
+            ConfigError: The environments' observations or actions differ from the policy's, or the statistics are for
                 other observations.
         """
         trained, actions = self.policy.observation_space, self.policy.action_space
@@ -151,7 +151,7 @@ class LoadedPolicy:
 
 
 class _Acting:
-    """A policy in one vector environment, with all that it remembers: frames, an LSTM's state, random numbers."""
+    """A policy in one vector environment, with its frame stack, LSTM state and random numbers."""
 
     def __init__(self, loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> None:
         frames, self._loaded = loaded.frames(envs), loaded
@@ -166,7 +166,7 @@ class _Acting:
         self.reseed(0)
 
     def reseed(self, seed: int) -> None:
-        """Restarts the random numbers of sampled actions, which are independent of others."""
+        """Restarts the random numbers of sampled actions, which have their own generator."""
         import torch
 
         with torch.random.fork_rng(devices=[]):
@@ -196,7 +196,7 @@ class _Acting:
 
 
 class FrameStack:
-    """Stacks flat observations as ``VecFrameStack`` does: the oldest first, zeros before an episode's first one."""
+    """Stacks flat observations like ``VecFrameStack``: the oldest first, zeros before an episode's start."""
 
     def __init__(self, frames: int, envs: VectorEnv[Any, Any, Any]) -> None:
         """Makes an empty stack of ``frames`` observations of each sub-environment."""
@@ -212,10 +212,10 @@ class FrameStack:
 
 
 def _read_part(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Reads a part of an archive that is not trusted yet, up to ``MAX_PART`` bytes.
+    """Reads a part, of at most ``MAX_PART`` bytes, of an untrusted archive.
 
     Raises:
-        ValueError: It is larger, or compressed in a way whose size cannot be bounded.
+        ValueError: The part is larger, or its compression does not bound its size.
     """
     with archive.open(name) as file:
         content = file.read(MAX_PART + 1)
@@ -225,10 +225,10 @@ def _read_part(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _load_statistics(path: Path) -> Any:
-    """Loads the ``VecNormalize`` in a file, which may run any code in it.
+    """Loads a ``VecNormalize``, which may run any code in the file.
 
     Raises:
-        ConfigError: It holds something else, or cannot be loaded.
+        ConfigError: The file holds something else, or cannot be loaded.
     """
     from stable_baselines3.common.vec_env import VecNormalize
 
@@ -243,7 +243,7 @@ def _load_statistics(path: Path) -> Any:
 
 
 def _algorithm(module: str, data: dict[str, Any]) -> str | None:
-    """Guesses the algorithm, which files do not name, from the policy's module or the algorithm's attributes."""
+    """Guesses the algorithm, which files do not name, from the policy's module or the saved attributes."""
     package, _, rest = module.partition(".")
     if package not in ("stable_baselines3", "sb3_contrib"):
         return None
@@ -254,10 +254,10 @@ def _algorithm(module: str, data: dict[str, Any]) -> str | None:
 
 
 def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
-    """The statistics of ``VecNormalize`` beside a file, under the names that Stable-Baselines3 and RL Zoo use.
+    """The statistics of ``VecNormalize`` beside a file, under the names of Stable-Baselines3 and RL Zoo.
 
     Raises:
-        ConfigError: The policy needs statistics and there are none, or the other way round.
+        ConfigError: The policy needs statistics and there are none, or the reverse.
     """
     checkpoint = re.fullmatch(r"(.*)_(\d+_steps)", path.stem)  # as CheckpointCallback names them
     own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl"]
@@ -282,10 +282,10 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
 
 
 def _frames(trained: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> int:
-    """Number of the environments' observations in one of the policy's.
+    """Number of the environments' observations in an observation of the policy.
 
     Raises:
-        ConfigError: It is no whole number, the bounds are not those of stacked frames, or images are stacked.
+        ConfigError: The number is not whole, the bounds are not those of stacked frames, or images are stacked.
     """
     got, shown = envs.single_observation_space, shown_columns(envs)
     if not (isinstance(trained, gym.spaces.Box) and isinstance(got, gym.spaces.Box)):

@@ -12,14 +12,14 @@ from gym_dr.options import flattened
 
 
 class TensorBoardWriter:
-    """Writes an event file each time that it is opened; TensorBoard shows all of a folder as one run."""
+    """Writes an event file each time it is opened; TensorBoard shows all files of a folder as one run."""
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         """Starts a file.
 
         Args:
-            path: The folder for it.
-            config: Its configuration, shown as a text and, with the results, among the hyperparameters.
+            path: The file's folder.
+            config: The run's configuration, shown as text and, with the results, among the hyperparameters.
         """
         from torch.utils.tensorboard.writer import SummaryWriter  # heavy
 

@@ -117,7 +117,6 @@ def play_batch(
     *,
     seed: int,
     first: int = 0,
-    on_finished: Callable[[int], object] = lambda finished: None,
     on_step: Callable[[Moment], object] = lambda moment: None,
 ) -> list[EpisodeRecord]:
     """Plays the next episodes, one in each sub-environment, until the slowest ends.
@@ -131,7 +130,6 @@ def play_batch(
         draws: All episodes; ``envs`` draw from its randomization.
         seed: Seed of episode 0; episode k has ``seed + k``.
         first: The first episode of this batch.
-        on_finished: Called when episodes end, with the number of finished episodes.
         on_step: Called with the results of the reset and of each step.
 
     Returns:
@@ -146,6 +144,7 @@ def play_batch(
     def keep(record: EpisodeRecord) -> None:
         _check_finite(record, seed + first + record.env_index)
         records[record.env_index] = record
+        recorded.paused[record.env_index] = True
 
     recorded = RecordEpisodes(envs, keep)
     played = np.minimum(np.arange(first, first + envs.num_envs), draws.episodes - 1)  # idle ones get the last values
@@ -154,11 +153,7 @@ def play_batch(
     on_step(next(steps))  # the reset
     recorded.paused[episodes:] = True
     while len(records) < episodes:
-        before = len(records)
         on_step(next(steps))
-        if len(records) > before:
-            on_finished(len(records))
-            recorded.paused[list(records)] = True
     return [records[i] for i in range(episodes)]
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, GymDrError
@@ -23,7 +21,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
-from gym_dr.training.api import EpisodeStarts, Policy
+from gym_dr.training.api import Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames
 from gym_dr.wrappers.vector_params import with_params
@@ -87,32 +85,18 @@ class FrozenPolicy:
             envs, randomization, self.context_ranges, tuple(draws.values), self.context_span, self.frames
         )
 
-    def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:
-        """Checks that the policy acts in its environment.
-
-        Args:
-            episodes: Number of episodes whose first observations it gets.
-            steps: Steps of each; the second shows whether a policy with memory can go on.
-
-        Returns:
-            Its actions, shape ``(steps, episodes, ...)``.
+    def check(self) -> None:
+        """Checks that the policy acts in its environment, for two steps, so that one with memory goes on.
 
         Raises:
             ConfigError: It fails on the environment's observations, or observations or actions are not arrays.
             InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
             CheckpointError: Its weights do not fit.
         """
-        taken: list[npt.NDArray[Any]] = []
-        with contextlib.closing(self.make_envs(Draws(episodes=episodes))) as envs:
+        with contextlib.closing(self.make_envs(Draws(episodes=2))) as envs:
             act = checked(self.make(envs), envs, self.source, self.env)
-
-            def record(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
-                taken.append(act(observations, episode_starts))
-                return taken[-1]
-
-            for _ in itertools.islice(drive(record, envs, seed=0), steps + 1):
+            for _ in itertools.islice(drive(act, envs, seed=0), 3):  # a reset and two steps
                 pass
-        return np.stack(taken)
 
     @property
     def trained_on(self) -> str:

@@ -170,7 +170,7 @@ def open_policies(
             "leave it out."
         )
     if randomization is not None and all(source.kind == "run" for source in sources):
-        raise ConfigError("`randomization` is for policies that are not runs, which record it: leave it out.")
+        raise ConfigError("`randomization` is for policies that are not runs: runs record theirs. Leave it out.")
     check_env_id(env)
     # runs and opened policies record it
     space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env)

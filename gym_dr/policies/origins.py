@@ -24,7 +24,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
-from gym_dr.policies.acting import takes_episode_starts, with_episode_starts
+from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
@@ -41,8 +41,6 @@ from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions
-PROBED = 64  # episodes on whose first observations functions are compared ...
-PROBED_STEPS = 8  # ... and on further ones, if they have a memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,12 +111,15 @@ def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     return _policy(name or RANDOM, "random actions", make, setting, RANDOM.encode(), record)
 
 
-def open_callable(given: Policy, name: str, setting: Setting) -> FrozenPolicy:
-    """Anything that can be called with observations."""
-    source = f"policy {name!r}"
+def open_callable(given: Policy, name: str, setting: Setting, text: str | None = None) -> FrozenPolicy:
+    """Anything that can be called with observations; ``text`` is "package.module:function" if it was given so."""
+    source = f"policy {text or repr(name)}"
     act = with_episode_starts(given, source)
-    record = {"kind": "callable", "path": None, "algorithm": None, "seed": None, "actions": None}
-    # a callable may change without its code, so episodes of earlier calls are never reused
+    kind = "callable" if text is None else "function"
+    record = {"kind": kind, "path": None, "algorithm": None, "seed": None, "actions": None}
+    if text is not None:
+        record["function"] = text
+    # it may change without its code, so episodes of earlier evaluations are never reused
     return _policy(name, source, lambda envs: act, setting, uuid.uuid4().bytes, record)
 
 
@@ -130,8 +131,7 @@ def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy
             f"policy {text}: importing {module_name} runs its code. If you trust it: `trust={[module_name]!r}`"
         )
     try:
-        module = importlib.import_module(module_name)
-        found = operator.attrgetter(path)(module)
+        found = operator.attrgetter(path)(importlib.import_module(module_name))
     except Exception as error:  # a module may raise anything when it is imported
         raise ConfigError(
             f"policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
@@ -139,15 +139,7 @@ def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy
         ) from error
     if not callable(found):
         raise ConfigError(f"policy {text}: expected a function, got {shortened(found)}.")
-    file = getattr(module, "__file__", None)
-    source = Path(file).read_bytes() if file else b""
-    record = {"kind": "function", "path": None, "algorithm": None, "seed": None, "actions": None, "function": text}
-    own_name, place = name or path.rpartition(".")[2], f"policy {text}"
-    act = with_episode_starts(found, place)
-    policy = _policy(own_name, place, lambda envs: act, setting, b"", record)
-    # its actions too: they depend on weights that the module may load, with a memory in later steps
-    actions = policy.check(PROBED, PROBED_STEPS if takes_episode_starts(found) else 1).tobytes()
-    return _policy(own_name, place, lambda envs: act, setting, text.encode() + source + actions, record)
+    return open_callable(found, name or path.rpartition(".")[2], setting, text)
 
 
 def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:

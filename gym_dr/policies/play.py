@@ -32,7 +32,7 @@ from gym_dr.wrappers.record import RecordEpisodes
 def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | None) -> Iterator[EpisodeRecord]:
     """Plays a policy in a window, or into a video that ends in .mp4 or .gif.
 
-    Drawn and given values are shown in a corner of the video, or in the title of the window if it has one.
+    Drawn and given values are shown in a corner of the video.
 
     Args:
         policy: The policy.
@@ -64,7 +64,6 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
                 if lines is None:
                     drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
                     lines = caption_of(draws.names, drawn, space)
-                    _name_window(lines)
                 add_frame(_picture(envs), lines)
                 if len(played) > episode:
                     break
@@ -174,13 +173,6 @@ def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
     return (envs.render() or [None])[0]
 
 
-def _name_window(lines: Sequence[str]) -> None:
-    """Writes a caption into the title of pygame's window, if there is one."""
-    pygame: Any = sys.modules.get("pygame")
-    if lines and pygame is not None and pygame.display.get_surface() is not None:
-        pygame.display.set_caption(", ".join(lines))
-
-
 def _check_display(instead: str) -> None:
     if sys.platform == "linux" and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}:
         raise ConfigError(f"There is no display to open a window on; {instead}.")
@@ -190,10 +182,6 @@ def _check_video(video: str) -> None:
     suffix = Path(video).suffix
     if suffix not in (".mp4", ".gif"):
         raise ConfigError(f"`video`: expected a file that ends in .mp4 or .gif, got {video!r}.")
-    if not Path(video).absolute().parent.is_dir():
-        raise ConfigError(f"`video`: there is no folder {Path(video).parent}.")
-    if Path(video).is_dir():
-        raise ConfigError(f"`video`: expected a file, got the folder {video}.")
     if suffix == ".mp4":
         try:
             import imageio_ffmpeg  # noqa: F401  imageio imports it

@@ -10,7 +10,7 @@ Each file imports only those before it:
     draws                    keyed draws, and the sampler of a randomization that never changes
     samples                  draws as a table
     table                    ParamTable: the values of all sub-environments, episode after episode
-    context                  what a policy observes of a draw
+    context                  draws in the observation
     episode                  the parameters of one environment
     adaptive/                samplers that learn, one file a method
 """

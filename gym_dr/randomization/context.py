@@ -1,4 +1,4 @@
-"""Who may see the draw: nobody, whoever reads ``info``, or the policy, as a privileged observation.
+"""Who may see the draw: nobody, readers of ``info``, or the policy, as a privileged observation.
 
 In a privileged observation each value is mapped linearly to [-1, 1], from the range of the randomization if both ends
 are finite and differ, otherwise from the parameter's physical bounds. Values outside that range are clipped. To use a

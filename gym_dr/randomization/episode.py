@@ -22,66 +22,26 @@ from gym_dr.randomization.table import ParamTable
 _ONE = np.zeros(1, np.int64)
 
 
-class EpisodeParams:
-    """The parameter values of one environment, set at every reset from a ``ParamTable``."""
-
-    def __init__(self, space: ParamSpace, randomization: Randomization, memory: Array | None = None) -> None:
-        """Starts with nominal values; the first episode begins with ``begin``.
-
-        Args:
-            space: The parameters that may vary.
-            randomization: Those that do.
-            memory: See ``ParamTable``.
-        """
-        self.space = space
-        self.randomization = randomization
-        self.table = ParamTable(space, FixedSampler(space, randomization), 1, memory)
-        self.current: dict[str, float] = dict(space.nominal)
-        self.exact: Mapping[str, float] = {}  # checked values for the next episode only
-        self.begun = False  # whether there was an episode yet
-
-    def begin(self, *, seed: int | None, np_random_seed: int | None, exact: Mapping[str, float]) -> None:
-        """Sets the values of a new episode.
-
-        Args:
-            seed: The argument of ``reset``; an integer restarts the sequence of draws.
-            np_random_seed: Seed of the environment's own generator, part of the draws' keys.
-            exact: Checked values of this episode, which replace draws and pins.
-        """
-        if seed is not None or not self.begun:
-            # Gymnasium marks a generator that was set by hand with -1; its draws get a random seed too
-            if np_random_seed is None or np_random_seed < 0:
-                np_random_seed = int(np.random.SeedSequence().generate_state(1)[0])
-            self.table.seed(_ONE, np.array([seed_word(np_random_seed)], np.uint64))
-            self.begun = True
-        self.table.begin(_ONE, _columns({**self.exact, **exact}))
-        self.note_current()
-        self.exact = {}
-
-    def note_current(self) -> None:
-        """Reads the table's values; nan is not reported."""
-        pairs = zip(self.table.names, self.table.current[:, 0].tolist(), strict=True)
-        self.current = {name: value for name, value in pairs if value == value}
-
-    def info(self) -> dict[str, Any]:
-        """The current values and draw index, as every ``reset`` and ``step`` reports them."""
-        return {"params": dict(self.current), "draw_index": int(self.table.index[0])}
-
-
 class RandomizedEnv:
-    """What every randomized single environment offers beyond Gymnasium's interface: subclasses and wrappers inherit it.
+    """The interface of randomized single environments beyond Gymnasium's; subclasses and wrappers inherit it.
 
     Outer wrappers hide these attributes: use ``env.get_wrapper_attr("params")``, and ``VectorParams`` around sync and
     async vector environments, which sets the settable properties of their sub-environments.
 
     Attributes:
-        episode: The parameters of the current episode.
+        param_space: The parameters that may vary.
+        randomization: Those that do, and how.
         context: Who may see them.
     """
 
-    episode: EpisodeParams
+    param_space: ParamSpace
+    randomization: Randomization
     context: Context
     metadata: dict[str, Any]
+    _table: ParamTable  # of one column
+    _values: dict[str, float]  # the table's
+    _exact: dict[str, Array]  # checked values for the next episode only
+    _begun: bool = False  # whether there was an episode yet
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters if the physics reads them in place; called after all arguments are checked."""
@@ -99,7 +59,9 @@ class RandomizedEnv:
         """
         chosen = resolve(randomization, space)
         self.context = Context(context, context_params, space, chosen)
-        self.episode = EpisodeParams(space.reporting(chosen), chosen, self._allocate())
+        self.param_space, self.randomization = space.reporting(chosen), chosen
+        self._table = ParamTable(self.param_space, FixedSampler(self.param_space, chosen), 1, self._allocate())
+        self._values, self._exact = dict(self.param_space.nominal), {}
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 
@@ -116,60 +78,62 @@ class RandomizedEnv:
             RandomizationError: A value is impossible; nothing has changed.
         """
         values = exact_values(options)
-        exact = {} if values is None else self._with_switches(self.param_space.check(values))
+        exact = {} if values is None else self._checked_values(values)
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
         env.np_random  # noqa: B018  creates the generator and its seed if the first reset has no seed
-        self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+        if seed is not None or not self._begun:
+            # Gymnasium marks a generator that was set by hand with -1; its draws get a random seed too
+            key: Any = env.np_random_seed if env.np_random_seed != -1 else np.random.SeedSequence().generate_state(1)[0]
+            self._table.seed(_ONE, np.array([seed_word(int(key))], np.uint64))
+            self._begun = True
+        self._table.begin(_ONE, {**self._exact, **exact})
+        self._note_values()
+        self._exact = {}
         return {key: value for key, value in (options or {}).items() if key != "params"} or None
+
+    def _note_values(self) -> None:
+        """Reads the table's values; nan is not reported."""
+        pairs = zip(self._table.names, self._table.current[:, 0].tolist(), strict=True)
+        self._values = {name: value for name, value in pairs if value == value}
 
     def _check_begun(self, call: str) -> None:
         """Raises EnvStateError if there was no reset yet."""
-        if not self.episode.begun:
+        if not self._begun:
             raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The observation with its context, and ``info`` with the current values unless they are hidden."""
-        info = self.context.visible_info({**info, **self.episode.info()})
-        return self.context.extend(observation, self.episode.current), info
-
-    @property
-    def param_space(self) -> ParamSpace:
-        """The parameters that may vary."""
-        return self.episode.space
-
-    @property
-    def randomization(self) -> Randomization:
-        """The parameters that do vary, and how."""
-        return self.episode.randomization
+        info = {**info, "params": dict(self._values), "draw_index": self.draw_index}
+        return self.context.extend(observation, self._values), self.context.visible_info(info)
 
     @property
     def params(self) -> dict[str, float]:
         """The current values, by name; nominal before the first reset."""
-        return dict(self.episode.current)
+        return dict(self._values)
 
     @property
     def draw_index(self) -> int:
         """The current draw index: resets since the environment was seeded, unless a draw is held."""
-        return int(self.episode.table.index[0])
+        return int(self._table.index[0])
 
     @property
     def sampler(self) -> ParamSampler:
         """The sampler that makes the draws; a new one takes effect at the next reset."""
-        return self.episode.table.sampler
+        return self._table.sampler
 
     @sampler.setter
     def sampler(self, sampler: ParamSampler) -> None:
-        self.episode.table.sampler = sampler
+        self._table.sampler = sampler
 
     @property
     def held_draw(self) -> Any:
         """Seed word and index of the draw that all resets use from the next one on; None to count on."""
-        return self.episode.table.held
+        return self._table.held
 
     @held_draw.setter
     def held_draw(self, key: tuple[int, int]) -> None:
-        self.episode.table.hold_draws(np.array(key[:1], np.uint64), np.array(key[1:], np.int64))
+        self._table.hold_draws(np.array(key[:1], np.uint64), np.array(key[1:], np.int64))
 
     def set_params(self, values: Mapping[str, float] | None) -> None:
         """Pins parameters from the next reset on, keeping earlier pins; None lets all of them be drawn again.
@@ -178,45 +142,42 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is not a single number, out of bounds or not finite, or would have no effect.
         """
-        checked = {} if values is None else self._with_switches(self.param_space.check(values))
-        self.pinned_params = {**({} if values is None else self.pinned_params), **checked}
+        self._table.pin(None if values is None else self._checked_values(values), _ONE)
 
-    def _with_switches(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Checked values, with the switches that they turn on."""
-        if not values:
-            return {}
-        found = with_switches(_columns(values), self.param_space, self.randomization, self.episode.table.pinned)
-        return {name: float(value[0]) for name, value in found.items()}
+    def _checked_values(self, values: Any) -> dict[str, Array]:
+        """Values set by hand, and the switches that they turn on: name -> ``(1,)``."""
+        arrays = self.param_space.check_vector(values, 1)
+        return with_switches(arrays, self.param_space, self.randomization, self._table.pinned)
 
     @property
     def pinned_params(self) -> dict[str, float]:
         """The values that replace draws from the next reset on."""
-        return {name: float(pins[0]) for name, pins in self.episode.table.pinned.items()}
+        return {name: float(pins[0]) for name, pins in self._table.pinned.items()}
 
     @pinned_params.setter
     def pinned_params(self, values: Mapping[str, float]) -> None:
-        checked = _columns(self.param_space.check(values))
-        self.episode.table.pin(None, _ONE)
-        self.episode.table.pin(checked, _ONE)
+        checked = self.param_space.check_vector(values, 1)
+        self._table.pin(None, _ONE)
+        self._table.pin(checked, _ONE)
 
     @property
     def exact_params(self) -> dict[str, float]:
         """The values for the next episode only."""
-        return dict(self.episode.exact)
+        return {name: float(value[0]) for name, value in self._exact.items()}
 
     @exact_params.setter
     def exact_params(self, values: Mapping[str, float]) -> None:
-        self.episode.exact = self.param_space.check(values)
+        self._exact = self.param_space.check_vector(values, 1)
 
 
 def check_not_randomized(env: gym.Env[Any, Any]) -> None:
-    """Raises RandomizationError if an environment is already randomized: each layer would reset what the other sets."""
-    if env.has_wrapper_attr("episode"):
+    """Raises RandomizationError if an environment is already randomized: the layers would reset each other's values."""
+    if env.has_wrapper_attr("pinned_params"):
         raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
 
 
 class BuiltEnv(RandomizedEnv):
-    """A randomized environment in place of one of Gymnasium's; a subclass says how it is built."""
+    """A randomized environment in place of one of Gymnasium's; a subclass builds it."""
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
@@ -239,12 +200,12 @@ class BuiltEnv(RandomizedEnv):
         self._randomize(self._build(**kwargs), randomization, context, context_params)
         env = cast(Any, self)
         env.observation_space = self.context.extend_space(env.observation_space)
-        # replaces what Gymnasium's class recorded for pickling: its constructor takes other arguments
+        # replaces the arguments that Gymnasium's class recorded for pickling, since its constructor takes others
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(env, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made from: the constructor's arguments, and what is pinned."""
+        """The constructor's arguments and pinned values, from which a copy is made."""
         return {**cast(Any, super()).__getstate__(), "pinned": self.pinned_params}
 
     def __setstate__(self, copied: dict[str, Any]) -> None:
@@ -255,7 +216,3 @@ class BuiltEnv(RandomizedEnv):
     def _build(self, **kwargs: Any) -> ParamSpace:
         """Makes the environment with nominal physics; returns the parameters that may vary."""
         raise NotImplementedError
-
-
-def _columns(values: Mapping[str, float]) -> dict[str, Any]:
-    return {name: np.full(1, value) for name, value in values.items()}

@@ -23,7 +23,7 @@ def load_randomization(path: str | Path, names: Collection[str] = ()) -> Randomi
 
     Args:
         path: The file. A whole configuration may have the table.
-        names: Parameters of the environment, which have no effect beside the table.
+        names: Parameters of the environment, which would have no effect beside the table.
 
     Raises:
         ConfigError: The file cannot be read or is not TOML or JSON, or there are rules beside the table.

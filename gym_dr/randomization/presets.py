@@ -16,7 +16,7 @@ from gym_dr.registry import Registry
 PRESETS: Registry[tuple[str, str, Randomization]] = Registry("preset")  # space name, preset name, randomization
 
 NONE = "none"  # the preset that every space has: nominal values
-CUSTOM = "own"  # in place of a preset's name
+CUSTOM = "own"  # stands for a preset's name
 PROGRAM = "this program"  # owner of presets that do not come from a plugin
 
 
@@ -24,13 +24,13 @@ def add_preset(space_name: str, name: str, randomization: Randomization, owner: 
     """Adds a preset, so that ``randomization="name"`` finds it.
 
     Args:
-        space_name: Name of the parameter space that it is for.
+        space_name: Name of its parameter space.
         name: Name of the preset.
-        randomization: The randomization that it stands for.
-        owner: The package that it comes from.
+        randomization: The randomization.
+        owner: The package that adds it.
 
     Raises:
-        RandomizationError: It is no ``Randomization``, or the space already has a different preset with this name.
+        RandomizationError: It is not a ``Randomization``, or the space already has a different preset with this name.
         NameClashError: Another package has already added this name.
     """
     if not isinstance(randomization, Randomization):
@@ -55,7 +55,7 @@ def presets(space_name: str) -> dict[str, Randomization]:
 def preset_of(randomization: Randomization, space: ParamSpace) -> str:
     """The name of the preset that equals a randomization, or "own"."""
     for name in presets(space.name):
-        with contextlib.suppress(GymDrError):  # of a preset that does not fit: nobody has asked for it here
+        with contextlib.suppress(GymDrError):  # another preset that does not fit
             if resolve(name, space) == randomization:
                 return name
     return CUSTOM
@@ -85,7 +85,7 @@ def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
         space: The environment's parameters.
 
     Raises:
-        RandomizationError: The rules are no mapping, or as for ``resolve``, like the other errors.
+        RandomizationError: The rules are not a mapping; other errors are those of ``resolve``.
     """
     if not isinstance(randomize, Mapping):
         raise RandomizationError(f"randomize: expected a mapping of names to rules, got {shortened(randomize)}.")

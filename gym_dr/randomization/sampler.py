@@ -39,8 +39,7 @@ class ParamSampler(Protocol):
     must not depend on how many are drawn at once or in which order. A sampler changes only in ``update`` and
     ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
 
-    A sampler that needs the episodes of a certain number of sub-environments has its ``TrainingInfo`` as an attribute
-    ``training``.
+    A sampler for a certain number of sub-environments has an attribute ``training``, its ``TrainingInfo``.
     """
 
     @property
@@ -82,7 +81,7 @@ class ParamSampler(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingInfo:
-    """What a sampler that learns knows about the training."""
+    """The facts about a training that a learning sampler needs."""
 
     num_envs: int = 1  # sub-environments whose episodes it receives
     reward_threshold: float | None = None  # return at which the environment counts as solved
@@ -141,7 +140,7 @@ UNIFORM = "uniform"  # the sampler that never changes
 
 
 def restore(sampler: ParamSampler, state: Mapping[str, Any]) -> None:
-    """Restores a saved state, which may be damaged; a sampler that refuses it stays as it is.
+    """Restores a saved state; if it is damaged, the sampler stays as it is.
 
     Raises:
         CheckpointError: The state does not fit the sampler.
@@ -151,7 +150,7 @@ def restore(sampler: ParamSampler, state: Mapping[str, Any]) -> None:
         sampler.load_state(state)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         sampler.load_state(before)
-        raise CheckpointError(f"The saved state of the sampler is damaged or of another sampler ({error!r}).") from None
+        raise CheckpointError(f"The saved state of the sampler is damaged or another sampler's ({error!r}).") from None
 
 
 def check_support(sampler: ParamSampler, randomization: Randomization) -> None:

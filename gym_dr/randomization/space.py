@@ -33,7 +33,7 @@ LOG_COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
     | {"update", "env_index", "draw_index", "version", "progress"}
 )
-# what ``Disturb`` draws beside an environment's own parameters, in the same table
+# parameters of ``Disturb``, in the same table as those of the environment
 DISTURBANCE_NAMES = frozenset(
     {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
     | {"push_speed", "push_probability"}
@@ -49,7 +49,7 @@ class Param:
     low: float  # smallest possible value, inclusive
     high: float  # largest possible value, inclusive
     unit: str = ""  # "m/s^2"; empty for pure numbers
-    doc: str = ""  # one line on what it does
+    doc: str = ""  # its effect, in one line
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
     needs: tuple[str, ...] = ()  # parameters of which one must not be 0 for this one to have an effect, as a switch
 
@@ -159,7 +159,7 @@ class ParamSpace(Mapping[str, Param]):
         return f"ParamSpace({self.name!r}: {', '.join(self._params)})"
 
     def in_order(self, names: Collection[str]) -> list[str]:
-        """Those of the names that the space knows, in its order; those that it does not list come last, sorted."""
+        """The known names, in the order of the space; known names that it does not list come last, sorted."""
         return [name for name in self if name in names] + sorted(
             name for name in names if name not in self._params and name in self
         )
@@ -251,13 +251,13 @@ def exact_values(options: Mapping[str, Any] | None) -> Any:
     Other options belong to the environment and are not checked.
 
     Raises:
-        RandomizationError: The options are no mapping.
+        RandomizationError: The options are not a mapping.
         UnknownNameError: An option looks like a misspelled one of ours.
     """
     if options is None:
         return None
     if not isinstance(options, Mapping):
-        raise RandomizationError(f"Expected options that are a dict or None, got {shortened(options)}.")
+        raise RandomizationError(f"Expected options to be a dict or None, got {shortened(options)}.")
     for name in options:
         if name not in RESET_OPTIONS and difflib.get_close_matches(str(name), RESET_OPTIONS, cutoff=0.8):
             raise unknown_name("option of reset", name, RESET_OPTIONS)
@@ -290,7 +290,7 @@ def _check_rule(param: Param, rule: Rule) -> None:
 
 
 def switches_needed(space: ParamSpace, chosen: Ranges, known: Ranges | None = None) -> dict[str, float]:
-    """Finds the switches that chosen parameters turn on: those that they need and that nobody mentions.
+    """Finds the switches that chosen parameters turn on: those that they need and the user does not mention.
 
     Args:
         space: The environment's parameters.
@@ -323,7 +323,7 @@ def with_switches(
 ) -> dict[str, Array]:
     """Values set by hand, with the switches that they turn on.
 
-    A value given together with what it needs is taken as it is: a draw that is repeated may have its switch off.
+    A value given together with a parameter that it needs is accepted as is: a repeated draw may have its switch off.
 
     Args:
         values: name -> shape ``(num_envs,)``, checked.
@@ -352,7 +352,7 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:
-    """What a parameter needs, in words; empty if it needs nothing."""
+    """The needs of a parameter, in words; empty if there are none."""
     first, *others = param.needs or ("",)
     if first and space[first].kind == "bool":
         return f"{first} = 1"

@@ -1,4 +1,4 @@
-"""What a user lets vary: parameter name -> rule, with optional correlations, in every form that users write.
+"""Randomizations: parameter name -> rule, with optional correlations, in every form that users write.
 
 A rule is a distribution and an operation, which together give a parameter its value.
 """
@@ -82,8 +82,8 @@ class Correlation:
     """Correlation of some parameters' normal scores (a Gaussian copula); each keeps its own distribution.
 
     The first parameter keeps the draws that it would have without correlation; the others follow it. It links draws
-    before Scale and Add apply, so for a Scale of a negative nominal value its sign turns around. The values of a Choice
-    count in their order.
+    before Scale and Add apply, so a Scale of a negative nominal value reverses its sign. The values of a Choice are
+    ranked in their order.
     """
 
     names: tuple[str, ...]  # of the parameters, in the order of the matrix

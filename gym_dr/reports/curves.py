@@ -64,8 +64,7 @@ def sensitivity(comparison: Comparison) -> Section:
         how_to_read="A bar is the share of the variance of a cell's mean return that the parameter explains: alone, "
         "and with its interactions. Whiskers are 95% intervals over points and their episodes, or "
         "for several seeds the smallest and largest value; if they include 0, the effect may be chance. Estimates are "
-        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time."
-        + "".join(_noise(comparison, name) for name in sets),
+        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time.",
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
             for name in sets
@@ -177,15 +176,3 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(autorange="reversed")
     return Panel(title=title, figure=figure, description=f"Bars: {title}, for each parameter.")
-
-
-def _noise(comparison: Comparison, set_name: str) -> str:
-    """Describes the share of the variance over a set that no parameter explains."""
-    shares = []
-    for index, group in enumerate(comparison.groups):
-        known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
-        if None not in known:
-            shares.append(f"{min(np.mean(known), 1.0):.0%} ({group.name})")  # an estimate may be above 1
-    place = comparison.place(set_name)
-    chance = f" {place}, chance (initial states, sampled actions) makes up {', '.join(shares)} of that variance."
-    return chance if shares else ""

@@ -160,9 +160,9 @@ def _pair(fit: Fit, x: str, y: str, correlation: float) -> Panel:
 def _replay(fit: Fit) -> Section:
     """Plots how far simulation departs from the log, over steps: first the mean over coordinates, then each."""
     table = fit.replay[np.isfinite(fit.replay["share"]) & (fit.replay["share"] > 0)]
-    units = fit.errors["unit"].to_dict()
     views = [
-        _departure(group, str(name), units.get(name, "")) for name, group in table.groupby("coordinate", sort=False)
+        _departure(group, str(name), str(group["unit"].iloc[0]))
+        for name, group in table.groupby("coordinate", sort=False)
     ]
     if len(views) > 1:
         mean = table.groupby(["physics", "steps"], sort=False)["share"].mean().reset_index()

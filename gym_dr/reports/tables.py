@@ -56,7 +56,7 @@ def findings(comparison: Comparison) -> list[str]:
         for name in dict.fromkeys([comparison.main_set(first), comparison.main_set(0), *nominal])
     ]
     levels = [_level(comparison, group) for group in range(len(comparison.groups))]
-    return [*differences, *one_training(comparison), *levels]
+    return [*differences, *([ONE_TRAINING] if differences else []), *levels]
 
 
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
@@ -86,12 +86,6 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
 def _over(comparison: Comparison, first: int, second: int) -> str:
     """What the interval of a difference is over: seeds or episodes."""
     return "seeds" if min(len(comparison.entries(g)) for g in (first, second)) > 1 else "episodes"
-
-
-def one_training(comparison: Comparison) -> list[str]:
-    """A sentence on what intervals over episodes do not cover, if there are any."""
-    pairs = comparison.group_pairs
-    return [ONE_TRAINING] if any(_over(comparison, *pair) == "episodes" for pair in pairs) else []
 
 
 def _comparison(comparison: Comparison, first: int, second: int, set_name: str) -> str:

@@ -21,9 +21,9 @@ MAX_CHECKPOINTS = 3  # checkpoints in a run folder; older ones are deleted
 def save_checkpoint(
     folder: RunFolder, update: int, state: Mapping[str, Any], session: Mapping[str, Any], config: Mapping[str, Any]
 ) -> Path:
-    """Writes the checkpoint after ``update`` updates, and the networks' weights to files of their own.
+    """Writes the checkpoint after ``update`` updates, and the networks' weights to separate files.
 
-    ``state`` is the algorithm's, ``session`` has the run's counters and window, and ``config`` identifies the run.
+    ``state`` is the algorithm's, ``session`` holds the run's counters and window, and ``config`` identifies the run.
 
     Raises:
         CheckpointError: The state contains something other than tensors and plain values.
@@ -37,7 +37,7 @@ def save_checkpoint(
         raise RunFolderError("There is not enough memory to write a checkpoint.") from None
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be written: {error}.") from None
-    with contextlib.suppress(OSError):  # writing the file fails with a better message
+    with contextlib.suppress(OSError):  # if this fails, writing the file says why
         folder.checkpoints.mkdir(exist_ok=True)
     write_atomically(path, packed)
     finish_checkpoint(folder, state)
@@ -60,7 +60,7 @@ def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
             # without torch's metadata, so the file is the same whether or not the run was interrupted
             torch.save(dict(state[name]) if isinstance(state[name], Mapping) else state[name], buffer)
             write_atomically(weights, buffer.getvalue())
-    unfinished = folder.checkpoints.glob(".update-*.tmp")  # left behind by a killed process
+    unfinished = folder.checkpoints.glob(".update-*.tmp")  # of a killed process
     for old in [*checkpoint_paths(folder)[:-MAX_CHECKPOINTS], *unfinished]:
         old.unlink(missing_ok=True)
 
@@ -110,5 +110,5 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             "Use the version of gym_dr that wrote it."
         )
     if not all(isinstance(content.get(name), dict) for name in ("state", "session", "config")):
-        raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: it lacks a table of what it saved.")
+        raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: it lacks the table of its content.")
     return content

@@ -1,8 +1,7 @@
 """Trains runs as tasks on a Ray cluster, whose machines need not share a file system.
 
-A task gets the files of a run, trains it in a folder of its own, and hands back what has changed at each checkpoint. So
-a machine or a launcher that is lost costs an interval between checkpoints: what was handed back resumes as a run that
-was killed then.
+A task gets the files of a run, trains it in its own folder, and hands back the changed files at each checkpoint. So a
+lost machine or launcher costs at most one interval between checkpoints: the files resume like those of a killed run.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ Files = dict[str, bytes]  # content by path below the folder of a run
 
 @dataclass(frozen=True, kw_only=True)
 class HandedBack:
-    """What a task hands back: at a checkpoint, and at the end."""
+    """The results of a task, at each checkpoint and at the end."""
 
-    files: Files  # those that have changed
+    files: Files  # the changed ones
     ended: Ended | None = None  # at the end
 
 
@@ -43,13 +42,13 @@ def train_on_ray(
     trust: Collection[str],
     watch: Callable[[Collection[str]], None],
 ) -> dict[str, Ended]:
-    """Trains runs on a Ray cluster; returns how they ended, with a negative code where too many workers were lost.
+    """Trains runs on a Ray cluster; returns how they ended, with a negative code after too many lost workers.
 
     Args:
-        folders: Of the runs, by path.
-        address: Of the cluster; None starts one on this machine.
+        folders: The runs' folders by path.
+        address: The cluster's address; None starts one on this machine.
         trust: Modules and files that configurations may import, on the machines of the cluster.
-        watch: Called again and again with the paths of the runs that have ended.
+        watch: Called repeatedly with the paths of the runs that have ended.
 
     Raises:
         ConfigError: There is no Ray cluster at the address.
@@ -61,7 +60,7 @@ def train_on_ray(
             stack.enter_context(folder.locked())
         ray = stack.enter_context(_connected(address))
         task = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(train_files)
-        running: dict[Any, str] = {}  # what a task hands back -> the path of its run
+        running: dict[Any, str] = {}  # a task's results -> the path of its run
         done, lost = dict[str, Ended](), Counter[str]()
         waiting = list(folders)
         try:
@@ -73,7 +72,7 @@ def train_on_ray(
                     path = running.pop(stream)
                     try:
                         back = ray.get(next(stream))
-                    except ray.exceptions.RayTaskError as error:  # of our own function, such as a full disk
+                    except ray.exceptions.RayTaskError as error:  # in our own function, such as a full disk
                         done[path] = Ended(code=1, message=str(error))
                     except ray.exceptions.RayError:
                         lost[path] += 1
@@ -101,12 +100,12 @@ def _connected(address: str | None) -> Iterator[Any]:
     """Ray, connected to a cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     if address is None:
-        # binds a cluster on only this machine to the loopback address; the variable's name is historical
+        # binds a cluster of this machine alone to the loopback address; the variable's name is historical
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
     started = not ray.is_initialized()
-    # without an address Ray joins the cluster that a file in /tmp names, whoever wrote it, and unpickles its answers
+    # without an address, Ray would join the cluster named in a file in /tmp, by whomever, and unpickle its answers
     named = address or os.environ.get("RAY_ADDRESS") or "local"
     try:
         ray.init(address=named, ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
@@ -120,7 +119,7 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def train_files(path: str, files: Files, trust: Collection[str]) -> Iterator[HandedBack]:
-    """The task: trains the run that consists of some files; ``path`` is its folder on the launching machine."""
+    """The task: trains the run with these files; ``path`` is its folder on the launching machine."""
     with tempfile.TemporaryDirectory(prefix="gym_dr-") as place:
         folder = RunFolder(Path(place, Path(path).name))  # the name is recorded in evaluations
         write_files(folder, files)
@@ -140,15 +139,16 @@ def train_files(path: str, files: Files, trust: Collection[str]) -> Iterator[Han
 
 
 def read_changes(folder: RunFolder, known: dict[str, tuple[int, int]]) -> Files:
-    """Reads the files of a run, which may be growing, as they would be after a kill.
+    """Reads the files of a run, which may be growing, as a kill would leave them.
 
     Args:
-        folder: Of the run.
-        known: Times and sizes of files that are left out unless they have changed; is updated.
+        folder: The run's folder.
+        known: Times and sizes of known files, which are left out unless changed; updated in place.
     """
     files = {}
     paths = [path for path in folder.path.rglob("*") if path.is_file() and path.name[0] != "."]
-    for path in sorted(paths, key=lambda path: path.parent != folder.checkpoints):  # so that no rows before it lack
+    # checkpoints first: the logs must have the rows before them
+    for path in sorted(paths, key=lambda path: path.parent != folder.checkpoints):
         with contextlib.suppress(FileNotFoundError):  # an old checkpoint
             name, stat = path.relative_to(folder.path).as_posix(), path.stat()
             if known.get(name) != (stat.st_mtime_ns, stat.st_size):
@@ -159,7 +159,7 @@ def read_changes(folder: RunFolder, known: dict[str, tuple[int, int]]) -> Files:
 
 
 def write_files(folder: RunFolder, files: Files) -> None:
-    """Writes files into the folder of a run; checkpoints last, so that it can be resumed whenever this is killed."""
+    """Writes a run's files, checkpoints last, so that the run can resume after a kill at any time."""
     for name in sorted(files, key=lambda name: name.startswith(folder.checkpoints.name)):
         path = folder.path / name
         with os_errors(path):

@@ -36,9 +36,9 @@ class RunSettings:
     vectorization: str = option("auto", "how sub-environments run; auto: native if available", VECTORIZATIONS)
     context: str = option("info", "who sees the draw: info (only records) or observation (also the policy)", CONTEXTS)
     stack_observations: int = option(
-        1, "number of observations that the policy sees at once: the current one and those before it"
+        1, "number of observations in the frame stack: the current one and those before it"
     )
-    observe_reward: bool = option(False, "append the reward of the last step to what the policy observes")
+    observe_reward: bool = option(False, "append the reward of the last step to the observation")
     sampler: str = option(UNIFORM, "sampler of the draws; see gymdr list samplers")
     resample_every: int = option(
         0, "rollouts between re-draws of all parameters; 0 re-draws at every episode", within=AT_LEAST_0
@@ -53,7 +53,7 @@ class RunSettings:
     reserved_seeds: tuple[int, ...] = option(
         (), "seeds on which options were tuned; runs with these seeds must not be reported"
     )
-    loggers: tuple[str, ...] = option((), "tools that show the run while it trains; see gymdr list loggers")
+    loggers: tuple[str, ...] = option((), "loggers of the run, such as tensorboard; see gymdr list loggers")
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -90,7 +90,7 @@ class RunConfig:
         return None if steps is None else int(steps * self.settings.num_envs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
+        """The JSON form, which ``config`` of ``gym_dr.train`` reads."""
         form: dict[str, Any] = {"algorithm": self.algorithm, **as_json(self.settings)}
         form["randomization"] = {} if self.randomization is None else self.randomization.to_dict()
         form[self.algorithm] = as_json(self.options)
@@ -99,7 +99,7 @@ class RunConfig:
         return form
 
     def to_json(self) -> str:
-        """The content of ``config.json``: ``to_dict``, what wrote it, and what registered its environment."""
+        """The content of ``config.json``: ``to_dict``, the version of gym_dr, and the source of the environment."""
         form = {WRITTEN_BY: __version__, **self.to_dict()}
         if source := source_of(self.settings.env):
             form[REGISTERED_BY] = source
@@ -115,7 +115,7 @@ class OpenedRun:
     algorithm: Algorithm
 
 
-NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that change nothing of a run's results
+NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that do not change a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
@@ -124,10 +124,10 @@ KEYWORDS = (  # of gym_dr.train that are not settings of a single run
 
 
 def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
-    """The configuration with as many updates as it takes to make at least ``total_steps`` environment steps.
+    """The configuration with the fewest updates that make at least ``total_steps`` environment steps.
 
     Raises:
-        ConfigError: ``total_steps`` is no whole number above 0, or an update has no fixed number of steps.
+        ConfigError: ``total_steps`` is not a whole number above 0, or an update has no fixed number of steps.
     """
     if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
         raise ConfigError(f"`total_steps`: expected a whole number of at least 1, got {shortened(total_steps)}.")
@@ -141,7 +141,7 @@ def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
 
 
 def check_not_reserved(name: str, seeds: Collection[int], reserved: Collection[int]) -> None:
-    """Checks that no options were tuned on these seeds, whose results would look too good.
+    """Checks that no options were tuned on these seeds: their results would look too good.
 
     Raises:
         ConfigError: They were.
@@ -154,7 +154,7 @@ def check_not_reserved(name: str, seeds: Collection[int], reserved: Collection[i
 
 
 def check_device(device: str) -> None:
-    """Checks that networks can be trained on a device, which evaluation and play do not need.
+    """Checks that networks can be trained on a device.
 
     Raises:
         ConfigError: The device is not available.
@@ -162,7 +162,7 @@ def check_device(device: str) -> None:
     import torch  # heavy: only when a run begins
 
     try:
-        torch.zeros(1, device=device).item()  # a meta device has no numbers
+        torch.zeros(1, device=device).item()  # fails on a meta device, which has no numbers
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"device: expected cpu, or cuda where there is one, got {device!r} ({reason}).") from None
@@ -171,7 +171,7 @@ def check_device(device: str) -> None:
 def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
     """Describes the settings in which a configuration differs from a saved one.
 
-    Options that the saved configuration lacks, since an older version wrote it, have their defaults.
+    Options that an older version did not save have their defaults.
     """
     now = config.to_dict()
     defaults = {**as_json(RunSettings()), config.algorithm: as_json(type(config.options)())}

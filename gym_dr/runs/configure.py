@@ -54,7 +54,7 @@ def build_config(
     randomize: Mapping[str, Any] | None = None,
     by_seed: bool = True,
 ) -> RunConfig:
-    """Makes the configuration of a new run: ``values`` override a file, which overrides the defaults.
+    """Makes the configuration of a new run: ``values`` override those of a file, which override the defaults.
 
     Args:
         algorithm: The algorithm of the run.
@@ -64,19 +64,20 @@ def build_config(
         randomization: None for the file's, or else the preset "default". An environment without parameters needs one
             that draws nothing, since its user may expect a randomization.
         randomize: Rules for single parameters.
-        by_seed: Whether a folder of several seeds stands for its run with the same seed, where an option names a run.
+        by_seed: Whether a folder of several seeds, in an option that names a run, stands for its run with the same
+            seed.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
         ConfigError: A value has the wrong type or is out of range, the file cannot be used, or the environment cannot
             be randomized.
         RandomizationError: A range is impossible.
-        PluginError: An option of the algorithm or the sampler has the name of another one.
+        PluginError: An option of the algorithm or the sampler has the name of another option.
     """
     in_file, rules = ({}, None) if config is None else read_config_file(config, algorithm)
     before = in_file.get("sampler", UNIFORM)
     sampler = SAMPLERS.get(str(values.get("sampler", before)))
-    if sampler.name != before:  # the file's options are of another sampler
+    if sampler.name != before:  # the file's options are another sampler's
         kept = (*SETTINGS, *option_names(algorithm))
         in_file = {name: value for name, value in in_file.items() if name in kept}
     values = _checked(algorithm, sampler, values)
@@ -88,15 +89,15 @@ def build_config(
     _check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
     made = _with_runs(made, values, by_seed=by_seed)
-    _check_actions(made, values)  # not a file's: that of a run has all options, with its family's values
+    _check_actions(made, values)  # not the file's: a run's file has all options, with its family's values
     return made
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
     """Opens a run's folder, its configuration and its algorithm; plugins must be loaded.
 
-    The folder may be untrusted: its content is only data, which names no other files and, except for modules in
-    ``trust``, runs no code.
+    The folder may be untrusted: its content is only data, names no other files, and runs no code except for modules in
+    ``trust``.
 
     Raises:
         RunFolderError: There is no run at the path.
@@ -119,7 +120,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
 
 
 def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], Any]:
-    """Reads a configuration file: its settings and options by name, checked, and its randomization as it is there.
+    """Reads a configuration file: settings and options by name, checked, and the randomization unchecked.
 
     Raises:
         ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
@@ -154,7 +155,7 @@ def option_names(algorithm: Algorithm) -> list[str]:
     """The fields of an algorithm's configuration.
 
     Raises:
-        PluginError: One has the name of a setting that every run has.
+        PluginError: A field has the name of a run's setting.
     """
     names = [field.name for field in dataclasses.fields(algorithm.config_class())]
     if taken := sorted({*names} & {*SETTINGS, *KEYWORDS}):
@@ -168,7 +169,7 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
     """The options of a sampler.
 
     Raises:
-        PluginError: One has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
+        PluginError: An option has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
     """
     names = [field.name for field in sampler.option_fields()]
     if taken := sorted({*names} & {*OWN_KEYWORDS}):
@@ -184,11 +185,11 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
 
 
 def _checked(algorithm: Algorithm, sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings and options with their names and types checked; their classes check ranges.
+    """Checks names and types of settings and options; their classes check ranges.
 
     Raises:
         UnknownNameError: There is no such setting or option.
-        ConfigError: A value has the wrong type, or an option is of another sampler.
+        ConfigError: A value has the wrong type, or an option is another sampler's.
     """
     names = {RunSettings: SETTINGS, algorithm.config_class(): option_names(algorithm)}
     if of_sampler := sampler_option_names(sampler, algorithm):
@@ -216,12 +217,12 @@ def _make(
     """Makes a configuration from checked values.
 
     They override the defaults of the environment's family, which override those of the algorithm and of the classes.
-    The values that a run ``saved`` lack only settings that are newer than the run, which the family does not set.
+    The values that a run ``saved`` lack only newer settings, which the family does not set.
     """
     env_id = values.get("env", DEFAULT_ENV)
-    check_env_id(env_id)  # imports its module, which registers the family
+    check_env_id(env_id)  # imports the module that registers the family
     family = {} if saved else family_defaults(algorithm, env_id)
-    if values.get("normalize_observations") is False:  # without it no sensor can be ignored
+    if values.get("normalize_observations") is False:  # without normalization, no sensor can be ignored
         family.pop("ignored_sensors", None)
     values = {"num_envs": algorithm.num_envs, **family, **values}
     own = option_names(algorithm)
@@ -241,7 +242,7 @@ def _make(
         _check_nothing_varies(settings, rules)
         return RunConfig(algorithm=algorithm.name, settings=settings, randomization=None, options=options)
     resolved = resolve("default" if rules is None else rules, space)
-    with warnings.catch_warnings():  # the run itself warns
+    with warnings.catch_warnings():  # the run will warn
         warnings.simplefilter("ignore")
         make_sampler(sampler, settings.env, settings.num_envs, space, resolved, sampler_options)
     return RunConfig(
@@ -259,11 +260,11 @@ def make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     """The algorithm's configuration.
 
     Raises:
-        ConfigError: A value is out of range, also where a plugin's configuration says so in its own way.
+        ConfigError: A value is out of range, also if a plugin's configuration raises another error.
     """
     try:
         made = algorithm.config_class()(**options)
-        check_values(made)  # a plugin's configuration may leave it to us
+        check_values(made)  # for plugins' configurations
         return made
     except GymDrError:
         raise
@@ -280,7 +281,7 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:
     """
     family = family_of(env_id)
     defaults = family.defaults.get(algorithm.name, {}) if family is not None else {}
-    with located(f"Defaults of {env_id} for {algorithm.name}"):  # a plugin's, or a user's
+    with located(f"Defaults of {env_id} for {algorithm.name}"):  # of a plugin or a user
         checked = _checked(algorithm, SAMPLERS.get(UNIFORM), defaults)
     return {name: checked[name] for name in defaults}
 
@@ -293,12 +294,12 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
 
     Args:
         config: The configuration.
-        given: Names of the options that the user gave.
+        given: Names of the user's options.
         by_seed: See ``build_config``.
 
     Raises:
-        ConfigError: There is no such run, this algorithm cannot start from it or imitate it, or an option that was
-            given has no effect with it.
+        ConfigError: There is no such run, this algorithm cannot start from it or imitate it, or a given option has no
+            effect with it.
     """
     paths = {}
     for field in dataclasses.fields(config.options):
@@ -307,7 +308,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         if not kind or value in choices:
             continue
         words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
-        if not value:  # which would be the current folder
+        if not value:  # an empty path would be the current folder
             raise ConfigError(f"{name}: expected {words}, got none. Name one: `{name}='runs/...'`")
         try:
             other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
@@ -318,7 +319,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         source = str(other.folder.path)
         if kind == "weights" and "initial_std" in given:
             raise ConfigError(
-                f"initial_std: has no effect with `{name}={value!r}`, whose standard deviation goes on. Leave it out."
+                f"initial_std: has no effect with `{name}={value!r}`, which sets the standard deviation. Leave it out."
             )
         check_other_run(config, other.config, kind, name, source)
         if not updates_saved(other.folder):
@@ -328,7 +329,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
 
 
 def _with_the_seed(path: Path, seed: int) -> Path:
-    """The run with the same seed, if a folder holds one for each of several seeds; else the folder itself."""
+    """The run with the same seed in a folder of several seeds; else the folder itself."""
     own = path / seed_name(seed)
     return own if own.is_dir() and not RunFolder(path).config.exists() else path
 
@@ -341,7 +342,7 @@ def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
 
 
 def _check_minibatches(options: Any, num_envs: int) -> None:
-    """Checks that each minibatch gets a sequence or, without memory, steps to learn from; plugins check their own.
+    """Checks that each minibatch gets a sequence or, without memory, steps to learn from; plugins check theirs.
 
     PPO scales the advantages of each minibatch: those of a single step would be 0.
     """
@@ -359,7 +360,7 @@ def _check_minibatches(options: Any, num_envs: int) -> None:
 
 
 def _check_draws_to_observe(config: RunConfig) -> None:
-    """Checks that there are draws for a critic to observe, or for a memory to predict."""
+    """Checks that there are draws for an asymmetric critic to observe, or for a memory to predict."""
     if config.randomization:
         return
     for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
@@ -368,7 +369,7 @@ def _check_draws_to_observe(config: RunConfig) -> None:
 
 
 def _check_actions(config: RunConfig, given: Collection[str]) -> None:
-    """Refuses options of continuous actions where actions are discrete."""
+    """Refuses options for continuous actions if actions are discrete."""
     fields = [field for field in dataclasses.fields(config.options) if field.metadata.get("continuous")]
     chosen = [f.name for f in fields if f.name in given and getattr(config.options, f.name) != f.default]
     if chosen and has_discrete_actions(config.settings.env):
@@ -378,7 +379,7 @@ def _check_actions(config: RunConfig, given: Collection[str]) -> None:
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
-    """Refuses to vary anything in an environment without parameters."""
+    """Refuses a randomization of an environment without parameters."""
     drawn = settings.resample_every or settings.sampler != UNIFORM
     none = randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
     if drawn or settings.context != INFO or not none:

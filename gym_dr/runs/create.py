@@ -20,7 +20,7 @@ def make_folders(
     """Makes the folders of new runs with their configurations, or none if one cannot be made.
 
     Args:
-        root: The folder of the only run, or that holds the folders of several seeds.
+        root: The folder of a single run, or for the folders of several seeds.
         configs: The configurations.
         several: Whether ``root`` holds several seeds.
         overwrite: Whether to replace existing runs.
@@ -28,7 +28,7 @@ def make_folders(
 
     Raises:
         RunFolderError: A path holds something else, or cannot be written.
-        ConfigError: The runs would be among those of another training, or replace a run that they start from.
+        ConfigError: ``root`` holds runs of another training, or a run would replace the run that it starts from.
     """
     paths = [root / seed_name(config.settings.seed) for config in configs] if several else [root]
     if several and (root / CONFIG).is_file():
@@ -38,7 +38,7 @@ def make_folders(
         raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another training; choose another `run_dir`.")
     if several:
         check_seeds(root, paths)
-    for path, config in zip(paths, configs, strict=True):  # check all before creating the first
+    for path, config in zip(paths, configs, strict=True):  # check all before creating any
         RunFolder(path).check_free(overwrite=overwrite)
         for name, other in named_runs(config).items():
             if other == path.resolve():

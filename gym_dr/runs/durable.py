@@ -16,7 +16,7 @@ def os_errors(path: Path, verb: str = "written") -> Iterator[None]:
 
     Args:
         path: The file or folder.
-        verb: For the message "cannot be ...": "written", "read" or "removed".
+        verb: Completes the message "cannot be ...": "written", "read" or "removed".
     """
     try:
         yield
@@ -27,7 +27,7 @@ def os_errors(path: Path, verb: str = "written") -> Iterator[None]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file atomically: readers, and restarts after a crash, find the old content or the new, never a part.
+    """Writes a file atomically: readers, and restarts after a crash, find the old content or the new, never a mixture.
 
     The content is on the disk before the file gets its name, and the name is on the disk before the function returns.
 
@@ -44,14 +44,14 @@ def write_atomically(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
             sync_folder(path.parent)
-        except BaseException:  # a second Ctrl-C too must leave nothing behind
+        except BaseException:  # not even a second Ctrl-C may leave the file behind
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
 
 
 def remove_unfinished(*folders: Path) -> None:
-    """Removes what killed processes have half written into folders."""
+    """Removes half-written files of killed processes."""
     for folder in folders:
         for path in folder.glob(".*.tmp"):
             path.unlink(missing_ok=True)

@@ -46,7 +46,7 @@ def check_env_id(env_id: str) -> None:
     if colon:
         import_source(f"Environment {env_id!r}", module)
     if name not in gym.registry:
-        # a missing "gym_dr/" is likelier than a misspelled name
+        # a missing "gym_dr/" is likelier than a typo
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
         unknown = unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
         namespace, slash, _ = name.partition("/")
@@ -92,7 +92,7 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
 def param_space_of(env_id: str) -> ParamSpace | None:
     """The parameters of an environment, including disturbances; None if it has no parameters of its own.
 
-    Its family describes them. An environment is made only to ask those that no family describes.
+    The environment's family describes them; only an environment without a family is made to find out.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -110,7 +110,7 @@ def param_space_of(env_id: str) -> ParamSpace | None:
 
 
 def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:
-    """The parameters of an environment that has been made, as ``param_space_of``."""
+    """The parameters of an existing environment; see ``param_space_of``."""
     if not env.has_wrapper_attr("param_space"):
         return None
     disturbances = possible_disturbances(env)
@@ -120,7 +120,7 @@ def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:
 
 
 def _find_sensors(env_id: str) -> SensorMap | None:
-    """The sensors of an environment, which is made only if its family does not say."""
+    """The sensors of an environment, which is made only if its family does not list them."""
     found = sensors_of(env_id.rpartition(":")[2])
     if found is None:
         with contextlib.closing(make_env(env_id, None)) as env:
@@ -155,7 +155,7 @@ def has_discrete_actions(env_id: str) -> bool:
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
     """Makes one environment, in ``Disturb`` if there are disturbances.
 
-    A randomization of None leaves it to the id's default.
+    A randomization of None is the id's default.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -207,7 +207,7 @@ def make_vector_env(
         kwargs["randomization"], _ = split(randomization)
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
-        mode = "sync"  # Gymnasium's own native ones lack the NEXT_STEP autoreset and info that trainers need
+        mode = "sync"  # Gymnasium's own native environments lack NEXT_STEP autoreset and the info that trainers need
     children = children_end_with_us() if vectorization == "async" else contextlib.nullcontext()
     with children:
         envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
@@ -218,22 +218,22 @@ def make_vector_env(
 
 
 def lost_worker(error: Exception, envs: Any) -> str | None:
-    """Says which process of an async vector environment an error comes from; None if it comes from none.
+    """Says which process of an async vector environment caused an error; None if none did.
 
-    Gymnasium raises again what an environment has raised in its process, and closes the process's pipe. A process that
-    was killed only leaves a broken pipe.
+    Gymnasium raises an environment's exception again and closes the pipe of its process. A killed process only leaves a
+    broken pipe.
 
     Args:
-        error: Raised by the vector environment, or while it was made.
-        envs: With any wrappers; None if it could not be made.
+        error: Raised by the vector environment, or by making it.
+        envs: The environments with any wrappers; None if they could not be made.
     """
     base = getattr(envs, "unwrapped", None)
     if isinstance(error, EOFError | ConnectionError):
         processes = getattr(base, "processes", [])
-        closed = wait([process.sentinel for process in processes], timeout=10.0)  # its pipe may break before it ends
+        closed = wait([process.sentinel for process in processes], timeout=10.0)  # a pipe may break earlier
         for process in processes:
             if process.sentinel in closed:
-                process.join(10.0)  # a process has its exit code a moment after it has closed everything
+                process.join(10.0)  # the exit code follows a moment later
         codes = [f"sub-environment {i}, exit code {p.exitcode}" for i, p in enumerate(processes) if not p.is_alive()]
         return f"A worker process died ({'; '.join(codes)})." if codes else "A worker process died."
     failed = [i for i, pipe in enumerate(getattr(base, "parent_pipes", [])) if pipe is None]
@@ -241,9 +241,9 @@ def lost_worker(error: Exception, envs: Any) -> str | None:
 
 
 def end_workers(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Closes an async vector environment, some of whose processes may never answer, after Ctrl-C or an error."""
+    """Closes an async vector environment after Ctrl-C or an error, when processes may no longer answer."""
     base: Any = envs.unwrapped
-    base._state = AsyncState.DEFAULT  # or it would wait for their answers
+    base._state = AsyncState.DEFAULT  # otherwise it would wait for answers
     envs.close(terminate=True)
 
 
@@ -261,7 +261,7 @@ def wrap_for_policy(
         envs: From ``make_vector_env``, possibly in ``ResampleParams`` or ``VectorParams``.
         randomization: Its disturbances are drawn in each episode.
         context_ranges: Parameters that the policy observes; None for none.
-        settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
+        settable: Disturbances that accept values in ``options["params"]`` even if they are not drawn.
         span: Maps the ranges to [-span, span].
         frames: What the policy observes besides the current observation.
 

@@ -16,8 +16,8 @@ from gym_dr.runs.plain import refuse_links
 from gym_dr.version import WRITTEN_BY, check_written_by
 
 CONFIG = "config.json"
-EVALUATION = "evaluation"  # folder in that of a run, or of several seeds
-NETWORKS = ("actor", "critic")  # whose weights have files of their own
+EVALUATION = "evaluation"  # folder inside that of a run or of several seeds
+NETWORKS = ("actor", "critic")  # networks with their own files of weights
 
 
 class RunFolder:
@@ -107,7 +107,7 @@ class RunFolder:
         self._check_files()
 
     def discard_if_unused(self) -> None:
-        """Removes a run that failed before its first update, unless another process has taken the folder since.
+        """Removes a run that failed before its first update, unless another process has locked the folder since.
 
         Raises:
             RunFolderError: The folder cannot be removed.
@@ -154,13 +154,13 @@ class RunFolder:
         return table
 
     def _is_run(self) -> bool:
-        """Whether gym_dr created the folder; other programs write files named config.json too."""
+        """Whether gym_dr created the folder; other programs write a config.json too."""
         with contextlib.suppress(ConfigError):
             return self.checkpoints.is_dir() and bool(self.read_config())
         return False
 
     def _is_empty(self) -> bool:
-        """Whether the folder holds nothing, or only what a process that was killed writes before a configuration."""
+        """Whether the folder holds nothing but files that a killed process wrote before the configuration."""
         return all(
             child.name in (LOCK, self.command.name)
             or (child.name[0], child.suffix) == (".", ".tmp")
@@ -169,20 +169,20 @@ class RunFolder:
         )
 
     def _check_files(self) -> None:
-        """Refuses links: an untrusted folder must not have files elsewhere written."""
+        """Refuses links: an untrusted folder must not redirect writes."""
         inside = [*self.evaluation.glob("*"), *self.loggers.glob("*")]
         refuse_links([*self._written, self.checkpoints, self.config, *inside, self.path / LOCK])
 
     @property
     def _written(self) -> list[Path]:
-        """What a run writes besides its configuration."""
+        """The files of a run besides its configuration."""
         logs, pictures = [self.metrics, self.draws, self.sampler], [self.plots, self.growth]
         folders = [self.loggers, self.evaluation, *self.checkpoints.glob("*")]
         return [*logs, *pictures, *folders, *self.weights, self.command]
 
 
 def _delete(paths: Sequence[Path]) -> None:
-    """Deletes files and folders, where they are."""
+    """Deletes the files and folders that exist."""
     for path in paths:
         if path.is_dir():
             shutil.rmtree(path)
@@ -199,7 +199,7 @@ def expand(paths: list[str]) -> list[RunFolder]:
     """Opens run folders by path; a folder of several seeds stands for all of them.
 
     Raises:
-        RunFolderError: There is no run at a path, or a folder of several seeds has a link to one elsewhere.
+        RunFolderError: There is no run at a path, or a folder of several seeds holds a link.
     """
     folders = []
     for path in paths:
@@ -212,10 +212,10 @@ def expand(paths: list[str]) -> list[RunFolder]:
 
 
 def check_seeds(root: Path, seeds: Sequence[Path]) -> None:
-    """Checks that the runs in a folder of several seeds, and their common evaluation, are not elsewhere.
+    """Checks that the runs in a folder of several seeds, and their common evaluation, are not links.
 
     Raises:
-        RunFolderError: One is a link.
+        RunFolderError: One of them is.
     """
     evaluation = root / EVALUATION
     inside = list(evaluation.iterdir()) if evaluation.is_dir() else []

@@ -13,9 +13,9 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import read_csv
 from gym_dr.wrappers.disturbed_space import split
 
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles: two bands and the median, ...
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # probabilities of the quantiles: two bands and the median, ...
 MIDDLE = 2  # ... or the mean of a switch
-WINDOWS = 60  # parts of the run with equally many episodes
+WINDOWS = 60  # parts of a run with equally many episodes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Trains several runs, in processes on this machine or as tasks on a Ray cluster.
 
-Each run is in its own folder, so its result depends neither on the launcher nor on how many are trained at once. One
-whose process was killed goes on from its newest checkpoint, to the same result.
+Each run has its own folder, so its result depends neither on the launcher nor on how many runs train at once. A run
+whose process was killed continues from its newest checkpoint, to the same result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Launch:
 
     Raises:
         UnknownNameError: There is no such launcher.
-        ConfigError: Ray is not installed, or another launcher gets an address of Ray.
+        ConfigError: Ray is not installed, or another launcher gets a Ray address.
     """
 
     launcher: str = "local"  # processes on this machine, or "ray": tasks on a cluster
@@ -46,7 +46,7 @@ class Launch:
 
 
 def launch(folders: Sequence[RunFolder], how: Launch, *, trust: Collection[str] = (), display: Display = "bar") -> None:
-    """Trains runs whose folders have their configurations; for the arguments see ``train_folders``.
+    """Trains runs whose folders hold their configurations; for arguments see ``train_folders``.
 
     Raises:
         ConfigError: There is no Ray cluster at the address.
@@ -64,7 +64,7 @@ def launch(folders: Sequence[RunFolder], how: Launch, *, trust: Collection[str] 
 def train_folders(
     folders: Sequence[RunFolder], how: Launch, *, trust: Collection[str] = (), display: Display = "bar"
 ) -> Failures:
-    """Trains runs whose folders have their configurations; returns those that failed.
+    """Trains runs whose folders hold their configurations; returns the failures.
 
     Args:
         folders: Their folders.
@@ -74,7 +74,7 @@ def train_folders(
 
     Raises:
         ConfigError: There is no Ray cluster at the address.
-        BusyFolderError: Another process trains a run that is to be trained with Ray.
+        BusyFolderError: Another process trains a run, with Ray as the launcher.
         Interrupted: A signal stopped the runs; the message says how to continue.
     """
     runs = {str(folder.path): folder for folder in folders}
@@ -106,13 +106,13 @@ def _failure(path: str, ended: Ended) -> TrainingError:
 
 
 def _updates(folder: RunFolder) -> int:
-    """The updates of a whole run."""
+    """The number of updates of a whole run."""
     table = folder.read_config()
     return int(table[table["algorithm"]]["updates"])
 
 
 def _updates_made(folder: RunFolder) -> int:
-    """The updates in the metrics of a run, which may be growing."""
+    """The number of updates in a run's metrics, which may be growing."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(folder.metrics, "rb") as file:
         file.seek(max(0, folder.metrics.stat().st_size - TAIL))
         return int(file.read().split(b"\n")[-2].split(b",")[0]) + 1

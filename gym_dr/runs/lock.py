@@ -1,4 +1,4 @@
-"""The lock of a folder, which one process at a time may write into."""
+"""Locks a folder, so that one process at a time writes into it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRACE = 3.0  # seconds for the forked workers of a killed process, which hold it
 def locked(folder: Path) -> Iterator[None]:
     """Locks a folder in the block; the operating system releases the lock of a process that is killed.
 
-    The lock's file stays, since without it two other processes could hold the lock at once.
+    The lock's file stays: if it were removed, two other processes could hold the lock at once.
 
     Raises:
         BusyFolderError: Another process holds the lock.

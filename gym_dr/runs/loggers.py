@@ -1,7 +1,7 @@
-"""Loggers: tools that people watch their trainings with, such as TensorBoard.
+"""Loggers: tools that show runs while they train, such as TensorBoard.
 
-A run's files hold everything that it logs; a logger only shows it, from when it is opened. When a run resumes, its
-loggers get the points after the newest checkpoint a second time, with the same values.
+A run's files hold all that it logs; a logger only shows it, from the time it is opened. When a run resumes, its loggers
+get the points after the newest checkpoint a second time, with the same values.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gym_dr.registry import Registry
 
 
 class LogWriter(Protocol):
-    """What a logger opens for one run."""
+    """A logger's writer for one run."""
 
     def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
-        """Takes what is known at a step.
+        """Takes the values of a step.
 
         Args:
-            step: Environment steps of the run so far, more than in the call before. A resumed run repeats those after
-                its newest checkpoint, for a new writer.
+            step: Environment steps of the run so far, more than in the call before. A resumed run repeats, for a new
+                writer, those after its newest checkpoint.
             scalars: Name, such as "training/return_mean" -> finite number.
             histograms: Name, such as "draws/gravity" -> samples ``(count,)``; empty at most steps.
         """
@@ -36,7 +36,7 @@ class LogWriter(Protocol):
         """Takes results, such as "evaluation/nominal/mean", again each time that a finished run is resumed."""
 
     def close(self) -> None:
-        """Hands over everything that it has."""
+        """Flushes and closes the writer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +48,11 @@ class Logger:
     # (folder for its files: RUN/loggers/NAME; the run's configuration in the form of config.json) -> LogWriter; or
     # "module:name", imported when it is used
     open: str | Callable[[Path, Mapping[str, Any]], LogWriter]
-    module: str = ""  # that it needs and that may be missing
+    module: str = ""  # module that it needs and that may be missing
     install: str = ""  # command that installs it; by default pip's for the module
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):  # it names a folder
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):  # the name of a folder
             raise PluginError(
                 f"Logger {self.name!r}: expected a name of lower-case letters, digits, '-' and '_', such as 'my-tool'."
             )
@@ -67,7 +67,7 @@ def check_loggers(names: Any) -> None:
 
     Raises:
         UnknownNameError: There is no such logger.
-        ConfigError: They are no list of distinct names, or a logger's package is missing.
+        ConfigError: The names are not a list of distinct texts, or a logger's package is missing.
     """
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"`{FIELD}`: expected a list of names, such as ['tensorboard'], got {names!r}.")

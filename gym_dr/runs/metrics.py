@@ -1,4 +1,4 @@
-"""CSV files that grow row by row and can be cut back when a run resumes."""
+"""CSV files that grow by rows, and are cut back when a run resumes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CsvLog:
             self._append(columns)
 
     def _append(self, values: Any) -> None:
-        """Writes one whole line or nothing, even if a full disk accepts a part of it."""
+        """Writes a whole line or nothing, even if a full disk accepts only a part."""
         assert self._file is not None
         line = io.StringIO(newline="")
         csv.writer(line, lineterminator="\n").writerow(values)

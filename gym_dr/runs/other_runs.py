@@ -1,4 +1,4 @@
-"""Other runs that a new run starts from, or whose policy it imitates."""
+"""Checks the run that a new run starts from or imitates."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def check_other_run(config: RunConfig, other: RunConfig, kind: str, name: str, s
     """Checks that a run can start from the weights of another run, or imitate its policy.
 
     Args:
-        config: Of the new run.
-        other: Of the other run.
+        config: Configuration of the new run.
+        other: Configuration of the other run.
         kind: "weights" to start from, or "teacher" for a policy to imitate; see ``options.option``.
         name: The option that names the other run, for messages.
         source: The other run's folder, for messages.
 
     Raises:
         ConfigError: Networks, spaces or observations differ; or the teacher has no policy to imitate, or observes
-            parameters that this run's environment does not have.
+            parameters that this run's environment lacks.
     """
     goes_on = kind == "weights"
     (check_same_networks if goes_on else check_teacher)(config.options, other.options, name, source)
@@ -58,7 +58,7 @@ def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
 def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
     """Checks that the networks of two runs observe the draws of the same parameters."""
     seen = [("policy", [list(each.context_ranges or ()) for each in (config, other)])]
-    if getattr(config.options, "critic_context", False):  # as the other one's, which is checked before
+    if getattr(config.options, "critic_context", False):  # equal to the other run's, as checked before
         seen.append(("critic", [list(each.randomization or ()) for each in (config, other)]))
     for what, (mine, theirs) in seen:
         if mine != theirs:

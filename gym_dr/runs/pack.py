@@ -1,8 +1,8 @@
 """Packs tensors and plain values in the safetensors format, which holds data only.
 
-torch's own files hold a pickle. Even with ``weights_only=True``, a few hundred bytes of it can request gigabytes of
-memory. Here the tensors are raw numbers behind a table of their sizes, which the library checks against the size of the
-file, and everything else is JSON in the header.
+torch's own files are pickles. Even with ``weights_only=True``, a few hundred bytes can request gigabytes of memory.
+Here tensors are raw numbers behind a table of their sizes, which the library checks against the size of the file; all
+else is JSON in the header.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def pack(content: Mapping[str, Any]) -> bytes:
     """Packs nested dicts, lists and tuples of tensors, numbers, text, booleans and None.
 
     Raises:
-        TypeError: The content has something else; the message says what and where.
+        TypeError: There is something else; the message says what and where.
         ValueError: The content is larger than ``unpack`` reads.
     """
     from safetensors.torch import save  # heavy, as torch
@@ -38,7 +38,7 @@ def pack(content: Mapping[str, Any]) -> bytes:
 
 
 def unpack(path: Path) -> Any:
-    """Reads what ``pack`` wrote; memory is bounded by the size of the file.
+    """Reads a file of ``pack``; memory is bounded by the size of the file.
 
     Raises:
         OSError: The file cannot be read, is too large, or is a link or a pipe.
@@ -49,7 +49,7 @@ def unpack(path: Path) -> Any:
     check_plain(path, MAX_PACKED)
     try:
         with safe_open(path, framework="pt") as archive:
-            # copies, since the originals are mapped to the file
+            # copies: the originals are mapped to the file
             tensors = {name: archive.get_tensor(name).clone() for name in archive.keys()}  # noqa: SIM118  no iterator
             return _from_form(json.loads(archive.metadata()["content"]), tensors)
     except (SafetensorError, RuntimeError, KeyError, TypeError, AttributeError, RecursionError) as error:

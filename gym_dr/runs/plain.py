@@ -1,4 +1,4 @@
-"""Files of a folder that a stranger may have sent: plain ones of a bounded size."""
+"""Reads untrusted folders: only plain files of a bounded size."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from gym_dr.errors import RunFolderError
 
 
 def refuse_links(paths: Iterable[Path]) -> None:
-    """Refuses links, through which a folder would have files elsewhere written.
+    """Refuses links, which would redirect writes.
 
     Raises:
-        RunFolderError: A path is one.
+        RunFolderError: A path is a link.
     """
     for path in paths:
         if path.is_symlink():
             raise RunFolderError(
-                f"{path}: expected a plain file or folder, got a link. If you trust what it leads to, copy that here."
+                f"{path}: expected a plain file or folder, got a link. If you trust its target, copy that here."
             )
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """Reads a file of at most ``most`` bytes, if it is no link and no pipe, for which a reader would wait.
+    """Reads a plain file of at most ``most`` bytes: no link, and no pipe, which would block.
 
     Raises:
-        OSError: It is missing, cannot be read, is larger, or is something else.
+        OSError: It is missing, cannot be read, is larger, or is not a plain file.
     """
     check_plain(path, most)
     with open(path, "rb") as file:

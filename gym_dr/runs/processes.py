@@ -1,4 +1,4 @@
-"""Runs ``gymdr`` commands in processes of their own."""
+"""Runs ``gymdr`` commands in separate processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trusting(sources: Collection[str]) -> Command:
 class Ended:
     """How a command ended."""
 
-    code: int  # its exit code: 0, 1 for a bug, 2 for an error that its message explains; see ``lost`` for others
+    code: int  # exit code: 0, 1 for a bug, 2 for an error that its message explains; see ``lost`` for others
     message: str = ""  # of the error; for a bug, its traceback
 
     @property
@@ -42,16 +42,16 @@ class Ended:
 
 
 def start(command: Command) -> subprocess.Popen[str]:
-    """Starts a process that runs a command, and ends when its input is closed, as when this process is killed.
+    """Starts a process that runs a command and ends when its input closes, as when this process is killed.
 
     Ctrl-C does not reach it. SIGTERM stops it after the current update; the second time, at once.
     """
-    modules = os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # are found where this process does
+    modules = os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # found as in this process
     with children_end_with_us():
         return subprocess.Popen(
             [sys.executable, "-P", "-c", PROGRAM, *command],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,  # the message of an error, which fits into a pipe
+            stdout=subprocess.PIPE,  # an error's message, which fits into a pipe
             text=True,
             env={**os.environ, "PYTHONPATH": modules},
         )
@@ -72,7 +72,7 @@ def run_commands(
     Args:
         commands: By name.
         workers: Processes at once, at most; None for one per core.
-        watch: Called again and again with the names of the commands that have ended.
+        watch: Called repeatedly with the names of the commands that have ended.
 
     Returns:
         How they ended, by name.
@@ -82,7 +82,7 @@ def run_commands(
     """
     waiting, running, done = list(commands), dict[str, subprocess.Popen[str]](), dict[str, Ended]()
     received: list[int] = []
-    passed_on = 0  # of them
+    passed_on = 0  # signals passed on
     with stop_signals(received.append):
         try:
             while running or (waiting and not received):
@@ -90,7 +90,7 @@ def run_commands(
                     name = waiting.pop(0)
                     running[name] = start(commands[name])
                 time.sleep(POLL)
-                for _ in received[passed_on:]:  # the first lets them finish their updates, the second does not
+                for _ in received[passed_on:]:  # the first lets updates finish, the second does not
                     passed_on += 1
                     for process in running.values():
                         process.terminate()

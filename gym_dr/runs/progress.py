@@ -15,7 +15,7 @@ Display = Literal["bar", "lines", "nothing"]
 class Progress:
     """A context manager that shows progress, speed and the time left.
 
-    Measures speed and time left from the end of the first unit, which includes making environments and compiling code.
+    Speed and time left are measured from the end of the first unit, which includes making environments and compiling.
     """
 
     def __init__(self, unit: str, display: Display = "bar") -> None:
@@ -35,7 +35,7 @@ class Progress:
 
         Args:
             title: The current activity.
-            done: Units so far; those at the first call do not count for the speed.
+            done: Units so far; units of the first call do not count for the speed.
             total: Total units.
             steps: Environment steps so far, to show the speed in steps.
             result: Other text to show.

@@ -1,4 +1,4 @@
-"""What a run gives its loggers while it trains."""
+"""Passes a run's values to its loggers while it trains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REASON = 300  # characters of a failure's message
 
 
 class RunLoggers:
-    """The loggers of a run, which get the rows of its files. One that fails is disabled, and the training goes on.
+    """The loggers of a run, which get the rows of its files. A logger that fails is disabled; training continues.
 
     The step is that of the metrics. Numbers of an update and of the sampler are scalars; the draws of the episodes
     between two checkpoints make a histogram of each parameter. A run that resumes repeats the points after its newest
@@ -30,7 +30,7 @@ class RunLoggers:
     """
 
     def __init__(self, folder: RunFolder, config: RunConfig, *, required: bool) -> None:
-        """Opens nothing yet; ``required`` loggers must open, others are disabled if they cannot."""
+        """Opens nothing yet; ``required`` loggers must open later, others are disabled if they fail."""
         self._folder, self._config, self._required = folder, config, required
         self._writers: dict[str, LogWriter] = {}
         self._drawn: dict[str, list[float]] = defaultdict(list)  # parameter -> draws since the last histogram
@@ -38,10 +38,10 @@ class RunLoggers:
         self._step = 0  # of the last point
 
     def open(self) -> None:
-        """Opens the loggers, each with a folder of its own.
+        """Opens the loggers, each with its own folder.
 
         Raises:
-            PluginError: A required one cannot be opened.
+            PluginError: A required logger cannot be opened.
             RunFolderError: The metrics so far are damaged.
         """
         names = self._config.settings.loggers
@@ -53,7 +53,7 @@ class RunLoggers:
                 path.mkdir(parents=True, exist_ok=True)
                 self._writers[name] = load_object(LOGGERS.get(name).open)(path, self._config.to_dict())
             except Exception as error:  # a service may raise anything
-                with contextlib.suppress(OSError):  # it has files
+                with contextlib.suppress(OSError):  # the folder holds files
                     path.rmdir()
                 why = f"cannot be opened: {_described(error)}"
                 if self._required:
@@ -72,11 +72,11 @@ class RunLoggers:
         self._sampler = _numbers(row, "sampler", ("update",))
 
     def update(self, row: Mapping[str, Any], *, saved: bool) -> None:
-        """Takes a row of ``metrics.csv``, after the others of its update, and writes.
+        """Takes a row of ``metrics.csv``, after the update's other rows, and writes.
 
         Args:
             row: The row.
-            saved: Whether a checkpoint follows even where none is due.
+            saved: Whether a checkpoint follows even if none is due.
         """
         if not self._writers:
             return
@@ -90,7 +90,7 @@ class RunLoggers:
         self._sampler = {}
 
     def evaluated(self, statistics: Mapping[tuple[str, str], float]) -> None:
-        """Takes what an evaluation of the run found: set and statistic -> value."""
+        """Takes the results of an evaluation: (set, statistic) -> value."""
         values = {f"{cells}/{name}": value for (cells, name), value in statistics.items()}
         self._each(lambda writer: writer.results(self._step, _numbers(values, "evaluation")))
 
@@ -112,7 +112,7 @@ class RunLoggers:
 
 
 def show_results(folder: RunFolder, config: RunConfig, statistics: Mapping[tuple[str, str], float]) -> None:
-    """Gives the loggers of a trained run what an evaluation of it found; see ``RunLoggers.evaluated``."""
+    """Gives the results of an evaluation to the loggers of a trained run; see ``RunLoggers.evaluated``."""
     if config.settings.loggers:
         with folder.locked(), contextlib.closing(RunLoggers(folder, config, required=False)) as loggers:
             loggers.open()

@@ -37,14 +37,14 @@ from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import with_params
 
 WINDOW = 100  # episodes in the running means of return and length
-RESTART_INDEX = 2**32  # first seed index within segments, which use the indices below
+RESTART_INDEX = 2**32  # first seed index of restarts within segments; segments use smaller indices
 
 UpdateCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 TrainingCallback = Callable[[dict[str, float]], bool | None]  # row of metrics -> True to end the run
 
 
-class EndedEarly(Exception):  # noqa: N818  no error: the caller asked for it
-    """Ends an algorithm's loop after an update, which is saved."""
+class EndedEarly(Exception):  # noqa: N818  no error: the callback asked for it
+    """Ends an algorithm's loop after a saved update."""
 
 
 class RunSession:
@@ -64,13 +64,13 @@ class RunSession:
         """Prepares a new run, or one that resumes from its newest checkpoint.
 
         Args:
-            folder: Folder of the run, which has its configuration already.
+            folder: Folder of the run, with its configuration.
             config: The resolved configuration.
             progress: Called after each update with its metrics.
-            resume: Whether to resume from the newest checkpoint; a run without one starts again.
+            resume: Whether to resume from the newest checkpoint; a run without checkpoints starts again.
             stop: Called after each update; a result other than 0, such as a signal's number, ends the run.
             callback: Called after each update with its metrics; True saves the update and ends the run.
-            loggers: Of the run, which the caller closes; None for none.
+            loggers: Loggers of the run, closed by the caller; None for none.
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
@@ -80,21 +80,21 @@ class RunSession:
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
         self.envs: RecordEpisodes | None = None
-        self._resample: Callable[[], None] | None = None  # set if the unit of re-draws is updates, not steps
+        self._resample: Callable[[], None] | None = None  # set if updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._adapted: AdaptParams | None = None  # the environments, if their sampler is adaptive
-        self._sampler_state: Mapping[str, Any] | None = None  # of that sampler in the checkpoint to resume from
+        self._sampler_state: Mapping[str, Any] | None = None  # state of that sampler in the checkpoint to resume from
         if resume:
             self._restore()
         if loggers is not None:
             loggers.open()
-        self._loggers = loggers or RunLoggers(folder, config, required=False)  # which is not open
+        self._loggers = loggers or RunLoggers(folder, config, required=False)  # not open
         self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop, self._callback = stop, callback
         self._ended = False  # by the callback
         self.updates_made = self.first_update  # so far; also the index of the current update
-        self.updates_saved = self.first_update  # in the newest checkpoint
+        self.updates_saved = self.first_update  # as of the newest checkpoint
         self._started = time.perf_counter() - self._seconds
 
     def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
@@ -172,7 +172,7 @@ class RunSession:
         self.progress(update + 1, row)
         if self._callback is not None:
             answer = self._callback(dict(row))
-            self._ended = isinstance(answer, bool | np.bool_) and bool(answer)  # others, as of print, mean nothing
+            self._ended = isinstance(answer, bool | np.bool_) and bool(answer)  # other results mean nothing
         self._loggers.update(row, saved=self._ended)
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
@@ -229,10 +229,10 @@ class RunSession:
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} shows that the run "
                 "saved one. Put it back, or train again with `overwrite=True`."
             )
-        # drop rows of updates that will be repeated
+        # drop the rows of updates to repeat
         for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):
             cut_back(path, self.first_update)
-        if self.restored is not None:  # the process may have been killed before it did this
+        if self.restored is not None:  # the process may have been killed before this
             finish_checkpoint(self.folder, self.restored)
 
     def _read(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Modules and files that register environments; a configuration runs none of them without the user's consent."""
+"""Modules and files that register environments; a configuration runs them only with the user's consent."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from gym_dr.envs.family import family_of, origin_of
 from gym_dr.errors import ConfigError, GymDrError, shortened
 
 REGISTERED_BY = "registered_by"  # key of a configuration: see ``source_of``
-ALWAYS_THERE = ("gym_dr", "gymnasium")  # packages whose environments are registered in any process
+ALWAYS_THERE = ("gym_dr", "gymnasium")  # packages whose environments are registered in every process
 
 
 def source_of(env_id: str) -> str:
     """The module, or the file of a program, that registered an environment.
 
-    Empty if nothing must be imported: for environments of gym_dr, its plugins and Gymnasium; and if there is nothing to
-    import, as for an environment of a notebook.
+    Empty for environments of gym_dr, its plugins and Gymnasium, and if there is nothing to import, as in a notebook.
     """
     module, colon, name = env_id.rpartition(":")
     family, spec = family_of(env_id), gym.registry.get(name)
@@ -40,14 +39,14 @@ def source_of(env_id: str) -> str:
 
 
 def check_source(env_id: str, trusted: Collection[str], source: Any = "") -> None:
-    """Checks the id of an environment that a file names; imports what registers it only with the user's consent.
+    """Checks the id of an environment in a file; imports its source only with the user's consent.
 
     Modules that are already imported need no consent.
 
     Args:
-        env_id: The id; one that begins with a module and a colon is imported by its user.
+        env_id: The id; the caller imports the module of a "module:id".
         trusted: Modules and files whose code may run.
-        source: From the file: what registered the environment, see ``source_of``.
+        source: The environment's source, as in the file; see ``source_of``.
 
     Raises:
         ConfigError: Another module or file would be imported, or it does not register the environment.
@@ -66,14 +65,14 @@ def check_source(env_id: str, trusted: Collection[str], source: Any = "") -> Non
     if not colon:
         import_source(f"Environment {env_id!r}", needed)
         if env_id not in gym.registry:
-            raise ConfigError(f"env: {needed} does not register {env_id!r}. Put what does in front: MODULE:ID.")
+            raise ConfigError(f"env: {needed} does not register {env_id!r}. Put the right module in front: MODULE:ID.")
 
 
 def import_source(needed_for: str, source: str) -> None:
     """Imports a module, or runs a file as one.
 
     Args:
-        needed_for: What needs it, for messages.
+        needed_for: Begins messages.
         source: The module or file.
 
     Raises:
@@ -81,13 +80,13 @@ def import_source(needed_for: str, source: str) -> None:
     """
     try:
         if source.endswith(".py"):
-            sys.path.append(os.path.dirname(source))  # it may import modules beside it
+            sys.path.append(os.path.dirname(source))  # the file may import modules beside it
             runpy.run_path(source, run_name=source)
         else:
             importlib.import_module(source)
-    except GymDrError:  # of what it registers
+    except GymDrError:  # of its registrations
         raise
-    except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
+    except (ImportError, TypeError, ValueError) as error:  # the last two: not the name of a module
         raise ConfigError(
             f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, or add its folder to PYTHONPATH."
         ) from None

@@ -18,7 +18,7 @@ class StopRequest:
     """A handler for ``stop_signals``: the first signal requests a stop, the second stops at once.
 
     Attributes:
-        number: The first signal's number; 0 before it.
+        number: The first signal's number; 0 before.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class StopRequest:
         if self.number:
             raise KeyboardInterrupt(number)
         self.number = number
-        # not click.echo, which the signal may have interrupted
+        # not click.echo, which a signal may interrupt
         os.write(2, b"\nStopping after the current update or episode. Press Ctrl-C again to stop at once.\n")
 
     def check(self) -> None:

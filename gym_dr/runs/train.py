@@ -20,7 +20,7 @@ from gym_dr.training.api import Algorithm
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A run that this process alone works on."""
+    """A run on which only this process works."""
 
     run: OpenedRun
     stop: StopRequest  # set by a signal
@@ -29,11 +29,11 @@ class Work:
 
 @contextlib.contextmanager
 def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) -> Iterator[Work]:
-    """Locks a run's folder, limits computations to one thread and answers signals; closes the run's loggers at the end.
+    """Locks a run's folder, limits computations to one thread, handles signals, and closes the run's loggers.
 
     Args:
         run: The run.
-        new: Whether each of its loggers must open; those of a run that resumes may fail.
+        new: Whether every logger must open; loggers of a resumed run may fail.
         stop: Set by the caller's signal handler; None if there is none.
 
     Raises:
@@ -53,9 +53,9 @@ def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) ->
 def one_thread() -> Iterator[None]:
     """Limits torch, and products of matrices in compiled code, to one thread.
 
-    More slow small networks down, most of all where other programs are busy, and sums would depend on their number.
+    More threads slow small networks down, most of all beside busy programs, and sums would depend on their number.
     """
-    import scipy.linalg  # noqa: F401  heavy; numba's products are its, and only libraries that are loaded are limited
+    import scipy.linalg  # noqa: F401  heavy; numba uses its products, and only loaded libraries are limited
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -69,9 +69,9 @@ def one_thread() -> Iterator[None]:
 
 
 def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: TrainingCallback | None = None) -> None:
-    """Trains a run whose folder has its configuration, until its last update, the callback or a signal ends it.
+    """Trains a run whose folder holds its configuration, until its last update, the callback or a signal ends it.
 
-    A first signal stops after the current update, a second one at once.
+    The first signal stops it after the current update, the second at once.
 
     Args:
         work: From ``working_on``.
@@ -135,7 +135,7 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
 
 
 def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
-    """Defaults of the environment's family that replace the algorithm's and that no option overrides."""
+    """The family's defaults that replace the algorithm's and that no option overrides."""
     found = []
     for name, value in family_defaults(algorithm, config.settings.env).items():
         if getattr(config.settings if hasattr(config.settings, name) else config.options, name) == value:

@@ -1,6 +1,6 @@
 """The agent of algorithms that learn from rollouts: networks, optimizers, schedules and saved state.
 
-Each algorithm's loop is in a file of its own; start with ``a2c.py``.
+Each algorithm's loop has its own file; start with ``a2c.py``.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class ActorCritic:
 
     The critic may observe the draw even when the actor does not (Pinto et al. 2018, "Asymmetric Actor Critic for
     Image-Based Robot Learning"): it is only needed in training, where the draw is known. If the actor has a memory, the
-    critic either observes the draw or has a memory of its own.
+    critic either observes the draw or has its own memory.
 
     Attributes:
-        visible: The k parameters that the critic observes or the memory predicts: the context of rollouts.
-        critic_context: Those that the critic observes besides the observation.
+        visible: The k parameters that an asymmetric critic observes or the memory predicts: the context of rollouts.
+        critic_context: The parameters that the critic observes besides the observation.
         critic_memory: The critic's own memory, if it has one.
-        actor_lr: Current learning rate of the actor, set by ``anneal``, as the next two.
+        actor_lr: Current learning rate of the actor; ``anneal`` sets it, ``critic_lr`` and ``entropy_coef``.
         critic_lr: Current learning rate of the critic.
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
@@ -97,7 +97,7 @@ class ActorCritic:
                 orthogonal(self.critic, last_gain=1.0)
         first = self.actor.network[0]
         self.observation_moments = first if isinstance(first, NormalizeObservations) else None
-        if self.observation_moments is not None:  # one layer in both networks
+        if self.observation_moments is not None:  # one layer for both networks
             self.critic.insert(0, self.observation_moments)
             self.observation_moments.ignore(sensor_columns(envs, config.ignored_sensors))
         self.reward_moments = NormalizeRewards(config.gamma) if config.normalize_rewards else None
@@ -135,10 +135,10 @@ class ActorCritic:
         return values
 
     def recall(self, rollout: Rollout) -> Rollout:
-        """Adds to the latest rollout what this agent's networks need to learn from it.
+        """Adds the critic's memory, the context and the draws to the latest rollout, as far as networks need them.
 
-        The critic's own memory, if it has one, runs over the rollout. The context is kept for a critic that observes
-        it, and as ``draws`` for a memory that predicts it.
+        The critic's own memory, if any, runs over the rollout. The context stays for an asymmetric critic, and becomes
+        ``draws`` for a memory that predicts it.
         """
         if self.predictor is not None:
             rollout = replace(rollout, draws=rollout.context)
@@ -163,17 +163,17 @@ class ActorCritic:
             return self.value(inputs)
 
     def batch_of(self, rollout: Rollout, values: Tensor, estimates: Floats) -> Batch | Sequences:
-        """The steps of a rollout to learn from: sequences of them if the actor has a memory; see ``make_batch``."""
+        """The steps of a rollout to learn from, in sequences if the actor has a memory; see ``make_batch``."""
         if rollout.memory is None:
             return make_batch(rollout, values, estimates)
         return make_sequences(rollout, rollout.memory, values, estimates, self._sequence_length)
 
     def unrolled(self, part: Batch | Sequences) -> Batch:
-        """The steps of sequences with what the current memories remember at each, with a graph; a batch as it is.
+        """The steps of sequences with the current memories' states at each, with a graph; a batch unchanged.
 
-        Truncated backpropagation through time (Williams and Peng 1990): sequences go on from the states that the
-        networks had when they collected the rollout. Those are a few gradient steps old in later minibatches, which
-        costs little for policies that clipping keeps close, while computing them anew would cost another pass.
+        Truncated backpropagation through time (Williams and Peng 1990): sequences begin with the states from the
+        collection of the rollout. In later minibatches these are a few gradient steps old, which costs little while
+        clipping keeps policies close; computing them again would cost another pass.
         """
         if isinstance(part, Batch):
             return part
@@ -240,14 +240,14 @@ class ActorCritic:
         return loss
 
     def means(self, names: Sequence[str], losses: Sequence[Sequence[float]]) -> dict[str, float]:
-        """Means over minibatches by name; the loss of a prediction, which comes last, only if there is one."""
+        """Means over minibatches by name; the last, the loss of a prediction, only if the memory predicts."""
         if self.predictor is not None:
             names = (*names, "prediction_loss")
         return {name: sum(each) / len(each) for name, each in zip(names, zip(*losses, strict=True), strict=False)}
 
     @property
     def parts(self) -> dict[str, nn.Module]:
-        """What learns, by its name in ``state``."""
+        """The modules that learn, by their names in ``state``."""
         found = {
             "actor": self.actor,
             "critic": self.critic,
@@ -267,12 +267,12 @@ class ActorCritic:
         }
 
     def start_from(self, trained: TrainedNetworks) -> None:
-        """Starts from what another run has learned: weights and moments, but neither optimizers nor random numbers.
+        """Starts from another run's weights and moments, but not its optimizers and random numbers.
 
-        The predictor of draws goes on too, if both runs have one.
+        This includes the predictor of draws if both runs have one.
 
         Raises:
-            ConfigError: Its networks have other inputs, outputs or sizes; nothing has changed.
+            ConfigError: The other run's networks have other inputs, outputs or sizes; nothing has changed.
         """
         before = copy.deepcopy(self.state())
         try:
@@ -321,7 +321,7 @@ def adam_agent(envs: VectorEnv[Any, Any, Any], config: EpochsConfig, seed: int, 
 
 
 def memory_units(config: AgentConfig) -> int:
-    """Numbers that a configuration's policy remembers; 0 without memory."""
+    """Size of the memory of a configuration's policy; 0 without memory."""
     return 0 if config.memory == "none" else config.memory_size
 
 

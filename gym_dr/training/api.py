@@ -18,7 +18,7 @@ from gym_dr.registry import load_object
 from gym_dr.wrappers.record import RecordEpisodes
 
 EpisodeStarts = npt.NDArray[np.bool_]  # (N,): True where an observation is the first of an episode
-# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. It keeps its state itself and
+# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. The policy keeps its state and
 # clears it where an episode starts; N may change where all start
 PolicyWithMemory = Callable[[npt.NDArray[Any], EpisodeStarts], npt.NDArray[Any]]
 MemorylessPolicy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
@@ -28,12 +28,12 @@ Policy = MemorylessPolicy | PolicyWithMemory
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedNetworks:
-    """What another run has learned, for algorithms that start from it or imitate it."""
+    """Another run's networks, for algorithms that start from them or imitate their policy."""
 
     source: str  # the run's folder, for messages
-    options: Any  # its configuration
-    state: Mapping[str, Any]  # of its newest checkpoint, as passed to ``Session.save``
-    context_ranges: Mapping[str, tuple[float, float]] | None  # of parameters that its policy observes
+    options: Any  # the run's configuration
+    state: Mapping[str, Any]  # from the newest checkpoint, as passed to ``Session.save``
+    context_ranges: Mapping[str, tuple[float, float]] | None  # of parameters that the policy observes
 
 
 class Session(Protocol):
@@ -41,7 +41,7 @@ class Session(Protocol):
 
     Training is divided into segments of ``checkpoint_every`` updates. The environments are reset with the segment's
     own seed at its start, and a checkpoint is saved at its end. A killed run resumes from the last checkpoint, with the
-    same seeds, and so reaches the same result as an uninterrupted one.
+    same seeds, and so reaches the same result as an uninterrupted run.
 
     Numbers that are not finite end the run: the environments of ``make_envs`` check observations and rewards, and the
     algorithm raises ``NotFiniteError`` for a loss or gradient.
@@ -62,7 +62,7 @@ class Session(Protocol):
         ...
 
     def trained(self, run: str) -> TrainedNetworks:
-        """What another run has learned; algorithms without an option that names a run do not need it.
+        """The networks of another run, for algorithms with an option that names a run.
 
         Raises:
             GymDrError: There is no such run, or it has no usable checkpoint.
@@ -95,7 +95,7 @@ class Session(Protocol):
         ...
 
 
-Train = Callable[[Session, Any], None]  # session, configuration -> trained; its last ``save`` is the result
+Train = Callable[[Session, Any], None]  # session, configuration; the result is the last ``save``
 LoadPolicy = Callable[..., Policy]  # saved state, envs, configuration, perhaps deterministic=... -> policy
 
 
@@ -125,16 +125,16 @@ class Algorithm:
         return function
 
     def policy_loader(self) -> LoadPolicy | None:
-        """The function that makes a policy from saved state, if there is one."""
+        """The function that makes a policy from saved state, if the algorithm has one."""
         loader: LoadPolicy | None = load_object(self.load_policy)
         return loader
 
 
 def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
-    """Derives a seed that is independent of those of neighboring run seeds.
+    """Derives a seed that is independent of seeds derived from neighboring run seeds.
 
-    Gymnasium seeds sub-environment i with ``seed + i``, so runs with seeds 1 and 2 would share almost all of them.
-    Training (stream 0) gets seeds below 2**61 and each other stream a range of its own above, so streams never overlap.
+    Gymnasium seeds sub-environment i with ``seed + i``, so runs with seeds 1 and 2 would share almost all seeds.
+    Training (stream 0) has seeds below 2**61 and each other stream its own range above, so streams never overlap.
 
     Args:
         run_seed: Seed of the run, >= 0.

@@ -18,7 +18,7 @@ from gym_dr.training.rollout import Rollout, RolloutMemory
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """The B steps of a rollout that the algorithm learns from."""
+    """The B steps of a rollout to learn from."""
 
     observations: Tensor  # (B, obs)
     critic_inputs: Tensor  # (B, obs), or (B, obs + k) if the critic observes the draw
@@ -26,9 +26,9 @@ class Batch:
     advantages: Tensor  # (B,)
     returns: Tensor  # (B,) targets of the critic: advantage + value
     log_probs: Tensor  # (B,) of the actions under the policy that chose them
-    labels: Tensor | None = None  # (B, ...) what to imitate, if anything
-    draws: Tensor | None = None  # (B, k) what the memory learns to predict, if anything
-    memories: Tensor | None = None  # (B, H) what is remembered after each observation; None without memory
+    labels: Tensor | None = None  # (B, ...) to imitate, if any
+    draws: Tensor | None = None  # (B, k) for the memory to predict, if any
+    memories: Tensor | None = None  # (B, H) states of the memory after each observation; None without memory
 
     def __len__(self) -> int:
         return len(self.returns)
@@ -50,11 +50,11 @@ class Sequences:
     advantages: Tensor  # (L, S)
     returns: Tensor  # (L, S)
     log_probs: Tensor  # (L, S)
-    kept: Tensor  # (L, S) bool, False on steps to ignore in losses; each sequence has at least one to keep
+    kept: Tensor  # (L, S) bool, False on steps to ignore in losses; each sequence has at least one True
     starts: Tensor  # (L, S) bool, whether an episode starts
-    previous: Tensor  # (L, S, A) the actions before, as memory sees them
-    states: Tensor  # (1, S, H) what the policy remembered before the first step, when it acted
-    critic_states: Tensor | None  # (1, S, H) the same of a critic with a memory of its own
+    previous: Tensor  # (L, S, A) previous actions as memory sees them
+    states: Tensor  # (1, S, H) the acting policy's state before the first step
+    critic_states: Tensor | None  # (1, S, H) the same for a critic with its own memory
     labels: Tensor | None = None  # (L, S, ...) see ``Batch``
     draws: Tensor | None = None  # (L, S, k)
 
@@ -68,11 +68,11 @@ class Sequences:
         return Sequences(**{field.name: cut(getattr(self, field.name)) for field in fields(self)})
 
     def kept_steps(self, memories: Tensor, critic_memories: Tensor | None) -> Batch:
-        """The steps to learn from, with what is remembered at each added to the inputs of the networks.
+        """The steps to learn from, with the memory's state at each added to the networks' inputs.
 
         Args:
-            memories: Of the actor, shape ``(L, S, H)``.
-            critic_memories: Of the critic, if it has a memory of its own.
+            memories: The actor's states, shape ``(L, S, H)``.
+            critic_memories: The critic's states, if it has its own memory.
         """
         values = self.critic_inputs if critic_memories is None else torch.cat([self.critic_inputs, critic_memories], -1)
         return Batch(
@@ -133,11 +133,11 @@ def make_batch(rollout: Rollout, values: Tensor, estimates: Floats) -> Batch:
 def make_sequences(
     rollout: Rollout, memory: RolloutMemory, values: Tensor, estimates: Floats, length: int
 ) -> Sequences:
-    """Cuts a rollout into sequences, and leaves out those without a step to learn from.
+    """Cuts a rollout into sequences, and leaves out sequences without a step to learn from.
 
     Args:
         rollout: T steps of N sub-environments.
-        memory: Of the rollout.
+        memory: The rollout's memory.
         values: See ``make_batch``.
         estimates: See ``make_batch``.
         length: L, a divisor of T.
@@ -188,10 +188,10 @@ def _cut(steps: Tensor, length: int) -> Tensor:
 def minibatches(size: int, count: int, generator: torch.Generator) -> Sequence[Tensor | slice]:
     """Rows of ``count`` random minibatches that partition ``size`` steps or sequences.
 
-    A single minibatch is all steps in order, without random numbers.
+    A single minibatch holds all steps in order and takes no random numbers.
     """
     if count == 1:
         return [slice(None)]
     shuffled = torch.randperm(size, generator=generator)
-    parts = shuffled.chunk(count)  # all but the last of one size, and so maybe fewer than asked for
+    parts = shuffled.chunk(count)  # all of one size but the last, and so maybe fewer than ``count``
     return parts if len(parts) == count or size < count else shuffled.tensor_split(count)

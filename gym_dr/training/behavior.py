@@ -1,7 +1,7 @@
-"""What chooses actions: an actor's behavior, with torch or, for small networks on the CPU, in one compiled call.
+"""Behaviors choose an actor's actions: with torch or, for small networks on the CPU, in one compiled call.
 
-Both use the same noise, drawn from the algorithm's generator for many steps at once, so they give the same actions,
-except for rare ones where rounding decides.
+Both use the same noise, drawn from the algorithm's generator for many steps at once, so they give the same actions
+except where rounding decides, which is rare.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class TorchBehavior:
         self._state[:], self._previous[:] = torch.as_tensor(state), torch.as_tensor(previous)
 
     def act(self, steps: Steps, t: int, noise: Floats, starts: Mask) -> npt.NDArray[Any]:
-        """Chooses actions for the observations in row ``t``, and fills in what the row has of them.
+        """Chooses actions for the observations in row ``t``, and fills in the rest of the row.
 
         Args:
-            steps: Its row ``t`` has observations ``(N, obs)``.
+            steps: Row ``t`` holds observations ``(N, obs)``.
             t: The row.
-            noise: Of this row, ``(N, numbers)``.
-            starts: Where an observation is the first of an episode, so that memory is cleared, ``(N,)``.
+            noise: Noise for this row, ``(N, numbers)``.
+            starts: Where an observation is the first of an episode and clears the memory, ``(N,)``.
 
         Returns:
             The actions for the environment.
@@ -165,7 +165,7 @@ def make_behavior(actor: Actor, generator: torch.Generator, device: str, num_env
 
 
 def draw_noise(behavior: Behavior, steps: int, num_envs: int) -> Floats:
-    """Noise to sample the actions of many steps with, shape ``(steps, num_envs, numbers)`` float32."""
+    """Noise for sampling the actions of many steps, shape ``(steps, num_envs, numbers)`` float32."""
     noise: Floats = behavior.actor.noise(steps, num_envs, behavior.generator).numpy()
     return noise
 
@@ -185,8 +185,8 @@ def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
 
     ``deterministic`` gives the most likely discrete action instead.
 
-    The spread of continuous actions is for exploration. The most likely discrete action is often worse than a sample:
-    a half-trained lander would hover forever. Samples come from a generator with a fixed seed, so that an evaluation
+    The standard deviation of continuous actions serves exploration. The most likely discrete action is often worse than
+    a sample: a half-trained lander would hover forever. Samples come from a generator with a fixed seed, so evaluations
     can be repeated.
     """
     if actor.memory is not None:
@@ -225,13 +225,13 @@ class _ActorPolicy:
         return self._behaviors[num_envs]
 
     def _act(self, observations: npt.NDArray[Any], starts: Mask) -> npt.NDArray[Any]:
-        """Actions for the environment; for the arguments see ``RememberingPolicy``."""
+        """Actions for the environment; for arguments see ``RememberingPolicy``."""
         behavior = self._behavior(len(observations))
         steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
         return behavior.act(steps, 0, self._noise(behavior, len(observations)), starts)
 
     def _noise(self, behavior: Behavior, num_envs: int) -> Floats:
-        """Noise that samples discrete actions; zeros for the mean of continuous ones, and where nothing is sampled."""
+        """Noise for sampling discrete actions; zeros for continuous actions and if nothing is sampled."""
         if self._deterministic or not isinstance(self.actor, CategoricalActor):
             numbers = 1 if isinstance(self.actor, CategoricalActor) else self.actor.size
             return np.zeros((num_envs, numbers), np.float32)
@@ -252,13 +252,13 @@ class RememberingPolicy(_ActorPolicy):
     """The policy of a trained actor with memory, called as ``policy(observations, episode_starts)``.
 
     Attributes:
-        size: Numbers in the state of one sub-environment: what it remembers, and its last action.
+        size: Numbers in the state of one sub-environment: its memory, and its last action.
         hint: Ends the message about observations of another shape.
-        memory_size: H, how many of these it remembers; they come first.
+        memory_size: H, the numbers of the memory, which come first.
     """
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
-        """Remembers nothing yet; see ``trained_policy``."""
+        """Begins with an empty memory; see ``trained_policy``."""
         super().__init__(actor, deterministic=deterministic)
         self._num_envs: int | None = None
         self.memory_size = 0 if actor.memory is None else actor.memory.size
@@ -270,15 +270,14 @@ class RememberingPolicy(_ActorPolicy):
         """Actions for the environment, for observations ``(N, obs)``.
 
         Args:
-            observations: Of the environment, not normalized.
-            episode_starts: True where an observation is the first of an episode, ``(N,)``. Where all are, N may be
-                another one than before.
+            observations: The environment's, not normalized.
+            episode_starts: True where an observation is the first of an episode, ``(N,)``. If all are, N may change.
 
         Raises:
             ConfigError: Observations or ``episode_starts`` have another shape, or N changes within an episode.
         """
         observations, starts = np.asarray(observations), np.asarray(episode_starts)
-        if observations.ndim != 2 or observations.shape[1] != self._inputs:  # compiled code would read beyond them
+        if observations.ndim != 2 or observations.shape[1] != self._inputs:  # compiled code would read out of bounds
             got = f"{observations.shape}.{self.hint}"
             raise ConfigError(f"Expected observations of shape (N, {self._inputs}), got {got}")
         num_envs = len(observations)
@@ -298,9 +297,9 @@ class RememberingPolicy(_ActorPolicy):
 
     @property
     def state(self) -> Floats:
-        """What it remembers of each sub-environment, and its last action, ``(N, size)`` float32; may be set.
+        """Memory and last action for each sub-environment, ``(N, size)`` float32; may be set.
 
-        Setting it raises ``ConfigError`` for another shape; N may be any.
+        Setting raises ``ConfigError`` for another shape; any N is allowed.
         """
         if self._num_envs is None:
             return np.zeros((0, self.size), np.float32)

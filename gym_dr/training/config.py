@@ -11,7 +11,7 @@ from gym_dr.options import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, Check, Che
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
-# The draw is constant within an episode, so a batch has few examples of it and networks overfit to it. They learn more
+# The draw is constant within an episode, so a batch has few examples and networks overfit to it. They learn more
 # slowly from smaller inputs: with draws in [-1, 1] A2C learned worse than without them, with a quarter of that better
 CONTEXT_SPAN = 0.25
 
@@ -26,7 +26,7 @@ INIT_HELP = (
 
 
 class AgentConfig(Checked):
-    """Base of configurations of an ``ActorCritic``. These values hold where an algorithm offers no such option."""
+    """Base of configurations of an ``ActorCritic``. These values hold for algorithms without such an option."""
 
     hidden_sizes: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
@@ -41,31 +41,31 @@ class AgentConfig(Checked):
     ignored_sensors: tuple[str, ...] = ()
     normalize_rewards: bool = False
     reward_scale: float = 1.0
-    gamma: float = 0.99  # of the returns that rewards are normalized by
+    gamma: float = 0.99  # of the returns that normalize rewards
     entropy_coef: float = 0.0
     max_grad_norm: float = 0.5
 
 
-# options that networks must share to have the same weights
+# options that must be equal for weights to fit
 SHARED_BY_NETWORKS = (
     *("hidden_sizes", "activation", "memory", "memory_size", "state_dependent_std", "critic_context"),
     *("normalize_observations", "ignored_sensors", "normalize_rewards", "reward_scale"),
 )
 
 
-# ---- what values are possible together: see ``options.check_values`` -------------------------------------------------
+# ---- checks of several values: see ``options.check_values`` ----------------------------------------------------------
 
 
 def _check_hidden_sizes(sizes: tuple[int, ...]) -> None:
     expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
-    # a configuration may be untrusted, and evaluating its run must not exhaust memory
+    # an untrusted configuration must not exhaust memory when its run is evaluated
     weights = sum(before * after for before, after in pairwise(sizes))
     small = max(sizes) <= 2**16 and weights <= MAX_WEIGHTS
     expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
 
 
 def _check_rollout_steps(steps: int) -> None:
-    # at most one of two steps in a row is a reset, so every rollout has a valid step
+    # at most one of two consecutive steps is a reset, so every rollout has a valid step
     expect(steps >= 2, "rollout_steps", "at least 2", steps)
 
 
@@ -150,7 +150,7 @@ class EpochsConfig(RolloutConfig):
     lr: float = option(0.0003, "learning rate of actor and critic (Adam)", within=POSITIVE)
     state_dependent_std: bool = option(
         False,
-        "let the standard deviation of continuous actions depend on the observation; a student's as its teacher's",
+        "let the standard deviation of continuous actions depend on the observation; a student must match its teacher",
         continuous=True,
     )
     ignored_sensors: tuple[str, ...] = option(
@@ -170,7 +170,7 @@ class EpochsConfig(RolloutConfig):
 class A2CConfig(RolloutConfig):
     """A2C: advantage actor-critic with separate networks and optimizers (Mnih et al. 2016).
 
-    The defaults were tuned on LunarLander, on seeds that no published figure has.
+    The defaults were tuned on LunarLander, on seeds of no published result.
     """
 
     updates: int = changed(RolloutConfig, "updates", 6000)
@@ -193,7 +193,7 @@ class PPOConfig(EpochsConfig):
     """PPO: clipped policy steps, several epochs a rollout (Schulman et al. 2017).
 
     The defaults are those of CleanRL and the paper for robots, with the same 2,048 transitions per rollout and
-    minibatches of 64, but from 8 environments and with smaller initial standard deviations, which matter a lot
+    minibatches of 64, but from 8 environments and with smaller initial standard deviations, which matter much
     (Andrychowicz et al. 2021, "What Matters In On-Policy Reinforcement Learning", section 3.2). A family of
     environments may override them (``EnvFamily.defaults``).
     """
@@ -218,7 +218,7 @@ class PPOConfig(EpochsConfig):
 class DistillConfig(EpochsConfig):
     """Distillation: a student acts and imitates a teacher that observes the draw (Ross et al. 2011; Kumar et al. 2021).
 
-    The critic learns the values of the student's policy, for algorithms that go on from it.
+    The critic learns the values of the student's policy, for algorithms that start from it.
     """
 
     teacher: str = option(
@@ -262,32 +262,32 @@ class ReinforceConfig(AgentConfig):
 
 
 def check_same_networks(options: Any, others: Any, name: str, source: str) -> None:
-    """Checks that networks can go on from the weights of another run.
+    """Checks that networks can start from the weights of another run.
 
     Args:
         options: Configuration of the new run.
-        others: Of the other one.
+        others: Configuration of the other run.
         name: The option that names the other run, for messages.
         source: The other run's folder, for messages.
 
     Raises:
-        ConfigError: They have other networks, or scale observations or rewards differently.
+        ConfigError: Networks, or the scaling of observations or rewards, differ.
     """
     _check_actor(others, name, source)
     offered = [field.name for field in fields(options)]
     for shared in SHARED_BY_NETWORKS:
         mine, theirs = (getattr(each, shared) for each in (options, others))
-        if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # whose order is free
+        if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # in any order
             if shared not in offered:
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
             check_same(shared, mine, theirs, name, source)
 
 
 def check_same(option: str, mine: object, theirs: object, name: str, source: str) -> None:
-    """Checks that a run has the same value of an option as the run that ``name`` names.
+    """Checks that a run has the same value of an option as the run named by the option ``name``.
 
     Raises:
-        ConfigError: It has another one.
+        ConfigError: The values differ.
     """
     if mine != theirs:
         raise ConfigError(
@@ -302,10 +302,10 @@ def _check_actor(others: Any, name: str, source: str) -> None:
 
 
 def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
-    """Checks that the policy of another run can be imitated; for the arguments see ``check_same_networks``.
+    """Checks that the policy of another run can be imitated; for arguments see ``check_same_networks``.
 
     Raises:
-        ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other standard deviations.
+        ConfigError: The policy is not of a2c, ppo or distill, has a memory, or other standard deviations.
     """
     _check_actor(others, name, source)
     if others.memory != "none":

@@ -1,11 +1,11 @@
-"""Distillation: a student learns to act as a teacher that observes the draw.
+"""Distillation: a student learns to act like a teacher that observes the draw.
 
-The student acts and the teacher labels every step, so that the student learns what to do in the states that it gets
-into itself (DAgger; Ross et al. 2011, "A Reduction of Imitation Learning and Structured Prediction to No-Regret Online
-Learning"). The loss is the Kullback-Leibler divergence of the student's actions from the teacher's (Rusu et al. 2016,
-"Policy Distillation"). A student with a memory has to infer the draw that the teacher observes, as the adaptation
-module of Kumar et al. 2021, "RMA: Rapid Motor Adaptation for Legged Robots". Its critic learns the values of its own
-policy, so that PPO can go on from both.
+The student acts and the teacher labels every step, so the student learns to act in the states that it reaches itself
+(DAgger; Ross et al. 2011, "A Reduction of Imitation Learning and Structured Prediction to No-Regret Online Learning").
+The loss is the Kullback-Leibler divergence of the student's actions from the teacher's (Rusu et al. 2016, "Policy
+Distillation"). A student with a memory has to infer the draw that the teacher observes, as the adaptation module of
+Kumar et al. 2021, "RMA: Rapid Motor Adaptation for Legged Robots". Its critic learns the values of its own policy, so
+PPO can start from both.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Teacher:
     """The frozen policy of another run.
 
     Attributes:
-        observes: The parameters that it observes besides the student's observation.
+        observes: The parameters that the teacher observes besides the student's observation.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Teacher:
         """Loads the policy for the student's environments.
 
         Raises:
-            ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other observations or actions.
+            ConfigError: The policy is not of a2c, ppo or distill, has a memory, or other observations or actions.
         """
         check_teacher(config, trained.options, "teacher", trained.source)
-        # a student may observe the draw as well, in its own ranges
+        # a student may observe the draw too, in its own ranges
         plain = next((layer.env for layer in stack_of(envs) if isinstance(layer, DrawContext)), envs)
         self._inputs = observation_size(plain)
         seen, self.observes = plain, tuple[ContextRange, ...]()
@@ -91,7 +91,7 @@ class Teacher:
             known, _ = spaces_of(plain)
             if absent := undisturbed(name for name in trained.context_ranges if name not in known):
                 stacked = next((layer for layer in stack_of(plain) if isinstance(layer, FrameStack)), None)
-                # never stepped: for the values of what does not disturb the student
+                # never stepped: gives the values of disturbances that the student lacks
                 seen = DisturbVector(plain if stacked is None else stacked.env, absent)
                 seen = seen if stacked is None else FrameStack(seen, **vars(stacked.frames))
             seen = shown = DrawContext(seen, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
@@ -106,7 +106,7 @@ class Teacher:
             ) from None
 
     def label(self, rollout: Rollout, own: int) -> Rollout:
-        """Adds labels, and keeps only the first ``own`` parameters of the rollout's context, the student's."""
+        """Adds labels, and cuts the rollout's context to its first ``own`` parameters, the student's."""
         inputs, context = rollout.observations[:-1, :, : self._inputs], rollout.context
         if context is not None:
             inputs = torch.cat([inputs, context[:-1, :, own:]], -1)
@@ -126,7 +126,7 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -
     with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
         for _ in range(config.epochs):
             found += epoch(minibatches(len(batch), config.minibatches, agent.generator))
-    return agent.means(LOSSES, [(*losses[:3], losses[-1]) for losses in found])  # compiled epochs have more
+    return agent.means(LOSSES, [(*losses[:3], losses[-1]) for losses in found])  # compiled epochs return more
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: DistillCo
 
 
 def _step(agent: ActorCritic, part: Batch) -> tuple[float, ...]:
-    """Takes one gradient step on a minibatch of labeled steps; returns its losses from before it."""
+    """Takes one gradient step on a minibatch of labeled steps; returns the losses before the step."""
     _, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
     imitation_loss = agent.actor.divergence(cast(Tensor, part.labels), part.observations).mean()
     entropy, critic_loss = entropies.mean(), value_loss(agent.value(part.critic_inputs), part.returns)

@@ -1,7 +1,7 @@
 """Epochs in compiled code, for small networks on the CPU; ``ppo.py`` and ``distill.py`` have the torch versions.
 
-Weights and optimizer state are copied from torch before each update's epochs and back afterwards, so checkpoints,
-policies and all other code see only torch.
+Weights and optimizer state are copied from torch before each update's epochs and back afterwards, so all other code
+sees only torch.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import EpochsConfig, PPOConfig
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
-_AT_ONCE = 32  # sequences that go through a memory at a time, so that activations stay in the cache
+_AT_ONCE = 32  # sequences in a memory at a time, so that activations stay in the cache
 
-Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # minibatches' rows -> losses of each
+Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # rows of minibatches -> losses of each
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Epochs
     """Runs epochs over a batch in compiled code.
 
     Args:
-        agent: Must have a ``CompiledBehavior``; its weights and optimizers are up to date when the block ends.
+        agent: With a ``CompiledBehavior``; its weights and optimizers are up to date after the block.
         batch: The steps to learn from.
         config: Defines the losses.
 
@@ -124,7 +124,7 @@ def _remembered(batch: Batch | Sequences) -> Remembered:
 
 
 def _flat(steps: Tensor, batch: Batch | Sequences) -> npt.NDArray[Any]:
-    """Steps ``(L, S, ...)`` of sequences as ``(L * S, ...)``; those of a batch are flat."""
+    """Steps ``(L, S, ...)`` of sequences as ``(L * S, ...)``; a batch is flat already."""
     array: npt.NDArray[Any] = (steps.flatten(0, 1).contiguous() if isinstance(batch, Sequences) else steps).numpy()
     return array
 

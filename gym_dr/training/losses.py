@@ -10,8 +10,8 @@ def policy_gradient_loss(log_probs: Tensor, weights: Tensor, episodes: int | Non
     """``-mean_t(log pi(a_t | s_t) * weight_t)``, whose gradient is that of the policy gradient theorem.
 
     Sutton et al. 2000, "Policy Gradient Methods for Reinforcement Learning with Function Approximation", theorem 1.
-    With ``episodes`` it is the sum over steps divided by the number of episodes (Williams 1992), so that a step has the
-    same weight in a long episode as in a short one.
+    With ``episodes``, the sum over steps divided by the number of episodes (Williams 1992): a step has the same weight
+    in long and short episodes.
 
     Args:
         log_probs: Log-probabilities of the actions, shape ``(B,)``.
@@ -43,7 +43,7 @@ def value_loss(values: Tensor, returns: Tensor) -> Tensor:
 
     Args:
         values: Outputs of the critic, shape ``(B,)``.
-        returns: Their targets, without a graph, shape ``(B,)``.
+        returns: Targets, without a graph, shape ``(B,)``.
     """
     return (returns - values).pow(2).mean()
 
@@ -55,7 +55,7 @@ def clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip
 
     Args:
         values: Outputs of the critic, shape ``(B,)``.
-        old_values: Its outputs before the first epoch, without a graph, shape ``(B,)``.
+        old_values: The critic's outputs before the first epoch, without a graph, shape ``(B,)``.
         returns: Targets, without a graph, shape ``(B,)``.
         clip_range: Largest change from the old values, above 0, in units of (normalized) returns.
     """

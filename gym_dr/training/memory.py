@@ -1,7 +1,7 @@
 """The memory of a policy within an episode: a gated recurrent unit, in torch.
 
-It reads the observation and the previous action. The network behind it gets the observation and the memory's state.
-``compiled/gru.py`` has the same for small networks on the CPU.
+The unit reads the observation and the previous action. The network gets the observation and the unit's state.
+``compiled/gru.py`` has the compiled version for small networks on the CPU.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-LONGEST = 63.0  # steps that an untrained unit remembers at most, so that it can learn what it needs after long
+LONGEST = 63.0  # most steps that an untrained unit remembers, so that it can learn long dependencies
 
 
 class GRUMemory(nn.Module):
@@ -22,9 +22,9 @@ class GRUMemory(nn.Module):
     def __init__(self, inputs: int, size: int, init: str) -> None:
         """Builds a unit for inputs ``(..., inputs)``.
 
-        ``init`` is "orthogonal" or, for anything else, torch's. An orthogonal one begins with memories that fade over 1
-        to ``LONGEST`` steps (Tallec and Ollivier 2018, "Can recurrent neural networks warp time?", eq. 16): with gates
-        that are half open, an observation is forgotten after a dozen steps, and nothing can be learned from it.
+        ``init`` is "orthogonal"; any other text means torch's default. An orthogonal unit's memory fades over 1 to
+        ``LONGEST`` steps at first (Tallec and Ollivier 2018, "Can recurrent neural networks warp time?", eq. 16): with
+        half-open gates, an observation would be forgotten after a dozen steps, and nothing learned from it.
         """
         super().__init__()
         self.size = size
@@ -50,7 +50,7 @@ class GRUMemory(nn.Module):
         Returns:
             The states before and after the step.
         """
-        before = state.masked_fill(starts[:, None], 0.0)  # even if it is not finite
+        before = state.masked_fill(starts[:, None], 0.0)  # even states that are not finite
         return before, self.unit(inputs, before)
 
     def forward(self, inputs: Tensor, first: Tensor, starts: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Networks for flat observations: critics, and actors for discrete and continuous actions.
 
-An actor may have a memory. Its methods then take features in place of observations: the observation, followed by what
-is remembered (``Sequences.kept_steps``).
+The methods of an actor with memory take features in place of observations: the observation, followed by the memory's
+state (``Sequences.kept_steps``).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str)
 
 
 class RememberingActor(nn.Module):
-    """Base of all actors: what they remember, if they do.
+    """Base of all actors, with their memory, if any.
 
     Attributes:
-        network: Of observations, or of features.
-        code_size: A, the numbers in ``coded`` of one action.
+        network: Takes observations or features.
+        code_size: A, the numbers of one action in ``coded``.
         memory: None without memory.
     """
 
@@ -52,7 +52,7 @@ class RememberingActor(nn.Module):
         self.memory: GRUMemory | None = None
 
     def memory_inputs(self, observations: Tensor, previous: Tensor) -> Tensor:
-        """What a memory reads: observations ``(..., obs)``, normalized, and the actions before, ``(..., A)``."""
+        """Inputs of the memory: normalized observations ``(..., obs)`` and the previous actions ``(..., A)``."""
         first = self.network[0]
         seen = first(observations) if isinstance(first, NormalizeObservations) else observations
         return torch.cat([seen, previous], -1)
@@ -123,7 +123,7 @@ class _NormalActor(RememberingActor):
         raise NotImplementedError
 
     def set_std(self, std: float) -> None:
-        """Sets the initial standard deviation, where 1 is half of an action's range, up to untrained layers' output."""
+        """Sets the initial standard deviation, up to the output of untrained layers; 1 is half of an action's range."""
         raise NotImplementedError
 
     def log_of(self, std: Tensor) -> Tensor:
@@ -249,10 +249,10 @@ def make_actor(
         envs: The vector environment.
         hidden_sizes: Units of the hidden layers.
         activation: "relu" or "tanh", between layers.
-        continuous: The actor for continuous actions.
+        continuous: The class of actors for continuous actions.
         normalize_observations: Whether the network's first layer is ``NormalizeObservations``.
-        memory_size: Numbers that the actor remembers; 0 for no memory.
-        init: Initial weights of the memory, see ``GRUMemory``.
+        memory_size: Size of the memory; 0 for none.
+        init: Initial weights of the memory; see ``GRUMemory``.
 
     Raises:
         ConfigError: The networks do not support the spaces.
@@ -289,7 +289,7 @@ def observation_size(envs: Any) -> int:
 
 
 def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
-    """The layers of an ``mlp`` that have weights, from input to output."""
+    """The layers of an ``mlp`` with weights, from input to output."""
     return [layer for layer in network if isinstance(layer, nn.Linear)]
 
 

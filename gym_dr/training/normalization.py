@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gym_dr.arrays import Floats, Mask
 
-SCALE_FLOOR = 1e-2  # scales inputs by at most 100: one that has hardly varied so far may vary later
+SCALE_FLOOR = 1e-2  # scales inputs by at most 100: a nearly constant input may vary later
 IGNORED = 1e120  # variance that scales every float32 to exactly 0
 
 
@@ -48,15 +48,14 @@ class Moments(nn.Module):
 
 
 class NormalizeObservations(Moments):
-    """A network's first layer: subtracts the mean of its first columns and divides by their standard deviation.
+    """A network's first layer: subtracts the mean from its first columns and divides by the standard deviation.
 
-    Other columns, which are draws that the policy or the critic observes, are unchanged: they are already scaled.
-    Columns that the network ignores have the variance ``IGNORED``. Finite numbers there become 0 and never change a
-    weight.
+    Other columns, the draws that the policy or the critic observes, are unchanged: they are already scaled.
+    Ignored columns have the variance ``IGNORED``: finite numbers there become 0 and never change a weight.
     """
 
     def ignore(self, columns: Sequence[int]) -> None:
-        """Makes the network ignore some columns from now on; saved moments keep that."""
+        """Makes the network ignore columns from now on, also with saved moments."""
         self.variance[list(columns)] = IGNORED
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -72,7 +71,7 @@ class NormalizeObservations(Moments):
         self.mean[ignored], self.variance[ignored] = 0.0, IGNORED
 
     def folded(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """Weight and bias of a linear map that is equivalent to this layer followed by the given one."""
+        """Weight and bias of the linear map that equals this layer followed by the given one."""
         columns = len(self.mean)
         weight, bias = weight.detach().double().clone(), bias.detach().double()
         weight[:, :columns] /= self.std()

@@ -1,9 +1,9 @@
-"""Torch's optimizers without torch's compiler, whose import takes nearly as long as that of the rest.
+"""Torch's optimizers without torch's compiler, whose import takes nearly as long as that of all else.
 
-The methods of torch's optimizers are marked as not for ``torch.compile``, and mark themselves when they are first
-called, for which they import it. Trainers compile no torch, so their optimizers have these methods without the marks.
-With the CUDA builds of torch, the compiler brings Triton along, which ends the process with a segmentation fault if a
-picture of a robot has been rendered in software before (Triton 3.7, Mesa 22): both have a copy of LLVM.
+Torch excludes the methods of optimizers from ``torch.compile`` with a decorator that imports the compiler at the first
+call. gym_dr compiles no torch code, so its optimizers have these methods without the decorator. In CUDA builds of
+torch, the compiler also imports Triton, which causes a segmentation fault if a robot has been rendered in software
+before (Triton 3.7, Mesa 22): both contain a copy of LLVM.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARKED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
 
 
 def without_compiler(optimizer: OptimizerClass) -> OptimizerClass:
-    """A subclass of an optimizer that computes the same and imports no compiler; it cannot be pickled."""
+    """A subclass of an optimizer with the same results that imports no compiler; it cannot be pickled."""
     methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in _MARKED}
-    step = torch.no_grad()(inspect.unwrap(optimizer.step))  # the mark of this one turns gradients off too
+    step = torch.no_grad()(inspect.unwrap(optimizer.step))  # the removed decorator also turns gradients off
     return cast(OptimizerClass, type(optimizer.__name__, (optimizer,), {**methods, "step": step}))

@@ -1,14 +1,14 @@
 """Proximal policy optimization (Schulman et al. 2017, "Proximal Policy Optimization Algorithms", algorithm 1).
 
 One update: collect a rollout, estimate advantages, and learn from it for several epochs of minibatches. Clipping the
-ratios of new to old probabilities (eq. 7) is what allows several epochs.
+ratios of new to old probabilities (eq. 7) allows several epochs.
 
 Details that the paper leaves open follow Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
-Optimization"; numbers refer to its lists ("core" and "continuous"). ``actor_critic.py`` and the modules it uses have
-those that algorithms share: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus
-(10), gradient clipping (11, but per network), separate networks (13), normal distributions and their standard deviation
-(continuous 1 to 3), clipped actions (5), normalized observations and rewards (6 and 8, without the clipping of 7 and
-9). Unlike the code that Huang et al. describe, truncated episodes bootstrap.
+Optimization"; numbers refer to its lists ("core" and "continuous"). ``actor_critic.py`` and its modules have the shared
+ones: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), gradient clipping
+(11, but per network), separate networks (13), normal distributions and their standard deviation (continuous 1 to 3),
+clipped actions (5), normalized observations and rewards (6 and 8, without the clipping of 7 and 9). Unlike in the code
+of Huang et al., truncated episodes bootstrap.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig
 
 
 def _step(agent: ActorCritic, part: Batch, config: PPOConfig) -> tuple[float, ...]:
-    """Takes one gradient step on a minibatch; returns ``LOSSES`` and that of a prediction, from before it."""
+    """Takes one gradient step on a minibatch; returns ``LOSSES`` and the prediction loss, all before the step."""
     advantages = normalize(part.advantages) if config.normalize_advantages else part.advantages  # core 7
     log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
     log_ratios, entropy = log_probs - part.log_probs, entropies.mean()

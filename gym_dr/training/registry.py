@@ -21,7 +21,7 @@ def find_algorithm(name: str) -> Algorithm:
     algorithm = ALGORITHMS.get(name)
     try:
         fields = {field.name for field in dataclasses.fields(algorithm.config_class())}
-    except Exception as error:  # first import of the configuration, which may be a plugin's
+    except Exception as error:  # the configuration is imported here, maybe from a plugin
         raise PluginError(
             f"Algorithm {name!r} of {ALGORITHMS.owner(name)} cannot be used: loading its configuration "
             f"{algorithm.config!r} failed with {type(error).__name__}: {error}"

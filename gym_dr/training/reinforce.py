@@ -47,13 +47,13 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: in
 
 
 def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dict[str, float]:
-    """Takes one gradient step with each network; returns the losses, without a learned baseline none of a critic.
+    """Takes one gradient step with each network; returns the losses, the critic's only with a learned baseline.
 
     Raises:
         NotFiniteError: The loss or its gradient is not finite; the networks are unchanged.
     """
     learned = config.baseline == "learned"
-    # the critic predicts returns in units of the return of a reward of 1 forever, so its outputs stay near 1, which it
+    # the critic predicts returns in units of the return of a constant reward of 1, so outputs stay near 1, which it
     # learns in a few dozen updates. Returns of 100 would take it hundreds; meanwhile every action would look good and
     # every truncation bad, and the policy would collapse
     horizon = 1.0 / max(1.0 - config.gamma, 1.0 / _MAX_HORIZON)

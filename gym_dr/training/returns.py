@@ -26,7 +26,7 @@ def gae(
     Args:
         rewards: Shape ``(T, N)``.
         values: ``V(s_t)``, shape ``(T, N)``.
-        next_values: ``V(s_{t+1})``, of the final observation where an episode ends, shape ``(T, N)``.
+        next_values: ``V(s_{t+1})``, where an episode ends that of the final observation, shape ``(T, N)``.
         terminated: Whether the episode reached a terminal state at step t, shape ``(T, N)``.
         truncated: Whether the episode was truncated at step t, shape ``(T, N)``.
         valid: False on reset steps, which get advantage 0, shape ``(T, N)``.

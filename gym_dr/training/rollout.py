@@ -23,18 +23,19 @@ from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
 
-# noise, steps, row, where its observations are the first of an episode -> the next row to play, info of the last step
+# noise, steps, row, episode starts in the row -> next row to play, info of the last step
 Advance = Callable[[Floats, Steps, int, Mask], tuple[int, dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutMemory:
-    """What a policy with memory had besides the observations, in T steps of N sub-environments."""
+    """Inputs and states of a policy's memory in T steps of N sub-environments."""
 
     starts: Tensor  # (T + 1, N) bool, whether an observation is the first of an episode
-    previous: Tensor  # (T + 1, N, A) the actions before, as memory sees them; 0 at the start of an episode
-    states: Tensor  # (T, N, H) what the policy remembered before each step
-    # the same for a critic with a memory of its own, and after each observation, (T + 1, N, H); see ActorCritic.recall
+    previous: Tensor  # (T + 1, N, A) previous actions as memory sees them; 0 at the start of an episode
+    states: Tensor  # (T, N, H) the policy's states before each step
+    # states of a critic with its own memory: before each step, (T, N, H), and after each observation, (T + 1, N, H);
+    # see ActorCritic.recall
     critic_states: Tensor | None = None
     critic_memories: Tensor | None = None
 
@@ -54,8 +55,8 @@ class Rollout:
     # (T + 1, N, k) current draw at each observation, scaled to +- CONTEXT_SPAN; None if the critic does not observe it
     context: Tensor | None = None
     memory: RolloutMemory | None = None  # None if the policy has no memory
-    # the collector leaves these out:
-    labels: Tensor | None = None  # (T, N, ...) what to imitate
+    # added after the collection:
+    labels: Tensor | None = None  # (T, N, ...) to imitate
     draws: Tensor | None = None  # (T + 1, N, k) like the context, for the memory to predict
 
 
@@ -71,7 +72,7 @@ class RolloutCollector:
             envs: NEXT_STEP autoreset.
             rollout_steps: Steps of each sub-environment.
             device: Device of the networks.
-            visible: Parameters in the rollouts' context, for a critic that observes the draw.
+            visible: Parameters in the rollouts' context, for an asymmetric critic.
 
         Raises:
             ConfigError: The environment has another autoreset mode.
@@ -79,10 +80,10 @@ class RolloutCollector:
         _check_next_step(envs)
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
         self.visible = visible
-        self._context: npt.NDArray[Any] | None = None  # (N, k), the current one
-        self._observations: npt.NDArray[Any] | None = None  # (N, obs), the current ones
+        self._context: npt.NDArray[Any] | None = None  # (N, k), current
+        self._observations: npt.NDArray[Any] | None = None  # (N, obs), current
         self._autoreset = AutoresetState.of(envs)
-        self._starts: Mask = np.ones(envs.num_envs, np.bool_)  # whether the current observations are first ones
+        self._starts: Mask = np.ones(envs.num_envs, np.bool_)  # whether current observations begin an episode
 
     def reset(self, seed: int) -> None:
         """Starts new episodes in all sub-environments; unfinished ones are dropped."""
@@ -132,7 +133,7 @@ class RolloutCollector:
         if not self.visible:
             return None
         context = normalized_context(info["params"], self.visible)
-        # one row if the environment has none of these parameters, which then are all nominal
+        # one row if the environment lacks these parameters: all are nominal
         return np.broadcast_to(context, (self.envs.num_envs, len(self.visible)))
 
 
@@ -160,7 +161,7 @@ def collect_episodes(
     _check_next_step(envs)
     behavior.begin()
     observations, _ = envs.reset(seed=seed)
-    playing = np.ones(envs.num_envs, dtype=np.bool_)  # those with episodes left to play
+    playing = np.ones(envs.num_envs, dtype=np.bool_)  # sub-environments with episodes left to play
     finished = np.zeros(envs.num_envs, dtype=np.int64)
     autoreset = AutoresetState.of(envs)
     autoreset.reset(playing)
@@ -191,7 +192,7 @@ def collect_episodes(
 
 
 def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
-    """Returns a function that plays until an episode ends, in one call, if the environment can; else one step."""
+    """A function that plays until an episode ends, in one call if the environment can; otherwise one step."""
 
     def step(noise: Floats, steps: Steps, t: int, starts: Mask) -> tuple[int, dict[str, Any]]:
         env_actions = behavior.act(steps, t, noise[t], starts)
@@ -229,7 +230,7 @@ def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = N
 
 
 def _memory(behavior: Behavior, actions: Tensor, starts: Mask, states: Floats, last: Floats) -> RolloutMemory:
-    """What a policy with memory had; ``last`` (N, A) is the action before the rollout, as memory sees it."""
+    """The memory of a rollout; ``last`` (N, A) is the action before the rollout, as memory sees it."""
     begins = torch.from_numpy(starts).to(actions.device)
     first = torch.from_numpy(last).to(actions.device)
     previous = torch.cat([first[None], behavior.actor.coded(actions)]).masked_fill(begins[..., None], 0.0)

@@ -1,1 +1,1 @@
-"""When to re-draw, and what is recorded."""
+"""Wrappers: when to draw, who sees the draw, disturbances, frame stacks and records."""

@@ -86,11 +86,11 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         """
         rest = self._begin_episode(seed, options)
         env = self.env.unwrapped
-        for name, value in self.episode.current.items():
+        for name, value in self._values.items():
             setattr(env, name, _TYPES[self.param_space[name].kind](value))
         if self._derive is not None:
             self._derive(env)
-        given = {name: getattr(env, name) for name in self.episode.current}
+        given = {name: getattr(env, name) for name in self._values}
         observation, info = self.env.reset(seed=seed, options=rest)
         if undone := [name for name, value in given.items() if getattr(env, name) != value]:
             raise RandomizationError(

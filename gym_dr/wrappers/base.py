@@ -82,7 +82,7 @@ class EpisodeWrapper(_VectorWrapper):
         Args:
             observations: After the steps, ``(num_envs, ...)``.
             rewards: Of the steps, ``(num_envs,)``.
-            begun: Sub-environments whose first step was a reset step, which belongs to no episode; None for none.
+            begun: Sub-environments whose first step was a reset step, which belongs to no episode; None if none.
             info: Of the last step.
         """
 
@@ -159,13 +159,13 @@ class EpisodeWrapper(_VectorWrapper):
 
 
 class Seen(NamedTuple):
-    """What a reset or a step of a vector environment returned, and which episodes it is about."""
+    """The result of a reset or step of a vector environment, and the episodes that it belongs to."""
 
     observations: npt.NDArray[Any]  # (num_envs, ...)
     info: dict[str, Any]
     reported: Mask | None  # (num_envs,) the sub-environments that it reports; None for all
-    begun: Mask | None  # (num_envs,) those of which it is the first observation of an episode; None for none
-    rewards: npt.NDArray[Any] | None  # (num_envs,) of the step; None without one, when only those of ``begun`` are new
+    begun: Mask | None  # (num_envs,) where the observation is the first of an episode; None if nowhere
+    rewards: npt.NDArray[Any] | None  # (num_envs,) of the step; None for a reset, where only ``begun`` ones are new
 
 
 class ViewWrapper(EpisodeWrapper):

@@ -169,7 +169,7 @@ class DisturbVector(ViewWrapper):
         return Randomization({**self._inner()[1], **self.disturbances})
 
     def _inner(self) -> tuple[ParamSpace, Randomization]:
-        """What may vary and what does in the wrapped environment; empty for one without parameters."""
+        """The space and the randomization of the wrapped environment; empty for one without parameters."""
         try:
             return spaces_of(self.env)
         except RandomizationError:
@@ -245,8 +245,8 @@ def _split(
     """Takes the wrapper's own exact values out of ``options``.
 
     Raises:
-        RandomizationError: There is one of a disturbance that does not vary here, and there are no ``more`` inside;
-            environments of others would ignore it.
+        RandomizationError: A disturbance does not vary here, and no wrapper inside has ``more``; the environment would
+            ignore its value.
     """
     rest = dict(options or {})
     params = rest.get("params")
@@ -255,9 +255,9 @@ def _split(
     rest["params"] = {name: value for name, value in params.items() if name not in state.space}
     for name in rest["params"]:
         if name in DISTURBANCES and not more:
-            known = ", ".join(state.space) or "of which there is none"
+            known = ", ".join(state.space) or "none"
             raise RandomizationError(
-                f"Parameter {name!r}: expected a disturbance that varies here, {known}. "
+                f"Parameter {name!r}: expected a disturbance of this wrapper ({known}). "
                 f"To set another one for an episode, make the wrapper with it: {{{name!r}: 0}}."
             )
     if not rest["params"]:

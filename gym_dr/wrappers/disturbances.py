@@ -34,7 +34,7 @@ _MAX_DELAY = 1000  # steps of delay
 
 
 class DisturbanceSpace(ParamSpace):
-    """Disturbances. Those of single sensors, whatever these are called, are known without being listed."""
+    """Disturbances; those of single sensors are known without being listed."""
 
     def sensor_param(self, name: object) -> Param | None:
         """The disturbance of a sensor, such as ``obs_hide:theta``; None for other names."""
@@ -103,7 +103,7 @@ class Disturbances:
             actions: Action space of one sub-environment.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
             push_size: Size of a push; 0 if the environment takes none.
-            env_id: Its id, which says what its sensors are called; empty for none.
+            env_id: The id of the environment, for the names of its sensors; empty for none.
 
         Raises:
             UnknownNameError: There is no such disturbance or sensor.
@@ -156,8 +156,8 @@ class Disturbances:
                 raise RandomizationError(f"Expected a Box or Discrete {what} space, got {space}.")
         if push_size == 0 and not set(PUSHES).isdisjoint(self.randomization):
             raise RandomizationError(
-                "push_speed, push_probability: this environment takes no pushes. Those with gym_dr/... ids do, but not "
-                "through an AsyncVectorEnv: wrap each sub-environment in Disturb instead."
+                "push_speed, push_probability: this environment cannot be pushed. Use one with a gym_dr/... id, and "
+                "instead of an AsyncVectorEnv, wrap each sub-environment in Disturb."
             )
 
     def _lay_out_noise(self, push_size: int) -> None:
@@ -238,7 +238,7 @@ class Disturbances:
         """Actions of all sub-environments as an array.
 
         Raises:
-            InvalidActionError: They have the wrong shape or type, are not finite or, for choices, out of range.
+            InvalidActionError: They have the wrong shape or type, are not finite or, if discrete, out of range.
         """
         space, shape = self._actions, (self.num_envs, *(self._actions.shape or ()))
         if isinstance(space, gym.spaces.Discrete):
@@ -269,7 +269,7 @@ class Disturbances:
         self._age += 1
 
     def pushes(self, alive: Mask) -> tuple[Indices, Array]:
-        """Which of those ``alive`` to push before the next step, and by how much, shape ``(pushed, push_size)``."""
+        """Which of those ``alive`` to push before the next step, and the velocities, shape ``(pushed, push_size)``."""
         chosen = self._nobody
         if "push_speed" in self._varying:
             chosen = (self._parts["push_probability"][0] < self.values["push_probability"]) & alive
@@ -322,14 +322,14 @@ def _deepened(ring: npt.NDArray[Any], delays: Array, ages: Indices) -> npt.NDArr
 
 
 def _bounds(space: gym.Space[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Lowest and highest value of each number of an action; zeros for choices, which take no noise."""
+    """Lowest and highest value of each number of an action; zeros for discrete ones, which take no noise."""
     if not isinstance(space, gym.spaces.Box):
         return np.zeros(1), np.zeros(1)
     return space.low.reshape(-1).copy(), space.high.reshape(-1).copy()
 
 
 def _initial(space: Any) -> npt.NDArray[Any]:
-    """The action before the first one arrives: zeros, clipped to the bounds, or the first choice."""
+    """The action before the first one arrives: zeros, clipped to the bounds, or the first discrete one."""
     if isinstance(space, gym.spaces.Discrete):
         return np.full(1, space.start, space.dtype)
     return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high).reshape(-1)
@@ -342,7 +342,7 @@ def is_float_box(space: gym.Space[Any]) -> bool:
 
 def _check_box(what: str, of: str, space: gym.Space[Any]) -> None:
     if not is_float_box(space):
-        raise RandomizationError(f"{what}: expected {of} that are a box of floating-point numbers, got {space}.")
+        raise RandomizationError(f"{what}: expected {of} to be a Box of floating-point numbers, got {space}.")
 
 
 def _check_scale(scale: npt.ArrayLike, space: gym.Space[Any]) -> Array:

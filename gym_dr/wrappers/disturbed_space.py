@@ -35,8 +35,8 @@ class DisturbedSpace(DisturbanceSpace):
         Args:
             own: The environment's space.
             disturbances: Entries of ``DISTURBANCES``.
-            find_sensors: Finds the environment's sensors, for disturbances that are not listed; called when it matters,
-                since it may make an environment. None if it has none that can fail.
+            find_sensors: Finds the environment's sensors, for disturbances that are not listed; called when needed,
+                since it may make an environment. None if no sensor can fail.
 
         Raises:
             RandomizationError: A parameter of the environment has the name of a disturbance.
@@ -98,8 +98,8 @@ def supported(*, noisy: bool, discrete: bool, pushed: bool) -> list[Param]:
 
     Args:
         noisy: Whether observations are floats, to which noise can be added.
-        discrete: Whether actions are not.
-        pushed: Whether it takes pushes.
+        discrete: Whether actions are discrete, so that they take no noise.
+        pushed: Whether it can be pushed.
     """
     left_out = [*(() if noisy else _SENSED), *(["action_noise"] if discrete else ()), *(() if pushed else PUSHES)]
     return [param for name, param in DISTURBANCES.items() if name not in left_out]

@@ -64,7 +64,7 @@ class FrameStack(ViewWrapper):
         Args:
             env: Any vector environment with flat observations.
             stack_observations: Length of the frame stack, with the current observation; 1 to 1000.
-            observe_reward: Whether it sees the reward of the last step.
+            observe_reward: Whether to append the reward of the last step.
 
         Raises:
             ConfigError: An impossible number, or observations are not a flat box, or show
@@ -74,8 +74,8 @@ class FrameStack(ViewWrapper):
         expect(possible, "stack_observations", f"a whole number from 1 to {MAX_STACKED}", stack_observations)
         if shown_columns(env) or any(isinstance(layer, FrameStack) for layer in stack_of(env)):
             raise ConfigError(
-                "FrameStack: expected observations of the environment itself, got some that show earlier ones or the "
-                "draw already. Use one FrameStack, and show the draw outside it: DrawContext(envs, 'observation')."
+                "FrameStack: expected observations of the environment alone, got a frame stack or the draw with "
+                "them. Use one FrameStack, and show the draw outside it: DrawContext(envs, 'observation')."
             )
         space = env.single_observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
@@ -112,7 +112,7 @@ class FrameStack(ViewWrapper):
 
 
 def sensor_columns(envs: VectorEnv[Any, Any, Any], sensors: Sequence[str]) -> list[int]:
-    """Where sensors are in an observation, also in those of earlier steps that it shows.
+    """The columns of sensors in an observation, those in earlier frames included.
 
     Args:
         envs: The environments, with flat observations.

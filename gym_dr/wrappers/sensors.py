@@ -123,7 +123,7 @@ def sensors_of(env_id: str, space: gym.Space[Any] | None = None) -> SensorMap | 
 
 
 def _observed(env_id: str) -> Sequence[Quantity]:
-    """The quantities of an observation, also of the environment that an id of ours equals at nominal values."""
+    """The quantities of an observation of a registered id or its reference."""
     name = env_id.rpartition(":")[2]
     ours = next((env.id for env in ENVIRONMENTS.values() if name and name in (env.id, env.reference)), "")
     found = interface_of(ours)

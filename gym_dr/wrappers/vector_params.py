@@ -30,7 +30,7 @@ def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
 
 
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
-    """What may vary and what does in a vector environment, whatever wrappers it has.
+    """The space and the randomization of a vector environment, whatever its wrappers.
 
     Raises:
         RandomizationError: Its sub-environments have no parameters.
@@ -41,7 +41,7 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
 
 
 class _Sent:
-    """An object that worker processes get as itself, with any function in it; plain pickles refuse most of them."""
+    """Carries an object with any function in it to worker processes; plain pickles refuse most of them."""
 
     def __init__(self, content: Any) -> None:
         self._content = content
@@ -69,7 +69,7 @@ class VectorParams(EpisodeWrapper):
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
         # asked first, since a worker that is asked for a missing attribute would exit
-        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "episode"))):
+        if not (hasattr(env, "set_attr") and all(self._sub_envs.call("has_wrapper_attr", "pinned_params"))):
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "

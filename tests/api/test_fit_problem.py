@@ -121,5 +121,5 @@ def test_checking_tells_which_steps_cannot_be_replayed_and_what_stays_open() -> 
     prior: Any = {"gravity": (-12, -6), "ground_friction": (0.05, 0.2)}
     told = check(log, Question(env="gym_dr/LunarLanderDR-v3", randomize=prior))
     assert "60 steps cannot: the legs still swing to their stops after the start." in told
-    assert any(text.startswith("ground_friction would keep its prior: it shows on the ground only") for text in told)
+    assert any(text.startswith("ground_friction would keep its prior: it matters on the ground only") for text in told)
     assert told[-1] == "Parameters to find: gravity."

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import gym_dr
@@ -97,32 +96,9 @@ def episodes_played(policies: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     return counted[-1] - counted[0] if counted else 0
 
 
-def test_a_function_by_name_is_not_played_again_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert episodes_played([BRAKE, f"again={BRAKE}"], monkeypatch) == 8
-    assert episodes_played([BRAKE, f"again={BRAKE}"], monkeypatch) == 0
-    Path("out").rename("both")
-    assert episodes_played(BRAKE, monkeypatch) == 4
-    before = Evaluation.load(Path("out")).episodes
-    assert episodes_played(BRAKE, monkeypatch) == 0
-    pd.testing.assert_frame_equal(Evaluation.load(Path("out")).episodes, before)
-    monkeypatch.setattr(own_policies, "THRUST", [1])
-    assert episodes_played(BRAKE, monkeypatch) == 4
-    assert Evaluation.load(Path("out")).episodes["return"].tolist() != before["return"].tolist()
-
-
-def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [episodes_played(brake, monkeypatch) for _ in range(2)] == [4, 4]
-
-
-def test_a_function_that_remembers_is_played_again_if_what_it_remembers_changes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pulse = f"{MODULE}:pulse"
-    assert [episodes_played(pulse, monkeypatch) for _ in range(2)] == [4, 0]
-    before = Evaluation.load(Path("out")).episodes["return"].tolist()
-    monkeypatch.setattr(own_policies, "PERIOD", [5])  # its first actions, without memory, are the same
-    assert episodes_played(pulse, monkeypatch) == 4
-    assert Evaluation.load(Path("out")).episodes["return"].tolist() != before
+@pytest.mark.parametrize("policy", [brake, BRAKE], ids=["callable", "function"])
+def test_a_function_is_played_each_time(policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [episodes_played(policy, monkeypatch) for _ in range(2)] == [4, 4]
 
 
 # policies that remember, or observe the draw

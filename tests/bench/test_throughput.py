@@ -7,11 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gym_dr.bench import throughput
-from gym_dr.bench.throughput import Stepper, alternate, karp_flatt, measure_throughput
+from gym_dr.bench.throughput import Stepper, alternate, measure_throughput
 
 
 def scripted(done: list[list[bool]], monkeypatch: pytest.MonkeyPatch) -> Stepper:
@@ -49,29 +47,6 @@ def test_what_cannot_take_part_is_left_out_with_its_reason(monkeypatch: pytest.M
     assert [(mode, len(own)) for mode, own in rates.items()] == [("sync", 2)]
     assert left_out.pop("native").startswith("Acrobot-v1 has no native vector environment")
     assert left_out == {"async": "a process for each environment, of at most 0 here."}
-
-
-@pytest.mark.parametrize(
-    ("psi", "n", "expected"),
-    [
-        (4.0, 4, 0.0),  # (1/4 - 1/4) / (3/4): four times as fast with four
-        (1.0, 4, 1.0),  # (1 - 1/4) / (3/4): no faster at all
-        (0.5, 2, 3.0),  # (2 - 1/2) / (1/2): slower than one
-        (8.0, 4, -1 / 6),  # (1/8 - 1/4) / (3/4): more than n-fold
-    ],
-)
-def test_the_serial_fraction_of_a_speedup(psi: float, n: int, expected: float) -> None:
-    assert karp_flatt([0.0, 5 * psi, 1e9], [5.0], n) == pytest.approx(expected, abs=1e-12)  # medians
-
-
-def test_one_environment_has_no_serial_fraction() -> None:
-    assert karp_flatt([1.0], [1.0], 1) is None
-
-
-@given(st.floats(0.001, 1.0), st.integers(2, 10_000))
-def test_the_fraction_put_into_amdahls_law_comes_back(fraction: float, n: int) -> None:
-    amdahl = 1.0 / (fraction + (1.0 - fraction) / n)
-    assert karp_flatt([amdahl], [1.0], n) == pytest.approx(fraction, rel=1e-6)
 
 
 def test_sides_alternate_and_the_first_round_does_not_count() -> None:

@@ -90,7 +90,7 @@ def test_a_folder_of_seeds_stands_for_its_runs(tmp_path: Path) -> None:
 
 def test_an_interrupted_evaluation_says_how_to_go_on(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(self: Progress, title: str, done: int, total: int) -> None:
-        if done > 2:
+        if done > 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -100,4 +100,4 @@ def test_an_interrupted_evaluation_says_how_to_go_on(runs: Path, monkeypatch: py
     assert "Stopped. Finished episodes are saved; run the same again to continue." in result.err
     assert json.loads((runs / "random/evaluation/evaluation.json").read_text())["complete"] is False
     result = gymdr("evaluate", runs / "random", "--episodes", "2")
-    assert result.err.splitlines()[0].startswith("random on training: episode 3/4")
+    assert result.err.splitlines()[0].startswith("random on training: episode 4/4")

@@ -115,7 +115,7 @@ def test_a_mistake_is_refused_before_anything_is_played(command: str, args: tupl
     ("args", "expected"),
     [
         ((), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none"),
-        (("runs/first", *BRAKE), "Expected one RUN or one --policy, got 2 of them"),
+        (("runs/first", *BRAKE), "Expected one RUN or one --policy, got 2"),
         (("--human", *BRAKE), "Expected --human and an ENV, got --policy"),
         (("--human", "CartPole-v1", "--video", "out.gif"), "Expected --human and an ENV, got --video"),
     ],

@@ -215,12 +215,12 @@ def test_what_does_not_fit_the_environment_is_refused_with_the_place() -> None:
     outside = np.zeros((STEPS, 2))
     outside[3, 1] = 0.5
     assert "actions: expected values from -1 to 0.4, got 0.5 in step 3, column 1." in check_refusal(actions=outside)
-    assert "expected 2 numbers in each step" in check_refusal(actions=np.zeros(STEPS))
+    assert "expected 2 in each step" in check_refusal(actions=np.zeros(STEPS))
     assert "expected 4 numbers in each, as the environment observes, got 3" in check_refusal(Box(-1, 1, (4,)))
-    assert "expected one number in each step" in check_refusal(action_space=Discrete(2))
+    assert "expected 1 in each step" in check_refusal(action_space=Discrete(2))
     for wrong, shown in ((4, "4"), (1.5, "1.5"), (-1, "-1")):
         message = check_refusal(action_space=Discrete(4), actions=[0, 1, wrong, 0, 0, 0])
-        assert f"expected whole numbers from 0 to 3, got {shown} in step 2." in message
+        assert f"expected whole numbers from 0 to 3, got {shown} in step 2, column 0." in message
     for space in (Dict({"a": SEEN}), Box(0, 255, (8, 8, 3), np.uint8), Discrete(3)):
         assert "Expected an environment whose observations are rows of numbers" in check_refusal(space)
     assert "actions are rows of numbers or discrete" in check_refusal(action_space=Box(-1, 1, (2, 2)))

@@ -247,7 +247,7 @@ def test_observations_that_are_no_rows_and_missing_data_sets_are_refused() -> No
         minari.create_dataset_from_buffers(
             "real/nested-v0", [buffer], observation_space=Dict({"a": SEEN}), action_space=ACTED
         )
-    with pytest.raises(LogError, match="Expected an environment whose observations are rows of numbers.* got Dict"):
+    with pytest.raises(LogError, match=r"Expected an environment whose observations are rows of numbers.* got Dict"):
         read_minari(Path("root/real/nested-v0"))
     with pytest.raises(LogError, match="got nothing of this name"):
         open_log("real/none-v0")

@@ -1,4 +1,4 @@
-"""Two families, an algorithm and a sampler, each a plugin of one small file, take no change to gym_dr.
+"""Two families, an algorithm, a sampler and a robot, each a plugin of one small file, take no change to gym_dr.
 
 They are loaded as installed packages are, held to the contracts, and trained together.
 """
@@ -19,15 +19,17 @@ from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
 from gym_dr.testing.mode import Contract, Mode
 from gym_dr.training.registry import ALGORITHMS
+from tests.contracts.conftest import frames_without_opengl  # noqa: F401  a fixture for all tests here
 from tests.registered import forgotten_afterwards
 
-PARTS = ("point_mass", "spring", "policy_gradient", "growing")
-ENV_IDS = ("parts/PointMass-v0", "parts/Spring-v0")  # with physics in Python, and as compiled equations
+PARTS = ("point_mass", "spring", "policy_gradient", "growing", "rod")
+# with physics in Python, as compiled equations, and on MuJoCo
+ENV_IDS = ("parts/PointMass-v0", "parts/Spring-v0", "parts/Rod-v0")
 ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "policy-gradient", "growing"
 OPTIONS: dict[str, Any] = {"updates": 30, "lr": 0.02, "discount": 0.0}
 SAME = "everything_is_as_in_a_sync_environment"
 CELLS = [
-    # tests/contracts has the others of equations and of worker processes
+    # tests/contracts has the others of equations, robots and worker processes
     pytest.param(env_id, name, contract, marks=[] if is_new or contract.__name__ == SAME else [pytest.mark.slow])
     for env_id in ENV_IDS
     for name, contracts in ENVIRONMENT_CONTRACTS.items()

@@ -102,7 +102,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a loop": (looping, "expected one plain graph"),
     "an own operator": (function, "expected one plain graph"),
     "another domain": (lambda: graph_of([op("EPContext", domain="com.microsoft")]), "expected standard operators"),
-    "weights elsewhere": (external, "expected inside of the file, got elsewhere"),
+    "weights elsewhere": (external, "expected inside the file, got elsewhere"),
     "weights that are not there": (lying, "damaged or something else"),
     "a batch of one": (lambda: graph_of([op("Reshape", "x", "one")], {"one": np.array([1, -1])}), "not for a batch of"),
     "an open number of numbers": (lambda: graph_of([op("Tanh", "x")], width="M"), "of which only N is left open"),

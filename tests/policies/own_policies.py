@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-THRUST = [2]  # stands for weights that the functions read from elsewhere
-
 
 def brake(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The main engine while the lander falls fast."""
-    return np.where(observations[:, 3] < -0.3, THRUST[0], 0)
+    return np.where(observations[:, 3] < -0.3, 2, 0)
 
 
 class Coast:
@@ -23,16 +21,13 @@ class Coast:
         return [0] * len(observations)
 
 
-PERIOD = [3]  # what a memory is for
-
-
 class Pulse:
     """Fires the main engine at every third step of an episode, which it counts."""
 
     def __call__(self, observations: npt.NDArray[Any], episode_starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """Counts on, from 0 where an episode starts."""
         self.steps = 0 if episode_starts.all() else np.where(episode_starts, 0, self.steps + 1)
-        return np.broadcast_to(np.where(self.steps % PERIOD[0] == PERIOD[0] - 1, 2, 0), len(observations))
+        return np.broadcast_to(np.where(self.steps % 3 == 2, 2, 0), len(observations))
 
 
 def show(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:

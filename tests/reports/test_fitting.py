@@ -64,7 +64,7 @@ def test_names_and_findings_are_text_and_never_code(found: Fit) -> None:
         parameters=found.parameters.rename(index=EVIL),
         particles=found.particles.rename(columns=EVIL),
         errors=found.errors.rename(index=EVIL).assign(unit="<u>"),
-        replay=found.replay.replace({"coordinate": EVIL}),
+        replay=found.replay.replace({"coordinate": EVIL}).assign(unit="<u>"),
         residuals=found.residuals.replace({"coordinate": EVIL}),
         findings=["</script><script>window.hacked=1</script>"],
     )

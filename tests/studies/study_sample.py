@@ -25,7 +25,7 @@ TINY: dict[str, Any] = {
     "variants": {
         "nominal": {"randomization": "none"},
         "wide": {"randomization": "wide"},
-        "critic": {"randomization": "wide", "critic_context": True},
+        "asymmetric": {"randomization": "wide", "critic_context": True},
     },
     "evaluation": {"episodes": 2, "success": -150.0, "grid": {"gravity": [-11, -5, 2], "wind_power": [0, 20, 2]}},
 }

@@ -18,7 +18,7 @@ from tests.toml_text import toml_text
 def test_settings_common_to_all_are_under_those_of_a_variant() -> None:
     study = read_study(tiny(variants={"big": {"num_envs": 4, "updates": 3, "rollout_steps": 32}}))
     configs = {name: variant.config for name, variant in study.variants.items()}
-    envs = {"nominal": 2, "wide": 2, "critic": 2, "big": 4}
+    envs = {"nominal": 2, "wide": 2, "asymmetric": 2, "big": 4}
     assert {name: config.settings.num_envs for name, config in configs.items()} == envs
     assert {config.options.hidden_sizes for config in configs.values()} == {(8,)}
     assert study.variants["wide"].with_seed(2).settings.seed == 2
@@ -86,9 +86,9 @@ def pairs(form: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_every_variant_is_compared_with_the_first_or_with_the_baseline_or_in_pairs() -> None:
-    assert pairs(TINY) == [("wide", "nominal"), ("critic", "nominal")]
-    assert pairs(tiny(comparisons={"baseline": "wide"})) == [("nominal", "wide"), ("critic", "wide")]
-    assert pairs(tiny(comparisons={"pairs": [["critic", "wide"]]})) == [("critic", "wide")]
+    assert pairs(TINY) == [("wide", "nominal"), ("asymmetric", "nominal")]
+    assert pairs(tiny(comparisons={"baseline": "wide"})) == [("nominal", "wide"), ("asymmetric", "wide")]
+    assert pairs(tiny(comparisons={"pairs": [["asymmetric", "wide"]]})) == [("asymmetric", "wide")]
 
 
 def test_a_variant_may_have_fewer_seeds() -> None:
@@ -135,17 +135,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a reserved seed": ({"seeds": [1, 101]}, "seeds: expected seeds on which no options were tuned, got 101. Use"),
     "a set": ({"evaluation": {"gird": {}}}, "Did you mean 'grid'"),
     "a grid out of bounds": ({"evaluation": {"grid": {"gravity": [1, 2, 2]}}}, r"\[evaluation\]: "),
-    "a reference": ({"evaluation": {"references": ["critc"]}}, "Did you mean 'critic'"),
+    "a reference": ({"evaluation": {"references": ["asymetric"]}}, "Did you mean 'asymmetric'"),
     "a set of your own with another's name": (
         {"evaluation": {"sets": {"nominal": "wide"}}},
         r"\[evaluation\]: 'nominal' is the name of a kind of set",
     ),
     "a baseline": ({"comparisons": {"baseline": "nominl"}}, "Unknown variant 'nominl'. Did you mean 'nominal'"),
     "a pair of one": ({"comparisons": {"pairs": [["wide", "wide"]]}}, "expected two variants in each"),
-    "baseline and pairs": ({"comparisons": {"baseline": "wide", "pairs": [["critic", "wide"]]}}, "got both"),
+    "baseline and pairs": ({"comparisons": {"baseline": "wide", "pairs": [["asymmetric", "wide"]]}}, "got both"),
     "unequal budgets": (
         {"variants": {"a": {"updates": 6}}},
-        "equal budgets .* got nominal 384, wide 384, critic 384, a 768",
+        "equal budgets .* got nominal 384, wide 384, asymmetric 384, a 768",
     ),
 }
 

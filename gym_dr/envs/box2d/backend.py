@@ -1,8 +1,7 @@
-"""The part of the backend that all Box2D environments share."""
+"""The common part of the Box2D backends."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.solver.layout import (
     BODY,
     C_BODY,
@@ -25,7 +25,7 @@ from gym_dr.envs.box2d.solver.layout import (
 )
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.states import EnvState, check_within
-from gym_dr.errors import ConfigError, EnvStateError
+from gym_dr.errors import EnvStateError
 
 
 class Box2DBackend(CompiledBackend):
@@ -34,11 +34,11 @@ class Box2DBackend(CompiledBackend):
     push_size = 2
     bodies: ClassVar[int]  # bodies per world
     kernel: ClassVar[Any]  # compiled ``step(group, envs, first, last)``
-    arrays: Any  # of all sub-environments: the family's ``Environments``
+    arrays: Environments  # of all sub-environments
     buffers: StepBuffers
     stepper: Stepper | Any = None
 
-    def _allocate(self, num_envs: int) -> tuple[Any, npt.NDArray[Any]]:
+    def _allocate(self, num_envs: int) -> tuple[Environments, npt.NDArray[Any]]:
         """The family's arrays of sub-environments, and the numbers of continuous actions ``(num_envs, size)``."""
         raise NotImplementedError
 
@@ -47,7 +47,6 @@ class Box2DBackend(CompiledBackend):
         raise NotImplementedError
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        check_memory(num_envs, bytes_needed(self._allocate(1)[0]))
         self.arrays, numbers = self._allocate(num_envs)
         self.observations, self.streams = self.arrays.observations, self.arrays.streams
         results = self.observations, self.arrays.rewards, self.arrays.terminations
@@ -57,8 +56,7 @@ class Box2DBackend(CompiledBackend):
         self.num_threads = threads_for(num_envs, num_threads)
         groups = [self._group() for _ in range(self.num_threads)]
         self.stepper = Stepper(type(self).kernel, groups, self.buffers)  # an instance would bind it like a method
-        params: Array = self.arrays.params.T
-        return params
+        return self.arrays.params.T
 
     @property
     def rollout(self) -> PlayRollout | None:
@@ -117,7 +115,7 @@ class Box2DBackend(CompiledBackend):
             array[envs] = state[name][envs]
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of all sub-environments by name, without parameters, which the table has, and observations."""
+        """The arrays of all sub-environments by name, except observations, and parameters, which the table has."""
         arrays = self.arrays._asdict()
         world = {f"world.{name}": value for name, value in arrays.pop("world")._asdict().items()}
         fixed = ("world.shapes", "world.edge_width", "params", "observations")
@@ -126,24 +124,3 @@ class Box2DBackend(CompiledBackend):
     def close(self) -> None:
         if self.stepper is not None:
             self.stepper.close()
-
-
-def bytes_needed(arrays: Any) -> int:
-    """Bytes per sub-environment, with its parameters and draws made ahead; ``arrays`` is that of one."""
-    own = sum(array.nbytes for array in arrays)
-    return int(own + 8 * (6 * arrays.params.shape[1] + 8))
-
-
-def check_memory(num_envs: int, each: int) -> None:
-    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into free memory."""
-    needed = num_envs * each
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be evicted
-    except (AttributeError, ValueError, OSError):  # not available on this system
-        free = 2**36
-    if needed > free:
-        raise ConfigError(
-            f"Expected num_envs that fit into memory, got {num_envs}, which need {needed / 2**30:.1f} GiB; "
-            f"{free / 2**30:.1f} GiB are free."
-        )

@@ -1,4 +1,4 @@
-"""The part of the single environments on Box2D that all of them share."""
+"""The common part of the single environments on Box2D."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Observation = npt.NDArray[np.float32]
 class Box2DEnv(BuiltEnv):
     """A mixin that precedes Gymnasium's class."""
 
-    push_size = 2  # size of a push
-    listener_class: ClassVar[Any]  # Gymnasium's, of contacts
+    push_size = 2  # velocities in a push
+    listener_class: ClassVar[Any]  # Gymnasium's contact listener
     bodies: Any  # hull and legs, made by ``_build_bodies``
 
     def reset(
@@ -36,7 +36,7 @@ class Box2DEnv(BuiltEnv):
         """
         self._begin_episode(seed, options)
         self._destroy()
-        self.world = Box2D.b2World(gravity=(0, self.episode.current["gravity"]))
+        self.world = Box2D.b2World(gravity=(0, self._values["gravity"]))
         self._listener = self.world.contactListener = self.listener_class(self)  # the world keeps no reference
         self.game_over = False
         self.prev_shaping = None

@@ -1,4 +1,4 @@
-"""What pictures of the Box2D environments share; it needs only pygame, while Gymnasium's rendering needs Box2D."""
+"""Pictures of Box2D environments with pygame alone; Gymnasium's rendering needs Box2D."""
 
 from __future__ import annotations
 

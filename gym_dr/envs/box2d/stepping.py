@@ -27,7 +27,7 @@ def threads_for(num_envs: int, num_threads: int | None) -> int:
 
 
 class Stepper:
-    """Steps sub-environments, and begins their episodes, which is a kind of step."""
+    """Steps sub-environments; a step may begin an episode instead."""
 
     def __init__(self, step: Any, groups: Sequence[Any], buffers: StepBuffers) -> None:
         """Compiles the step, or loads it from the cache.
@@ -56,7 +56,7 @@ class Stepper:
         self._fresh[envs], self._begun = 1, envs
 
     def finish(self) -> None:
-        """Makes the steps that begin episodes, unless they have been made together with others."""
+        """Makes the steps that begin episodes and are still due."""
         if self._begun is not None:
             self._run(self._begun)
 
@@ -67,7 +67,7 @@ class Stepper:
     def rollout(self, *arguments: Any) -> int:
         """Plays many steps of all sub-environments on the calling thread, see ``PlayRollout``."""
         self._begun = None
-        return int(self._rollout(*arguments[:-1]))  # those to skip are marked
+        return int(self._rollout(*arguments[:-1]))  # the environments to skip are marked
 
     def _run(self, envs: Indices) -> None:
         """Steps ``envs``, each once."""

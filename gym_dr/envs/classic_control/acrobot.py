@@ -28,7 +28,7 @@ SPACE = ParamSpace(
         Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its center of mass"),
         Param(name="link_moi", nominal=1.0, low=0.1, high=10.0, unit="kg m^2", doc="moment of inertia of each link"),
         Param(name="torque", nominal=1.0, low=0.0, high=10.0, unit="N m", doc="torque of the motor"),
-        # these two bound the observations, whose space is fixed, so they cannot exceed nominal
+        # these two bound the observations; the space is fixed, so their nominal values are the largest
         Param(name="max_vel_1", nominal=4 * pi, low=pi, high=4 * pi, unit="rad/s", doc="limit of the upper link"),
         Param(name="max_vel_2", nominal=9 * pi, low=pi, high=9 * pi, unit="rad/s", doc="limit of the lower link"),
         Param(name="dt", nominal=0.2, low=0.01, high=0.4, unit="s", doc="time of a step"),

@@ -24,7 +24,7 @@ from gym_dr.randomization.space import ParamSpace
 
 # name -> fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
 ATTRIBUTES = {"Pendulum": ("last_u",)}
-# name -> numbers of ``env.state`` in Gymnasium, where the state has more fields
+# name -> size of ``env.state`` in Gymnasium, where our state has more fields
 STATE_SIZES = {"Pendulum": 2, "MountainCarContinuous": 2}
 
 
@@ -51,7 +51,7 @@ class ClassicControlBackend(EquationsBackend):
 
     @cached_property
     def _known_as(self) -> list[tuple[str, str]]:
-        """Attributes of Gymnasium's class, and the parameters or constants of the physics that they show."""
+        """Attributes of Gymnasium's class, and the parameters or constants whose values they have."""
         names = [*self.space, *fields_of(self.equations.physics)]
         return [(known, name) for name in names for known in (name, name.upper()) if hasattr(self.reference, known)]
 
@@ -144,4 +144,5 @@ def __getattr__(name: str) -> Any:
     theirs = reference_class(IDS[env].reference)
     shared = {n: getattr(theirs, n) for n in dir(theirs) if not (n.startswith("_") or hasattr(CompiledEnv, n))}
     constants = {n: value for n, value in shared.items() if not callable(value)}
-    return type(name, (ClassicControlEnv,), {**named, **constants, "metadata": theirs.metadata})
+    metadata = {**theirs.metadata, "render_modes": ["rgb_array"]}
+    return type(name, (ClassicControlEnv,), {**named, **constants, "metadata": metadata})

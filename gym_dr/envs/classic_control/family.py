@@ -11,7 +11,7 @@ _HERE = "gym_dr.envs.classic_control"
 
 
 # many environments, to use their speed, and few epochs of large minibatches
-# the mountain car must swing for a long time before the first reward, hence the wide deviation
+# the mountain car must swing for a long time before the first reward, hence the large standard deviation
 _PPO = {
     "num_envs": 32,
     "updates": 366,  # 3 million transitions
@@ -24,7 +24,7 @@ _PPO = {
 
 
 def _as_gymnasiums(family: EquationsFamily) -> EquationsFamily:
-    """With single environments that have the attributes of Gymnasium's class, and its pictures."""
+    """The family with single environments that have the attributes and pictures of Gymnasium's class."""
     (made,) = family.ids
     env = replace(
         made,

@@ -44,8 +44,8 @@ SPACE = ParamSpace(
     ],
 )
 
-# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar, with the engine's times 1.5, since this
-# engine is that much stronger
+# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar, with the engine's range times 1.5, since
+# this engine is stronger by that factor
 PRESETS = {
     "default": Randomization({"power": Uniform(0.0012, 0.0018), "gravity": Uniform(0.002, 0.003)}),
     "wide": Randomization({"power": Uniform(0.0009, 0.0021), "gravity": Uniform(0.0015, 0.0035)}),
@@ -99,7 +99,7 @@ def step(c: Any, s: State, action: float) -> tuple[State, float, bool]:
 
 
 def state_from(o: tuple[float, ...]) -> State:
-    """A state that was observed is float32."""
+    """The observed state, which is float32."""
     return State(o[0], o[1], 1.0)
 
 

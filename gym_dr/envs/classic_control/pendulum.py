@@ -24,7 +24,7 @@ SPACE = ParamSpace(
         Param(name="g", nominal=10.0, low=0.0, high=50.0, unit="m/s^2", doc="positive is down"),
         Param(name="m", nominal=1.0, low=0.01, high=100.0, unit="kg", doc="mass of the pendulum"),
         Param(name="l", nominal=1.0, low=0.01, high=10.0, unit="m", doc="length of the pendulum"),
-        # these two bound the spaces, which are fixed, so they cannot exceed nominal
+        # these two bound the spaces, which are fixed, so their nominal values are the largest
         Param(name="max_torque", nominal=2.0, low=0.0, high=2.0, unit="N m", doc="limit of the motor"),
         Param(name="max_speed", nominal=8.0, low=0.1, high=8.0, unit="rad/s", doc="limit of the angular velocity"),
         Param(name="dt", nominal=0.05, low=0.001, high=0.2, unit="s", doc="time of a step"),
@@ -72,10 +72,10 @@ def begin(c: Physics, u: Any) -> State:
 
 
 def bounds(options: Mapping[str, Any], start: Bounds) -> Bounds:
-    """Gymnasium's options are half the widths.
+    """Gymnasium's options, which are half the widths.
 
     Raises:
-        RandomizationError: One is not a number >= 0.
+        RandomizationError: An option is not a number >= 0.
     """
     widths = [number_option(name, options.get(name, high)) for name, (_, high) in zip(_WIDTHS, start, strict=True)]
     if min(widths) < 0.0:
@@ -104,7 +104,7 @@ def observe(c: Physics, s: State) -> tuple[float, float, float]:
 
 
 def state_from(o: tuple[float, ...]) -> State:
-    """The torque of the last step, which is only drawn, stays open."""
+    """The state; the torque of the last step, which is only rendered, is unknown."""
     return State(atan2(o[1], o[0]), o[2], nan)
 
 

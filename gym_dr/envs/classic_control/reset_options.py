@@ -14,7 +14,7 @@ def low_and_high(options: Mapping[str, Any], bounds: Bounds) -> Bounds:
     """The bounds of an initial state, either of which ``reset(options={"low": ..., "high": ...})`` may set.
 
     Raises:
-        RandomizationError: One is not a finite number, or they are in the wrong order.
+        RandomizationError: A bound is not a finite number, or low exceeds high.
     """
     given = {name: number_option(name, options[name]) for name in ("low", "high") if name in options}
     within = tuple((given.get("low", low), given.get("high", high)) for low, high in bounds)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
@@ -29,7 +28,6 @@ _TAKEN = frozenset(
     {*OF_EVERY_ENV, "num_envs", "num_threads", "autoreset_mode", "max_episode_steps", "equations"}
     | {"vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"}
 )
-_ARROWS = frozenset({"left", "right", "up", "down"})
 _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "observe": "c, state"}
 
 
@@ -88,10 +86,8 @@ def random_numbers(what: str, given: Mapping[str, Any]) -> dict[str, Distributio
     found: dict[str, Distribution] = {}
     for name in names(what, given):
         value = given[name]
-        try:
+        with located(f"{what} {name!r}"):
             made = Uniform(*value) if isinstance(value, tuple) and len(value) == 2 else value
-        except (RandomizationError, TypeError) as error:
-            raise EquationsError(f"{what} {name!r}: {error}") from None
         unbounded = isinstance(made, Normal) and made == Normal(made.mu, made.sigma)
         if not (unbounded or type(made) is Uniform):
             raise EquationsError(
@@ -172,25 +168,13 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
     """Checks an environment's own keywords.
 
     Raises:
-        EquationsError: A name is taken, or an option is no number.
+        EquationsError: A name is taken.
         UnknownNameError: A keyword is not a parameter.
     """
-    for name in names("keywords", keywords):
+    for name in keywords:
         space[name]
-        if name in _TAKEN:
-            raise EquationsError(f"keywords: expected names that environments do not use already, got {name!r}.")
-    for name, value in options.items():
-        if name in _TAKEN or isinstance(value, str) or not isinstance(value, int | float):
-            raise EquationsError(f"options: expected unused names with numbers, got {name!r}: {shortened(value)}.")
-
-
-def _is_action(action: Any, space: Box | Discrete) -> bool:
-    if isinstance(space, Discrete):
-        return isinstance(action, int | np.integer) and space.contains(int(action))
-    try:
-        return space.contains(np.array(action, space.dtype))
-    except (TypeError, ValueError):
-        return False
+    for name in _TAKEN.intersection([*keywords, *options]):
+        raise EquationsError(f"keywords, options: expected names that environments do not use already, got {name!r}.")
 
 
 def check_time_step(time_step: Any, space: ParamSpace) -> None:
@@ -206,21 +190,12 @@ def check_time_step(time_step: Any, space: ParamSpace) -> None:
         )
 
 
-def check_appearance(equations: Equations, keys: Any, interface: Interface | None) -> None:
-    """Checks the arrow keys and the interface.
+def check_interface(equations: Equations, interface: Interface | None) -> None:
+    """Checks that ``interface`` describes the spaces.
 
     Raises:
-        EquationsError: ``keys`` are not arrows with actions, or ``interface`` does not describe the spaces.
+        EquationsError: It does not.
     """
-    if not isinstance(keys, Mapping) or not all(isinstance(key, tuple) and _ARROWS.issuperset(key) for key in keys):
-        raise EquationsError(
-            f"keys: expected tuples of arrows (left, right, up, down) with their actions, got {shortened(keys)}."
-        )
-    for key, action in keys.items():
-        if not _is_action(action, equations.action_space):
-            raise EquationsError(
-                f"keys: expected actions of {equations.action_space}, got {shortened(action)} for {key!r}."
-            )
     if interface is None:
         return
     actions = equations.action_space

@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, cast
 
-import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, check_id, family_of, origin_of, register_own
+from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
-from gym_dr.errors import EquationsError, RandomizationError, located
+from gym_dr.errors import EquationsError, located
 from gym_dr.randomization.space import Param, ParamSpace
 
 _HERE = "gym_dr.envs.equations"
@@ -51,12 +50,9 @@ class EquationsFamily(EnvFamily):
         Raises:
             TypeError: There is no such keyword.
             RandomizationError: The value is impossible.
+            ValueError: An option is no number.
         """
         check_keywords(self.param_space, keywords, (*self.keywords, *self.options))
-        for name in self.options:
-            value = keywords.get(name, 0)
-            if isinstance(value, str) or not isinstance(value, int | float | np.number | np.bool_):
-                raise RandomizationError(f"Keyword {name!r}: expected a number, got {value!r}.")
         options = {name: float(keywords.get(name, default)) for name, default in self.options.items()}
         return self.param_space.with_constants(keywords), tuple(options.values())
 
@@ -139,7 +135,6 @@ def equations_family(
         UnknownNameError: A preset names an unknown parameter.
     """
     with located(f"Equations {id!r}"):
-        check_id(id, EquationsError)
         space = checks.param_space(name or id, params)
         checks.check_keywords_of(space, keywords, {} if options is None else options)
         checks.check_time_step(time_step, space)
@@ -162,7 +157,7 @@ def equations_family(
             ),
             [*space.nominal.values(), *(options or {}).values()],
         )
-        checks.check_appearance(equations, keys or {}, interface)
+        checks.check_interface(equations, interface)
         own = checks.checked_presets(presets, space)
         threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)

@@ -28,20 +28,15 @@ class EquationsLogReplay(LogReplay):
         self._fields = fields_of(self._equations.state)
         self.random_steps = backend.random_steps
         self.time_step = family.time_step
-        if self._state_from is None and len(self._fields) != self._equations.observation_space.shape[0]:
-            raise EnvStateError(
-                f"Equations {self._equations.name!r}: expected state_from, which computes the state ("
-                f"{', '.join(self._fields)}) from an observation. Pass it to register_equations: observation -> "
-                "state, with nan for unknown fields."
-            )
         nominal = list(backend.table.space.nominal.values()) + list(backend._options)
         self._constants = called(self._equations.derive, "derive", self._equations.params(*nominal))
         probe = np.linspace(0.3, 0.7, len(self._fields))
         seen = self._observed(probe)
-        if self._state_from is None and not np.allclose(seen, probe, rtol=1e-5):
+        if self._state_from is None and not (seen.shape == probe.shape and np.allclose(seen, probe, rtol=1e-5)):
             raise EnvStateError(
-                f"Equations {self._equations.name!r}: observations are not the state itself. Pass state_from to "
-                "register_equations: observation -> state, with nan for unknown fields."
+                f"Equations {self._equations.name!r}: observations are not the state itself, "
+                f"{', '.join(self._fields)}. Pass state_from to register_equations: observation -> state, with nan for "
+                "unknown fields."
             )
         seen_as_is = family.described is not None and self._state_from is None
         units = [""] * len(self._fields)

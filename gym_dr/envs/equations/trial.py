@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from gym_dr.envs.equations.checks import made_of
 from gym_dr.envs.equations.equations import Equations, fields_of
@@ -77,6 +77,8 @@ class _Trial:
 
     def __init__(self, equations: Equations, rng: np.random.Generator) -> None:
         self.equations, self.rng = equations, rng
+        self.actions = deepcopy(equations.action_space)  # which has a generator of its own
+        self.actions.seed(0)
 
     def play(self, params: Any) -> None:
         """One episode, at most ``_STEPS`` long."""
@@ -111,13 +113,7 @@ class _Trial:
 
     def _action(self) -> Any:
         """A random action as ``step`` gets it."""
-        space = self.equations.action_space
-        if isinstance(space, Discrete):
-            return float(space.start + self.rng.integers(space.n))
-        low = np.where(np.isfinite(space.low), space.low, np.minimum(-10.0, space.high - 20.0))
-        low = np.where(np.isfinite(low), low, -10.0)
-        high = np.where(np.isfinite(space.high), space.high, np.maximum(10.0, low + 20.0))
-        numbers = self.rng.uniform(low, high).tolist()
+        numbers = np.atleast_1d(self.actions.sample()).astype(np.float64).tolist()
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
     def _random(self, name: str, drawn: Mapping[str, Distribution]) -> Any:

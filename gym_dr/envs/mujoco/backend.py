@@ -86,7 +86,7 @@ class MujocoBackend(Backend):
         if skip is not None:
             rewards[skip], terminations[skip] = 0.0, False
         diverged = None
-        if engine.diverged.any():  # these report the previous observation and reward 0
+        if engine.diverged.any():  # diverged ones report the previous observation and reward 0
             diverged = engine.diverged.copy()
             observations[diverged] = self.observations[diverged]
             rewards[diverged], terminations[diverged] = 0.0, False

@@ -1,6 +1,6 @@
 """InvertedPendulum in compiled code; MuJoCo makes the steps that the equations of motion do not cover.
 
-In these steps, a joint is beyond its limit, a parameter adds a force that the equations lack, or the simulation
+There, a joint is beyond its limit, a parameter adds a force that the equations lack, or the simulation
 diverges. Compiled code leaves such a sub-environment unchanged, and MuJoCo continues from there. Every step equals
 MuJoCo's to the last digits.
 """
@@ -29,7 +29,7 @@ from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_finite
 
-_WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
+_WARMSTART = "qacc_warmstart"  # of MjData: where the solver starts
 
 
 class ClosedFormBackend(CompiledBackend, MujocoBackend):

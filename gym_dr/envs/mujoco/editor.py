@@ -14,7 +14,7 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.envs.mujoco.fields import FIELDS, owner_of
 from gym_dr.envs.mujoco.space import ModelSpace
 
-# the length of a link moves these, of which MuJoCo derives constants too
+# the length of a link changes these; MuJoCo derives constants from them too
 _MOVED = {"body_pos", "geom_pos", "geom_size", "site_pos"}
 _DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
 
@@ -68,7 +68,7 @@ class ModelFields:
             if name.startswith("body_inertia")
         ]
         values: list[tuple[int, int]] = []  # column, place
-        groups: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)  # by the factors before at their place
+        groups: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)  # by number of earlier factors there
         factors_at: Counter[int] = Counter()
         for column, target in enumerate(targets):
             for part in target.parts:
@@ -152,4 +152,4 @@ class ModelEditor:
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
-            mujoco.mj_setConst(model, self._scratch)  # with data of its own, since it resets their positions
+            mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions

@@ -33,7 +33,7 @@ class Engine(ABC):
 
     qpos: Array  # (num_envs, nq)
     qvel: Array  # (num_envs, nv)
-    ctrl: Array  # (num_envs, nu), what the next step applies
+    ctrl: Array  # (num_envs, nu), controls of the next step
     diverged: Mask  # (num_envs,), in the last step
     body_mass: Array  # (num_envs or 1, nbody)
     _fields: dict[str, Array]
@@ -223,7 +223,7 @@ class OwnDataEngine(Engine):
         self._parallel(begin, envs)
         self.ctrl[envs] = 0.0  # as the reset left it
         for source, copied in self._sources:
-            source.read_rows(copied, envs)
+            source.read(copied, envs)
 
     def place(self, qpos: Array, qvel: Array) -> None:
         for env, data in enumerate(self._data):

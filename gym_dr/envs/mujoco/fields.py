@@ -13,7 +13,7 @@ XYZ = ("x", "y", "z")
 class Field:
     """One field of ``MjModel``, or of ``MjModel.opt``."""
 
-    name: str  # as MuJoCo calls it
+    name: str  # MuJoCo's name
     objects: str | None  # kind of its elements: "body", "geom", "jnt", "dof", "actuator"; None for options
     low: float  # smallest possible value
     high: float  # largest possible value
@@ -57,7 +57,7 @@ def is_option(name: str) -> bool:
 
 
 def owner_of(model: Any, name: str) -> Any:
-    """The object with a field: an ``MjModel`` or its options."""
+    """The object that has a field: an ``MjModel`` or its options."""
     return model.opt if is_option(name) else model
 
 

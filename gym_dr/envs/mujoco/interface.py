@@ -16,9 +16,9 @@ _AXES = ("x", "y", "z")
 _CLIPPED = "clipped to [-10, 10]"
 
 
-@functools.cache  # each sub-environment may ask, and making one takes a tenth of a second
+@functools.cache  # each sub-environment may ask, and making an environment takes a tenth of a second
 def interface(env_id: str) -> Interface:
-    """What the observations and actions of an id are."""
+    """The meaning of the observations and actions of an id."""
     reference = ENVIRONMENTS.get(env_id).reference
     env = make_reference(reference)
     observed = _OBSERVED[reference.removesuffix("-v5")](env)
@@ -60,7 +60,7 @@ def velocities(model: Any, note: str = "") -> list[Quantity]:
 
 
 def _state(env: Any, *, hidden: int = 0, note: str = "") -> list[Quantity]:
-    """Positions, without the first ones unless the user asks for them, and velocities."""
+    """Positions, without the first ones unless the user wants them, and velocities."""
     skipped = hidden if getattr(env, "_exclude_current_positions_from_observation", False) else 0
     return [*positions(env.model)[skipped:], *velocities(env.model, note)]
 

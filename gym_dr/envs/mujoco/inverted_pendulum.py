@@ -24,7 +24,7 @@ from gym_dr.randomization.distributions import Uniform
 
 FRAME_SKIP = 2
 FALLEN = 0.2  # rad, as in Gymnasium
-# of Gymnasium's model, which no parameter changes
+# constants of Gymnasium's model, which no parameter changes
 _TIMESTEP = 0.02  # s
 _CONTROL = 3.0  # largest control
 _RAIL = 1.0  # m, half its length
@@ -74,7 +74,7 @@ PLACES: dict[str, tuple[int, ...]] = {
 class Physics(NamedTuple):
     """Constants of a step."""
 
-    mass: float  # kg, all that slides
+    mass: float  # kg, of all sliding parts
     moment: float  # kg m^2, about the hinge
     lever_x: float  # kg m
     lever_z: float

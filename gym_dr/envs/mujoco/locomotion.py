@@ -19,9 +19,9 @@ from gym_dr.envs.mujoco.task import Feedback, Rows
 
 
 class _Roamer(ReferenceTask):
-    """A robot that moves along x, or in the plane of x and y; observes its state, but not where it is unless asked to.
+    """A robot that moves along x, or in the plane of x and y; observes its state, its place only on request.
 
-    It is rewarded for its forward velocity and never falls, unless a subclass overrides that.
+    It is rewarded for its forward velocity and never falls, unless a subclass overrides this.
     """
 
     unseen: Sequence[int] = (0, 1)
@@ -30,7 +30,7 @@ class _Roamer(ReferenceTask):
         return self._place(engine).copy()
 
     def _place(self, engine: Engine) -> Array:
-        """Where each robot is, ``(N, 1)`` or ``(N, 2)``."""
+        """The place of each robot, ``(N, 1)`` or ``(N, 2)``."""
         place: Array = engine.qpos[:, : len(self.unseen)]
         return place
 

@@ -27,13 +27,10 @@ class ScatteredField:
         self._kept = list(arrays)
         addresses = np.array([a.ctypes.data for a in arrays], dtype=np.int64)
         start = int(addresses.min())
-        self._places, rest = np.divmod(addresses - start, first.itemsize)
-        layouts = {(array.shape, array.strides, array.dtype) for array in arrays}
-        if len(layouts) > 1 or rest.any() or min(first.strides, default=0) < 0:
-            raise ValueError("Expected aligned arrays of one shape, layout and dtype, with positive strides.")
+        self._places = (addresses - start) // first.itemsize
         reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
         count = int(self._places.max()) + 1
-        # spans memory that is not ours too; only the arrays themselves are ever accessed
+        # also spans memory of others; only the arrays themselves are accessed
         size = (count - 1) * first.itemsize + reach + first.itemsize
         span = (ctypes.c_char * size).from_address(start)
         # row k is the array that would begin k elements after the first address
@@ -41,13 +38,8 @@ class ScatteredField:
             (count, *first.shape), first.dtype, buffer=memoryview(span), strides=(first.itemsize, *first.strides)
         )
 
-    def read(self, out: npt.NDArray[Any]) -> None:
-        """Copies all arrays into ``out``."""
-        if out.size:
-            out[...] = self._windows[self._places]
-
-    def read_rows(self, out: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> None:
-        """Copies some arrays into the same rows of ``out``."""
+    def read(self, out: npt.NDArray[Any], rows: slice | npt.NDArray[np.int64] = slice(None)) -> None:
+        """Copies all arrays, or some, into the same rows of ``out``."""
         if out.size:
             out[rows] = self._windows[self._places[rows]]
 

@@ -71,7 +71,7 @@ def robot_presets(
     """The presets of a robot.
 
     Args:
-        *others: Fields of its model that describe what it moves against.
+        *others: Fields of its model that describe contacts or the medium.
         power: Factors for its motors in "random".
         power_outside: Those in "extreme".
         damped: Whether its joints have damping.

@@ -11,7 +11,7 @@ import mujoco  # type: ignore[import-untyped]
 from gym_dr.envs.family import ENVIRONMENTS, reference_class
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
 
-# warnings after which MuJoCo resets a simulation; it continues after others (a full contact buffer, ...)
+# warnings after which MuJoCo resets a simulation; after others (a full contact buffer, ...) it continues
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
 
 # MuJoCo logs a warning to MUJOCO_LOG.TXT if its counter is 0; a counter that starts at 1 counts quietly
@@ -36,7 +36,7 @@ def make_reference(env_id: str, **kwargs: Any) -> Any:
 
 
 def space_of(env_id: str) -> ModelSpace:
-    """What may vary in an id; Gymnasium's environment is made."""
+    """The parameters of an id, from Gymnasium's environment, which is made."""
     return space_of_env(make_reference(ENVIRONMENTS.get(env_id).reference))
 
 

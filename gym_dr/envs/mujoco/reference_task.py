@@ -1,6 +1,6 @@
-"""What the tasks of Gymnasium's environments share.
+"""The common part of the tasks of Gymnasium's environments.
 
-Weights, ranges and spaces come from an instance of Gymnasium's own class, so its keywords have their meaning here.
+Weights, ranges and spaces come from an instance of Gymnasium's class, so keywords mean the same as there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gym_dr.envs.mujoco.task import Task
 
 
 class ReferenceTask(Task):
-    """A task of Gymnasium's; episodes begin at the model's state with uniform noise, unless a subclass overrides it."""
+    """A task of Gymnasium's; episodes begin at the model's state with uniform noise, unless overridden."""
 
     normal_velocities = False  # whether the noise of velocities is normal
 

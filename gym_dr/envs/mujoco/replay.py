@@ -17,7 +17,7 @@ _AXES = "xyz"
 
 
 class MujocoLogReplay(LogReplay):
-    """States are ``qpos`` and ``qvel``; numbers without an effect, such as how far a robot has come, are left out."""
+    """States are ``qpos`` and ``qvel``; numbers without an effect, such as the distance covered, are left out."""
 
     def __init__(self, backend: Any) -> None:
         """Names the coordinates."""
@@ -53,7 +53,7 @@ class MujocoLogReplay(LogReplay):
 
     @property
     def places(self) -> Indices:
-        """See ``LogReplay.places``; a rotation has one of the numbers of its quaternion."""
+        """See ``LogReplay.places``; a rotation has one number of its quaternion."""
         of_dof = []
         for joint in range(self._model.njnt):
             first, kind = int(self._model.jnt_qposadr[joint]), self._model.jnt_type[joint]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 import numpy as np
@@ -16,12 +15,11 @@ from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.env import RENDERED
 from gym_dr.envs.mujoco.reference import quiet_compiler
 from gym_dr.envs.mujoco.robot_task import RobotTask
-from gym_dr.envs.mujoco.robots import ROBOTS, Robot
+from gym_dr.envs.mujoco.robots import ROBOTS
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.vector import NativeVectorEnv
-from gym_dr.errors import RandomizationWarning, RobotError, located, unknown_name
-from gym_dr.randomization.presets import resolve
+from gym_dr.errors import RobotError, unknown_name
 
 
 class RobotEnv(MujocoEnv, EzPickle):
@@ -37,10 +35,8 @@ class RobotEnv(MujocoEnv, EzPickle):
             **kwargs: Keywords of ``MujocoEnv``: ``render_mode``, ``width``, ``height``, ``camera_name``, ...
 
         Raises:
-            UnknownNameError: There is no such robot, field of ``MjData`` or camera, or the model has no parameter that
-                a preset names.
+            UnknownNameError: There is no such robot, field of ``MjData`` or camera.
             RobotError: The model cannot be compiled or driven, or a function returns invalid values.
-            RandomizationError: A range of a preset is impossible.
         """
         EzPickle.__init__(self, robot, **kwargs)
         chosen = ROBOTS.get(robot)
@@ -51,7 +47,6 @@ class RobotEnv(MujocoEnv, EzPickle):
         except ValueError as error:  # MuJoCo's
             raise RobotError(f"Robot {robot!r}: {chosen.model} cannot be compiled: {error}") from None
         _check_model(robot, self.model, kwargs.get("camera_name"))
-        _check_presets(chosen, space_of_env(self))
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.task = RobotTask(chosen, self.model, self.data)
         self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)
@@ -76,7 +71,7 @@ class RobotEnv(MujocoEnv, EzPickle):
 
 
 def _check_model(robot: str, model: Any, camera: str | None) -> None:
-    """Refuses a model without joints or actuators, or with an actuator that has no range.
+    """Refuses a model without joints or actuators, or with an actuator without a range.
 
     Raises:
         RobotError: The model is refused.
@@ -97,21 +92,8 @@ def _check_model(robot: str, model: Any, camera: str | None) -> None:
         raise unknown_name(f"camera of robot {robot!r}:", camera, cameras)
 
 
-def _check_presets(robot: Robot, space: ModelSpace) -> None:
-    """Refuses presets that do not fit the model, which is not loaded yet when a robot is registered.
-
-    Raises:
-        UnknownNameError: A preset names a parameter that the model does not have.
-        RandomizationError: A range is impossible.
-    """
-    for name, randomization in robot.presets.items():
-        with located(f"Robot {robot.id!r}: preset {name!r}"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RandomizationWarning)  # whoever uses the preset is warned
-            resolve(randomization, space)
-
-
 def space_of(env_id: str) -> ModelSpace:
-    """What may vary in a robot; its environment is made, with the errors of ``RobotEnv``."""
+    """The parameters of a robot, whose environment is made, with the errors of ``RobotEnv``."""
     return space_of_env(RobotEnv(**ENVIRONMENTS.get(env_id).kwargs))
 
 

@@ -1,4 +1,4 @@
-"""What the functions of a custom robot get."""
+"""The state that the functions of a custom robot get."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RobotState:
         return self.sensordata[:, sensor.adr[0] : sensor.adr[0] + sensor.dim[0]]
 
     def __getattr__(self, name: str) -> Array:
-        """A field that was not requested.
+        """Refuses a field that was not requested.
 
         Raises:
             AttributeError: Always; the message says how to request it.

@@ -36,17 +36,12 @@ class RobotTask(Task):
 
         Raises:
             UnknownNameError: A field is not one of ``MjData``.
-            RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations; or a scalar field was
-                requested together with contact forces.
+            RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations.
         """
         for name in robot.fields:
             if name not in mujoco_batch.DATA_FIELDS:
                 raise unknown_name(f"field of MjData for robot {robot.id!r}:", name, mujoco_batch.DATA_FIELDS)
         self.contact_forces = not _AFTER_CONTACTS.isdisjoint(robot.fields)
-        numbers = [name for name in robot.fields if np.ndim(getattr(data, name)) == 0]
-        if self.contact_forces and numbers:
-            forces = ", ".join(sorted(_AFTER_CONTACTS.intersection(robot.fields)))
-            raise RobotError(f"Robot {robot.id!r}: expected only arrays beside {forces}, got {numbers[0]}.")
         self.robot, self.model = robot, copy.copy(model)
         self.nq, self.nv = int(model.nq), int(model.nv)
         measured = ["sensordata"] if model.nsensordata else []
@@ -165,7 +160,7 @@ class RobotTask(Task):
         self.check(together.qpos, results["observe"], results["reward"])
 
     def _pair(self, name: str, found: Any, *rows: int) -> tuple[Array, Array]:
-        """What a function returns as positions and velocities, of ``rows`` simulations, or of one without that axis."""
+        """Positions and velocities that a function returns, of ``rows`` simulations, or of one without that axis."""
         shapes = (*rows, self.nq), (*rows, self.nv)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise self._wrong(name, f"a pair of positions {shapes[0]} and velocities {shapes[1]}", repr(found))

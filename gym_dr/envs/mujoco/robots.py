@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from os.path import isfile
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.family import EnvFamily, EnvId, check_id, origin_of, read_presets, register_own, takes_arguments
+from gym_dr.envs.family import EnvFamily, EnvId, origin_of, read_presets, register_own, takes_arguments
 from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
 from gym_dr.errors import RobotError, located, shortened
-from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
 
 _MODULE = "gym_dr.envs.mujoco.robot_env"
@@ -38,7 +36,6 @@ class Robot:
     reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
     frame_skip: int
     fields: tuple[str, ...]
-    presets: Mapping[str, Randomization]  # its own, checked against the model when an environment is made
 
 
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
@@ -90,12 +87,11 @@ def register_robot(
 
     Raises:
         RobotError: There is no such file, a function is not callable or takes other arguments, or the id is malformed
-            or already that of another environment or another file's robot.
+            or belongs to another environment or another file's robot.
         ConfigError: A number is impossible.
         RandomizationError: A preset is impossible.
     """
     with located(f"Robot {id!r}"):
-        check_id(id, RobotError)
         functions = {"observe(state)": observe, "reward(before, after)": reward, "reset(rng, model)": reset}
         optional = {"terminated(state)": terminated, "state_from(observations)": state_from}
         for form, function in (functions | {form: f for form, f in optional.items() if f is not None}).items():
@@ -111,8 +107,7 @@ def register_robot(
             state_from=state_from,
             reset=reset,
             frame_skip=check_whole_number("frame_skip", frame_skip),
-            fields=_names_of(fields),
-            presets=own,
+            fields=tuple(fields),
         )
         limit = check_whole_number("max_episode_steps", max_episode_steps)
         threshold = check_optional_number("reward_threshold", reward_threshold)
@@ -137,50 +132,26 @@ def register_robot(
     with located(f"Robot {id!r}"), all_or_nothing(ROBOTS):
         ROBOTS.remove(id)
         ROBOTS.add(id, robot, observe.__module__)
-        register_own(family, RobotError)  # last, since it undoes only what it does itself
+        register_own(family, RobotError)  # last, since it undoes only its own changes
 
 
 def _check_function(form: str, function: Any) -> None:
-    """Refuses what cannot be called with the arguments of a form such as "reset(rng, model)"."""
+    """Refuses a function that cannot be called like a form such as "reset(rng, model)"."""
     name = form.partition("(")[0]
     if not callable(function):
-        raise RobotError(f"expected a function as {name}, got {function!r}.")
+        raise RobotError(f"expected {name} to be a function, got {function!r}.")
     if not takes_arguments(function, len(form.split(","))):
         raise RobotError(f"expected {form}, got {name}{inspect.signature(function)}.")
 
 
-def _model_file(model: Any, observe: Callable[..., Any]) -> Path:
+def _model_file(model: str | Path, observe: Callable[..., Any]) -> Path:
     """The full path of a model.
 
     Raises:
         RobotError: There is no such file.
     """
-    if not isinstance(model, str | PathLike):
-        raise RobotError(f"expected the path of an MJCF or URDF file as model, got {shortened(model)}.")
-    if str(model).lstrip().startswith("<"):
-        raise RobotError(f"expected the path of a file as model, got XML: {shortened(str(model))}. Write it to a file.")
-    path = _folder(observe) / model
-    if not isfile(path):  # unlike Path.is_file, also of what is too long for a path
+    file = Path(origin_of(observe)[1]).resolve()
+    path = (file.parent if file.is_file() else Path.cwd()) / model
+    if not isfile(path):  # unlike Path.is_file, accepts text that is too long for a path
         raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
     return path
-
-
-def _names_of(fields: Any) -> tuple[str, ...]:
-    """Names of fields; a single one may come without a list.
-
-    Raises:
-        RobotError: They are no names.
-    """
-    names = [fields] if isinstance(fields, str) else fields
-    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
-        raise RobotError(f"expected names of fields of MjData as fields, got {shortened(fields)}.")
-    return tuple(names)
-
-
-def _folder(function: Any) -> Path:
-    """The folder of a function's file; the current folder if it has none, as in a notebook."""
-    try:
-        file = Path(inspect.getfile(inspect.unwrap(function))).resolve()
-    except (TypeError, OSError):  # an object that can be called
-        return Path.cwd()
-    return file.parent if file.is_file() else Path.cwd()

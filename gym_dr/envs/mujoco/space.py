@@ -1,4 +1,4 @@
-"""The parameters of a MuJoCo model: their names, and the numbers of the model that each name stands for.
+"""The parameters of a MuJoCo model: their names, and the numbers of the model behind each name.
 
 ``field:element`` is one element (``body_mass:torso``), ``field:element.axis`` one component of a vector
 (``geom_friction:floor.slide``, ``gravity.z``). A vector without its axis (``body_ipos:torso``) and a field without an
@@ -25,7 +25,6 @@ LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fi
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
-_OBJECTS = {"body": "body", "geom": "geom", "jnt": "joint"}  # that may be unnamed: name in fields -> name in models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class Part:
 
     field: str
     columns: tuple[int, ...]  # places in the flattened field
-    exponent: int = 1  # of the factor, if the name is one
+    exponent: int = 1  # of the factor, if the name is a factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +51,16 @@ class ModelSpace(ParamSpace):
     these and parameters set by hand. ``space[name].nominal`` works for every name.
     """
 
-    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target], hints: Mapping[str, str]) -> None:
+    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target]) -> None:
         """Collects parameters; ``model_space`` makes them from a model.
 
         Args:
             name: Name under which presets are registered.
             params: The parameters that may vary.
             targets: How each name changes the model.
-            hints: Field or unknown name -> why it, or an element of the field, may be missing.
         """
         super().__init__(name, params)
-        self.targets, self.hints = targets, hints
+        self.targets = targets
         self.nominal = {}
 
     def __getitem__(self, name: str) -> Param:
@@ -72,7 +70,7 @@ class ModelSpace(ParamSpace):
 
     def reporting(self, randomization: Randomization) -> ModelSpace:
         """The same parameters, reporting those of a randomization."""
-        space = ModelSpace(self.name, list(self.values()), self.targets, self.hints)
+        space = ModelSpace(self.name, list(self.values()), self.targets)
         space.nominal = {name: float(self[name].nominal) for name in randomization}
         return space
 
@@ -151,19 +149,15 @@ class ModelSpace(ParamSpace):
                     )
 
     def _unknown(self, name: object) -> UnknownNameError:
-        """The error for an unknown name: lists the model's elements or fields, and may say why it is missing."""
+        """The error for an unknown name, with the elements or fields that the model has."""
         head, _, rest = str(name).partition(":")
         elements = [known.partition(":")[2] for known in self if known.startswith(f"{head}:")]
         if elements:
             similar = [element for element in elements if ("." in element) == ("." in rest)] or elements
-            error = unknown_name(f"element of {head} in {self.name}:", rest, similar)
-        else:
-            fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
-            components = [known for known in self if "." in known and ":" not in known]
-            error = unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
-        whole = str(name).rpartition(".")[0] if "." in rest else str(name)
-        reasons = [hint for missing, hint in self.hints.items() if fnmatch.fnmatchcase(missing, whole)]
-        return UnknownNameError(f"{error} {(*reasons, self.hints.get(head, ''))[0]}".rstrip())
+            return unknown_name(f"element of {head} in {self.name}:", rest, similar)
+        fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
+        components = [known for known in self if "." in known and ":" not in known]
+        return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
 
 
 def model_space(name: str, model: Any) -> ModelSpace:
@@ -176,7 +170,7 @@ def model_space(name: str, model: Any) -> ModelSpace:
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
     found += _lengths(model)
     targets = {param.name: target for param, target in found}
-    return ModelSpace(name, [param for param, _ in found], targets, _hints(model, targets))
+    return ModelSpace(name, [param for param, _ in found], targets)
 
 
 def space_of_env(env: Any) -> ModelSpace:
@@ -223,33 +217,8 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
     return True
 
 
-def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
-    """Reasons why names may be missing in a model; see ``ModelSpace``."""
-    hints = {}
-    for field in FIELDS.values():
-        names = element_names(model, field.objects)
-        for i, element in enumerate(names if field.objects == "body" else ()):
-            if f"{field.name}:{element}" not in known:
-                hints[f"{field.name}:{element}"] = (
-                    f"{field.name}:{element} is optimized away: the center of mass is at the origin of its body, so "
-                    "MuJoCo does not use it. Give the body an <inertial> with another pos in the XML."
-                    if field.name == "body_ipos" and model.body_mass[i] > 0
-                    else f"{element!r} has no mass."
-                )
-        kind = _OBJECTS.get(field.objects or "")
-        unnamed = sum(not getattr(model, kind)(i).name for i in range(len(names))) if kind else 0
-        if unnamed:
-            hints[field.name] = (
-                f"{unnamed} of {len(names)} {kind}s have no name in the model and are named after what they belong to. "
-                "Name them in the XML to select them by name."
-            )
-    if not any(name.startswith(LENGTH) for name in known):
-        hints[LENGTH] = f"{LENGTH} exists only for links of one capsule or cylinder, in models without contacts."
-    return hints
-
-
 def _value(field: Field, name: str, nominal: float, column: int) -> tuple[Param, Target]:
-    """A parameter that is one number, given by its place."""
+    """A parameter for one number, given by its place."""
     low, high = min(field.low, nominal), max(field.high, nominal)
     needs = ("density", "viscosity") if field.name == "wind" else ()
     param = Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)

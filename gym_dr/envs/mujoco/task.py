@@ -17,11 +17,11 @@ Feedback = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
 
 
 class Task:
-    """What every task defines, for all N sub-environments at once."""
+    """The functions of a task, for all N sub-environments at once."""
 
     fields: tuple[str, ...] = ()  # of MjData, besides qpos, qvel and ctrl
-    contact_forces = False  # whether it needs fields that a batch does not compute, such as cfrc_ext
-    velocity_limit: float | None = None  # where observed velocities are clipped
+    contact_forces = False  # whether the task needs fields that a batch does not compute, such as cfrc_ext
+    velocity_limit: float | None = None  # bound to which observed velocities are clipped
     unseen: Sequence[int] = ()  # degrees of freedom whose position is not observed and does not matter
     still: Sequence[int] = ()  # those that never move
     nq: int  # numbers of qpos
@@ -44,15 +44,15 @@ class Task:
         """Positions ``(n, nq)`` and velocities ``(n, nv)`` that observations ``(n, size)`` determine, nan for others.
 
         Raises:
-            EnvStateError: An observation does not determine enough.
+            EnvStateError: An observation does not determine the state.
         """
         return observations[:, : self.nq], observations[:, self.nq : self.nq + self.nv]
 
     def before(self, engine: Engine) -> Any:
-        """A copy of what the reward needs from before the step."""
+        """A copy of the values before a step that the reward needs."""
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        """Rewards, terminations and ``info`` of a step; ``before`` is from the method of that name."""
+        """Rewards, terminations and ``info`` of a step; ``before`` is the result of ``before``."""
         raise NotImplementedError
 
     def reset_info(self, engine: Engine) -> Info:

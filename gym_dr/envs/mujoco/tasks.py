@@ -114,7 +114,7 @@ class Pusher(_Manipulator):
 
     def state_from(self, observations: Array) -> tuple[Array, Array]:
         raise EnvStateError(
-            "The observation leaves open how fast the cylinder moves. Log qpos, shape (T + 1, 11), and qvel, the same, "
+            "The observation has no velocity of the cylinder. Log qpos and qvel, both of shape (T + 1, 11), "
             "beside observations."
         )
 

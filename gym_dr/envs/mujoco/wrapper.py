@@ -1,4 +1,4 @@
-"""Randomizes any Gymnasium environment that runs on MuJoCo, Gymnasium's own ones behind ``gym_dr/HopperDR-v5`` too."""
+"""Randomizes any Gymnasium environment on MuJoCo, also those of ``gym_dr/HopperDR-v5`` and other ids."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of environments, a property of wrappers
-        """As of any wrapper, but that of one of our ids, which makes this wrapper, is the id's."""
+        """The wrapper's spec; that of our id if it made this wrapper."""
         made = self.env.spec
         of_ours = made is not None and str(made.entry_point).startswith(f"{__package__}.")
         return made if of_ours else super().spec
@@ -99,7 +99,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         rest = self._begin_episode(seed, options)
         self._model = self._inner.model
         self._warnings: npt.NDArray[np.int32] = self._inner.data.warning.number  # a live view, (number of kinds,)
-        self._editor.apply(self._model, self.episode.current)
+        self._editor.apply(self._model, self._values)
         observation, info = self.env.reset(seed=seed, options=rest)
         if self._inner.model is not self._model:
             raise RandomizationError(
@@ -132,7 +132,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         if (self._warnings[self._bad_state] != self._quiet).any():
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
             info = {**info, "diverged": True}
-            warn_diverged(type(self._inner).__name__, self.np_random_seed, self.draw_index, self.episode.current)
+            warn_diverged(type(self._inner).__name__, self.np_random_seed, self.draw_index, self._values)
         self._observation = copy.deepcopy(observation)
         observation, info = self._visible(observation, info)
         return observation, reward, terminated, truncated, info

@@ -1,4 +1,4 @@
-"""What samplers of Beta distributions share: draws, rows and saved state."""
+"""The common part of samplers of Beta distributions: draws, rows and saved state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The box that draws grow in: a randomization seen as the unit cube of its quantiles.
+"""The box that contains all draws: a randomization seen as the unit cube of its quantiles.
 
 A method learns a distribution of quantiles, one in (0, 1) for each varying parameter, and the randomization's quantile
 functions turn them into values. Uniform ranges are thus learned linearly, LogUniform ones on a logarithmic scale, whole

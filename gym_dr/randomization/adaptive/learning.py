@@ -1,4 +1,4 @@
-"""What the methods that learn ranges share: which episodes count as evidence, when, and what is saved.
+"""The common part of methods that learn ranges: which episodes count as evidence, when, and what is saved.
 
 **Matching episodes to versions.** Draws are keyed, so a version of a sampler drew an episode if its draw at the
 episode's key has the episode's values. Episodes with values set by hand, and episodes of an older version that end
@@ -35,7 +35,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 STALLED = 20  # cohorts without a change before a warning
-COLLECTS = "collects"  # what a method did with a cohort that was too small for any decision
+COLLECTS = "collects"  # what a method did with a cohort too small for a decision
 
 Success: TypeAlias = Callable[[EpisodeRecord], bool]
 Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
@@ -207,7 +207,7 @@ class LearningSampler(ABC):
         Evidence from another number of sub-environments is dropped, like that of a cohort that a checkpoint cuts off.
 
         Raises:
-            ValueError: The state is not one of such a sampler.
+            ValueError: The state does not fit this sampler.
         """
         shapes = np.array(state["shapes"], np.float64)
         self.version = int(state["version"])

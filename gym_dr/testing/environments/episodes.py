@@ -1,4 +1,4 @@
-"""How episodes go: autoreset, the same in every mode, compiled rollouts, pushes."""
+"""Episodes: autoreset, equality in every mode, compiled rollouts, pushes."""
 
 from __future__ import annotations
 

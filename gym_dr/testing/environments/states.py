@@ -1,4 +1,4 @@
-"""Native and compiled environments go on exactly from a state."""
+"""Native and compiled environments continue exactly from a state."""
 
 from __future__ import annotations
 

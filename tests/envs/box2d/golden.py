@@ -57,7 +57,7 @@ def record(env_id: str) -> dict[str, Any]:
             observations.append(observation)
             actions.append(action)
             rewards.append(reward)
-        values = env.unwrapped.episode.current  # type: ignore[attr-defined]  # RandomizedEnv's
+        values = env.unwrapped.params  # type: ignore[attr-defined]  # RandomizedEnv's
         space = env.unwrapped.param_space  # type: ignore[attr-defined]
         found |= {
             f"params_{i}": np.array([values[name] for name in space]),

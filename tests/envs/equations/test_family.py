@@ -68,14 +68,8 @@ def named_interface(*names: str) -> Interface:
         ({"params": [CONTEXT], "keywords": ("context",)}, "keywords.*got 'context'"),
         ({"time_step": "dt"}, r"time_step: expected None, .* or one of the parameters \(length\), got 'dt'"),
         ({"time_step": np.nan}, "time_step: expected None, a number above 0"),
-        ({"keys": {("left",): 3}}, r"keys: expected actions of Discrete\(3\), got 3 for \('left',\)"),
-        (
-            {"keys": {(): (5.0, 2.0)}, "action_space": Box(-1, 1, (1,))},
-            r"keys: expected actions of Box.*, got \(5.0, 2.0",
-        ),
-        ({"options": {"kind": "dense"}}, "options: expected .*kind"),
+        ({"options": {"context": 1.0}}, "options.*got 'context'"),
         ({"pushed": ["speed", "speed"]}, "pushed: expected names that can follow a dot.*duplicate"),
-        ({"keys": {("lft",): 1}}, r"keys: expected tuples of arrows \(left, right, up, down\)"),
         ({"params": ["length"]}, r"params: expected .*, got \['length'\]"),
         (
             {"interface": Interface(observation=(Quantity("angle"),), actions=())},
@@ -115,10 +109,7 @@ def test_impossible_values_are_refused_with_the_error_for_them(error: type[Excep
 @pytest.mark.parametrize(
     ("env_id", "message"),
     [
-        *(
-            (env_id, "expected an id such as 'Cart-v0' or 'mine/Cart-v0'")
-            for env_id in ("my swing", "mine:Swing-v0", None)
-        ),
+        ("my swing", "Malformed environment ID"),
         ("CartPole-v1", "another environment is already registered with this id"),
         ("gym_dr/CartPoleDR-v1", "another environment is already registered with this id"),
     ],
@@ -150,8 +141,6 @@ def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() ->
     assert env.reset(seed=0)[0].tolist() == [3.0, 2.0]  # the preset does not vary a keyword
     with pytest.raises(TypeError, match="has no keyword 'mass'"):
         gym.make(ID, mass=1.0)
-    with pytest.raises(RandomizationError, match="Keyword 'push': expected a number, got 'hard'"):
-        gym.make(ID, push="hard")
 
 
 def test_options_of_reset_bound_uniform_numbers_alone() -> None:

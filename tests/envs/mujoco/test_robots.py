@@ -13,9 +13,8 @@ import pytest
 import gym_dr
 from gym_dr import Scale
 from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
-from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
+from gym_dr.errors import ConfigError, NameClashError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
-from gym_dr.runs.environments import param_space_of
 from tests.cli.command import TINY, Result, gymdr, refused
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.registered import forgotten_afterwards
@@ -150,7 +149,7 @@ def test_registering_again_replaces_the_robot_as_a_notebook_does(swing: Any) -> 
 def test_a_registration_that_fails_leaves_the_one_before(swing: Any) -> None:
     register(swing)
     gym_dr.add_preset(OWN, "mine", gym_dr.Randomization({"gravity.z": (-11, -9)}))
-    with pytest.raises(RandomizationError, match=f"Robot '{OWN}': {OWN} already has a preset 'mine'. Choose another"):
+    with pytest.raises(NameClashError, match="preset 'mine of tests/Own-v0'"):
         register(swing, presets={"mine": {"gravity.z": (-12, -9)}})
     _, info = gym.make(OWN, randomization="mine").reset(seed=1)
     assert -11 < info["params"]["gravity.z"] < -9
@@ -180,8 +179,7 @@ def test_a_relative_path_starts_at_the_file_of_observe(swing: Any) -> None:
     gym.make(OWN).reset(seed=1)
     with pytest.raises(RobotError, match=r"expected a model file, got '.*own_robots/missing.xml'"):
         register(swing, model="missing.xml")
-    with pytest.raises(RobotError, match="expected a model file"):
-        register(swing, observe=partial(swing.observe), model="swing.xml")  # has no file: from the current folder
+    register(swing, observe=partial(swing.observe), model="swing.xml")
 
 
 def test_a_relative_path_in_a_notebook_starts_at_the_current_folder(
@@ -232,15 +230,12 @@ def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_fo
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"observe": None}, "expected a function as observe, got None"),
+        ({"observe": None}, "expected observe to be a function, got None"),
         ({"frame_skip": 0}, "frame_skip to be a whole number above 0, got 0"),
         ({"presets": {"default": {"gravity.z": (1, 0)}}}, "gravity.z"),
         ({"presets": ["default"]}, r"presets: expected names with mappings .*, got \['default'\]"),
         ({"presets": {"none": {}}}, "presets: expected names other than 'none'"),
-        ({"fields": [3]}, "expected names of fields"),
         ({"reset": lambda rng: rng}, r"expected reset\(rng, model\), got reset\(rng\)"),
-        ({"model": 3}, "expected the path of an MJCF or URDF file as model, got 3"),
-        ({"model": body(" " * 500)}, "^.{0,50}expected the path of a file as model, got XML: '<mujoco.{200,250}$"),
         ({"model": "x" * 5000}, "expected a model file, got .{200,250}, which does not exist"),
         ({"reward_threshold": "x"}, "reward_threshold to be a number or None, got 'x'"),
     ],
@@ -259,7 +254,7 @@ def test_impossible_arguments_are_refused_before_anything_is_registered(
     ("env_id", "message"),
     [
         ("Hopper-v5", "another environment"),
-        ("my_robot:mine/Foo-v0", "such as 'Cart-v0' or 'mine/Cart-v0', got .*: the module is named only"),
+        ("my robot", "Malformed environment ID"),
     ],
 )
 def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: Any, message: str) -> None:
@@ -281,14 +276,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"observe": lambda s: s.xpos}, r"'xpos'; add it with register_robot\(..., fields=\['xpos'\]\)"),
     ({"observe": lambda s: s.speed}, "not 'speed'"),
     ({"fields": ["site_pos"]}, "Unknown field of MjData for robot 'tests/Own-v0': 'site_pos'. Did you mean"),
-    ({"fields": ["time", "cfrc_ext"]}, "arrays beside cfrc_ext, got time"),
     ({"reward": lambda b, a: a.qpos}, r"reward .* to return shape \(1,\), got shape \(1, 2\)"),
     ({"reward": lambda b, a: [None] * len(a.qpos)}, "NaN as sub-environment 0"),
     ({"terminated": lambda s: s.qpos[:, 0]}, r"terminated .* booleans of shape \(1,\), got float64 of shape \(1,\)"),
     ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
     ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
     ({"reset": rolling}, "reset .* same state, got .* from the generator"),
-    ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': Unknown parameter"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]
 
@@ -301,18 +294,6 @@ def test_functions_that_cannot_be_right_are_refused_when_the_environment_is_made
     register(swing, **changes)
     with pytest.raises((RobotError, UnknownNameError, RandomizationError, AttributeError), match=message):
         gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2)
-
-
-def test_presets_of_a_robot_that_are_not_used_bring_no_warnings(swing: Any, recwarn: pytest.WarningsRecorder) -> None:
-    register(swing, presets={"heavy": {"body_mass:cart": (20.0, 30.0)}})  # without its nominal value
-    gym.make(OWN, randomization="none"), gym.make_vec(OWN, 2, randomization="none")
-    assert [str(warning.message) for warning in recwarn if "body_mass" in str(warning.message)] == []
-
-
-def test_presets_are_checked_wherever_what_may_vary_is_asked_for(swing: Any) -> None:
-    register(swing, presets={"odd": {"nope": (0, 1)}})
-    with pytest.raises(UnknownNameError, match="preset 'odd'"):
-        param_space_of(OWN)  # makes no environment
 
 
 @pytest.mark.parametrize("mode", ["single", "sync", "native"])
@@ -348,25 +329,6 @@ def test_nan_is_refused_in_the_step_that_gives_it_with_the_place_and_the_state(
 def test_models_that_cannot_be_driven_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(RobotError, match=message):
         gym.make(slider(tmp_path, text))
-
-
-UNNAMED = '<geom size="0.1" pos="1 0 0"/><geom size="0.1" pos="-1 0 0"/>'
-
-
-@pytest.mark.parametrize(
-    ("inside", "name", "message"),
-    [
-        (UNNAMED, "geom_friction:left.slide", "Known: .*g.*2 of 3 geoms have no name in the model"),
-        ("", "body_ipos:b.x", "body_ipos:b is optimized away: .* Give the body an <inertial>"),
-        ("", "body_ipos:b*", "body_ipos:b is optimized away"),
-        ("", "body_mass:world", "'world' has no mass"),
-        (UNNAMED, "body_length:*", "links of one capsule or cylinder, in models without contacts"),
-    ],
-)
-def test_a_name_that_is_missing_is_answered_with_why(tmp_path: Path, inside: str, name: str, message: str) -> None:
-    slider(tmp_path, body(inside))
-    with pytest.raises(UnknownNameError, match=message):
-        gym.make(OWN, randomization={name: Scale((0.5, 2.0)) if "*" in name else 1.0})
 
 
 # ---- what a model may have -------------------------------------------------------------------------------------------

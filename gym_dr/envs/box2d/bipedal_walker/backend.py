@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Floats
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
-from gym_dr.envs.box2d.bipedal_walker.native.arrays import Environments, Walkers
+from gym_dr.envs.box2d.bipedal_walker.native.arrays import Walkers, allocate
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
 from gym_dr.envs.box2d.bipedal_walker.native.rendering import render
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
@@ -47,7 +48,7 @@ class BipedalWalkerBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
 
     def _allocate(self, num_envs: int) -> tuple[Environments, Floats]:
-        arrays = Environments.allocate(num_envs, len(self.space), self.hardcore)
+        arrays = allocate(num_envs, len(self.space), self.hardcore)
         return arrays, np.zeros((num_envs, ACTIONS), np.float32)
 
     def _group(self) -> Walkers:

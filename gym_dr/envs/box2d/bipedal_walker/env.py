@@ -3,8 +3,8 @@
 Gymnasium's class (MIT license) provides the spaces, the rendering and the contact listener. The world and the step are
 implemented here, because Gymnasium hard-codes what parameters set as module constants and literals. A test requires
 equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
-forever; its broad phase, and with it the order of contacts, depends on earlier episodes. So only the first episode of a
-Gymnasium environment depends on its seed alone, and that is the one that is equal.
+forever; its broad phase, and with it the order of contacts, depends on earlier episodes. Only the first episode of a
+Gymnasium environment depends on its seed alone; that one is equal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BOX_COLORS = (255, 255, 255), (153, 153, 153)
 
 
 class _Ray(rayCastCallback):  # type: ignore[misc]  # Box2D has no types
-    """Finds what of the ground a ray hits first; ``p1`` and ``p2`` are drawn."""
+    """Finds where a ray first hits the ground; ``p1`` and ``p2`` are drawn."""
 
     fraction = 1.0
     p1: Any
@@ -51,7 +51,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
     """BipedalWalker-v3 whose gravity, motors, masses, friction, joints, lidar and terrain are new at each reset."""
 
     listener_class = ContactDetector
-    # Box2D has no types, and Gymnasium declares these from the None that they start with
+    # Box2D has no types, and Gymnasium initializes these to None
     hull: Any
     prev_shaping: Any
 
@@ -74,7 +74,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
         with np.errstate(over="ignore"):
             shares = check_finite(action, (4,)).astype(f32)
         self._check_begun("step")
-        params = self.episode.current
+        params = self._values
         speeds = f32(params["hip_speed"]), f32(params["knee_speed"])
         for i, joint in enumerate(self.joints):
             speed, torque = physics.drive(shares[i], speeds[i % 2], f32(params["motor_torque"]))
@@ -100,7 +100,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
         self.lidar_render = 0
         self._build_terrain()
         self._generate_clouds()
-        push = self.episode.current["initial_random"]
+        push = self._values["initial_random"]
         self.hull = self._build_body(
             const.START_Y, 0.0, polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in const.HULL_POLY]), "hull"
         )
@@ -114,10 +114,10 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
         self.lidar = [_Ray() for _ in range(const.LIDAR_RAYS)]
 
     def _build_terrain(self) -> None:
-        friction = self.episode.current["ground_friction"]
+        friction = self._values["ground_friction"]
         bits = self.np_random.bit_generator
         streams = pcg64.pack(bits.state)[None]
-        heights, boxes = terrain(streams, self.episode.current, self.hardcore)
+        heights, boxes = terrain(streams, self._values, self.hardcore)
         bits.state = cast(Any, pcg64.unpack(streams[0]))
         self.terrain, self.terrain_poly = [], []
         for left, right, top, bottom in boxes.tolist():
@@ -143,7 +143,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
 
     def _build_body(self, y: float, angle: float, shape: Any, kind: str) -> Any:
         """Builds a part of the walker, ``kind`` "hull" or "leg"."""
-        params = self.episode.current
+        params = self._values
         return self.world.CreateDynamicBody(
             position=(const.START_X, y),
             angle=angle,
@@ -159,7 +159,7 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
 
     def _build_leg(self, side: int) -> None:
         """Builds upper and lower leg of one side (-1 or +1) with their joints."""
-        params = self.episode.current
+        params = self._values
         above = self.hull
         anchor_y = const.LEG_DOWN
         parts = ("hip", const.UPPER_Y, const.LEG_W), ("knee", const.LOWER_Y, const.LOWER_WIDTH * const.LEG_W)

@@ -88,8 +88,8 @@ def _add_stairs(boxes, count, x, y, stairs, height):
 def generate(streams, env, roughness, hardcore, obstacles, heights, boxes):
     """Draws the terrain; returns the number of boxes.
 
-    ``heights`` (LENGTH,) float64 is filled with the corner points' heights (m), which are ``i * TERRAIN_STEP`` along
-    the way; ``boxes`` (MAX_BOXES, 4) float64 with left, right, top and bottom (m).
+    ``heights`` (LENGTH,) float64 is filled with the corner points' heights (m) at x =
+    ``i * TERRAIN_STEP``; ``boxes`` (MAX_BOXES, 4) float64 with left, right, top and bottom (m).
     """
     state = GRASS
     velocity = 0.0

@@ -1,4 +1,4 @@
-"""What BipedalWalker's observations and actions are, of both variants."""
+"""The meaning of BipedalWalker's observations and actions, for both variants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _leg(name: str, k: int) -> Iterator[Quantity]:
 
 
 def interface(env_id: str) -> Interface:
-    """Of an id of either family."""
+    """The interface of an id of either family."""
     width, height = const.VIEWPORT_W / const.SCALE, const.VIEWPORT_H / const.SCALE
     motor = f"share of the motor's torque (nominally {const.MOTORS_TORQUE} N m); the sign is the direction"
     return Interface(

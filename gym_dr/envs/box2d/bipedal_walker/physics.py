@@ -1,8 +1,8 @@
 """The part of BipedalWalker that is not Box2D: motors, lidar, observation and reward, as plain formulas.
 
 ``env.py`` calls them, and ``native`` compiles them. Every expression keeps Gymnasium's order of operations, so that
-nominal episodes equal ``BipedalWalker-v3`` bit for bit: in float64, but for motors and their cost, which are in float32
-as the actions are.
+nominal episodes equal ``BipedalWalker-v3`` bit for bit: in float64, except motors and their cost, which are in float32
+like the actions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def drive(action: f32, speed: f32, torque: f32) -> tuple[f32, f32]:
 
 
 def ray_end(x: float, y: float, i: int, reach: float) -> tuple[float, float]:
-    """Where the lidar's ray ``i`` ends, m, which begins at the hull's origin (x, y) and is ``reach`` m long."""
+    """The end (m) of the lidar's ray ``i``, ``reach`` m long, from the hull's origin (x, y)."""
     return x + _SINES[i] * reach, y - _COSINES[i] * reach
 
 
@@ -54,12 +54,12 @@ def observe_hull(
 def observe_leg(
     hip: float, hip_speed: float, knee: float, knee_speed: float, contact: bool
 ) -> tuple[float, float, float, float, float]:
-    """A leg's part, from angles and speeds of its joints; speeds are scaled by the nominal ones."""
+    """A leg's part of the observation, from angles and speeds of its joints; speeds are scaled by the nominal ones."""
     return hip, hip_speed / const.SPEED_HIP, knee + 1.0, knee_speed / const.SPEED_KNEE, 1.0 if contact else 0.0
 
 
 def shaping(x: float, angle: float) -> float:
-    """The potential whose differences are the reward: a hull (at x, m) far ahead and level is good."""
+    """The potential whose differences are the reward: high if the hull (at x, m) is far ahead and level."""
     return const.PROGRESS_REWARD * x / SCALE - const.TILT_COST * abs(angle)
 
 

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
-from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Environments, Landers
+from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Landers, allocate
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.lunar_lander.native.rendering import render
 from gym_dr.envs.box2d.lunar_lander.native.step import step
@@ -68,7 +69,7 @@ class LunarLanderBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
 
     def _allocate(self, num_envs: int) -> tuple[Environments, Array]:
-        return Environments.allocate(num_envs), np.zeros((num_envs, 2))
+        return allocate(num_envs), np.zeros((num_envs, 2))
 
     def _group(self) -> Landers:
         actions = Actions(self.buffers.discrete, self.buffers.continuous, self.continuous)

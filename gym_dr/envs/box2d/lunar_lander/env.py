@@ -31,7 +31,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
     """LunarLander-v3 whose gravity, wind, engines, mass, legs and ground are drawn anew at each reset."""
 
     listener_class = ContactDetector
-    # Box2D has no types, and Gymnasium declares these from the None that they start with
+    # Box2D has no types, and Gymnasium initializes these to None
     lander: Any
     moon: Any
     prev_shaping: Any
@@ -76,28 +76,18 @@ class LunarLanderDR(Box2DEnv, LunarLander):
         observation, info = self._visible(np.array(state, dtype=np.float32), {})
         return observation, reward, terminated, False, info
 
-    def _apply_params(self) -> None:
-        params = self.episode.current
-        self.gravity = params["gravity"]
-        self.enable_wind = bool(params["enable_wind"])
-        self.wind_power = params["wind_power"]
-        self.turbulence_power = params["turbulence_power"]
-        self._main_power = params["main_engine_power"]
-        self._side_power = params["side_engine_power"]
-
     def _build_bodies(self) -> None:
         """Builds terrain, lander and legs; random numbers are drawn in the order in which Gymnasium draws them."""
-        self._apply_params()
         self._build_terrain()
         self._build_lander()
-        if self.enable_wind:
+        if self._values["enable_wind"]:
             self.wind_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
             self.torque_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
         self.legs = [self._build_leg(-1), self._build_leg(+1)]
         self.bodies = self.drawlist = [self.lander, *self.legs]
 
     def _build_terrain(self) -> None:
-        friction = self.episode.current["ground_friction"]
+        friction = self._values["ground_friction"]
         drawn = self.np_random.uniform(0, const.WORLD_H / 2, size=const.CHUNKS + 1).tolist()
         heights = [physics.rough_height(i, height) for i, height in enumerate(drawn)]
         corners = [physics.corner(i, heights[i - 1], heights[i], heights[i + 1]) for i in range(const.CHUNKS)]
@@ -111,7 +101,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
             self.sky_polys.append([p1, p2, (p2[0], const.WORLD_H), (p1[0], const.WORLD_H)])
 
     def _build_lander(self) -> None:
-        params = self.episode.current
+        params = self._values
         self.lander = self.world.CreateDynamicBody(
             position=(const.WORLD_W / 2, const.WORLD_H),
             angle=0.0,
@@ -153,7 +143,7 @@ class LunarLanderDR(Box2DEnv, LunarLander):
                 localAnchorB=(i * const.LEG_AWAY / SCALE, const.LEG_DOWN / SCALE),
                 enableMotor=True,
                 enableLimit=True,
-                maxMotorTorque=self.episode.current["leg_spring_torque"],
+                maxMotorTorque=self._values["leg_spring_torque"],
                 motorSpeed=const.LEG_MOTOR_SPEED * i,
                 lowerAngle=near if i == -1 else -far,
                 upperAngle=far if i == -1 else -near,
@@ -171,21 +161,25 @@ class LunarLanderDR(Box2DEnv, LunarLander):
 
     def _blow_wind(self) -> None:
         """Applies wind and turbulence, which stop as soon as a leg stands on the ground."""
-        if not self.enable_wind or self.legs[0].ground_contact or self.legs[1].ground_contact:
+        params = self._values
+        if not params["enable_wind"] or self.legs[0].ground_contact or self.legs[1].ground_contact:
             return
-        self.lander.ApplyForceToCenter((physics.wind_strength(self.wind_idx) * self.wind_power, 0.0), True)
+        self.lander.ApplyForceToCenter((physics.wind_strength(self.wind_idx) * params["wind_power"], 0.0), True)
         self.wind_idx += 1
-        self.lander.ApplyTorque(physics.wind_strength(self.torque_idx) * self.turbulence_power, True)
+        self.lander.ApplyTorque(physics.wind_strength(self.torque_idx) * params["turbulence_power"], True)
         self.torque_idx += 1
 
     def _fire(self, throttles: physics.Throttles, dispersion: physics.Pair) -> None:
-        """Lets the engines push."""
+        """Fires the engines."""
         main, side, direction = throttles
+        params = self._values
         position, tip = self.lander.position, physics.tip_of(self.lander.angle)
         if main > 0.0:
-            self._push(physics.main_engine(position, tip, dispersion, self._main_power, main), 3.5, main)
+            self._push(physics.main_engine(position, tip, dispersion, params["main_engine_power"], main), 3.5, main)
         if side > 0.0:
-            self._push(physics.side_engine(position, tip, dispersion, self._side_power, side, direction), 0.7, side)
+            self._push(
+                physics.side_engine(position, tip, dispersion, params["side_engine_power"], side, direction), 0.7, side
+            )
 
     def _push(self, thrust: physics.Thrust, particle_mass: float, throttle: float) -> None:
         """Pushes the lander, and when rendering throws a particle the other way."""

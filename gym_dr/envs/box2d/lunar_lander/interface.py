@@ -1,11 +1,11 @@
-"""What LunarLander's observations and actions are."""
+"""The meaning of LunarLander's observations and actions."""
 
 from __future__ import annotations
 
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.interface import Interface, Quantity
 
-_HALF_W, _HALF_H = const.WORLD_W / 2, const.WORLD_H / 2  # m, what 1 stands for in positions
+_HALF_W, _HALF_H = const.WORLD_W / 2, const.WORLD_H / 2  # m, the size of 1 in positions
 
 _OBSERVATION = (
     Quantity("horizontal position, from the middle of the pad", f"{_HALF_W:.4g} m", name="x"),
@@ -25,7 +25,7 @@ _THROTTLES = (
 
 
 def interface(env_id: str) -> Interface:
-    """Of an id of the family."""
+    """The interface of an id of the family."""
     return Interface(
         observation=_OBSERVATION,
         actions=tuple(map(Quantity, _THROTTLES if "Continuous" in env_id else _CHOICES)),

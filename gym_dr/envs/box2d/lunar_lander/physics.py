@@ -39,7 +39,7 @@ def rough_height(i: int, drawn: float) -> float:
 def corner(i: int, before: float, own: float, after: float) -> Pair:
     """Corner point ``i`` of the terrain, m, from its rough height and those of its neighbors.
 
-    Left of the first is the last, of which there is one more than there are corners (Gymnasium's index -1).
+    The first has the last height as its left neighbor (Gymnasium's index -1); there is one more height than corners.
     """
     return const.CORNER_STEP * i, const.TERRAIN_SMOOTHING * (before + own + after)
 
@@ -126,7 +126,7 @@ def observe(
 
 
 def shaping(state: State) -> float:
-    """The potential whose differences are the reward: near the pad, slow, upright and on its legs is good."""
+    """The potential whose differences are the reward: high near the pad, slow, upright and on its legs."""
     x, y, vx, vy, angle, _, left, right = state
     return (
         -100 * math.sqrt(x * x + y * y) - 100 * math.sqrt(vx * vx + vy * vy) - 100 * abs(angle) + 10 * left + 10 * right

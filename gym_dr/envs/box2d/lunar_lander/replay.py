@@ -1,8 +1,8 @@
 """Logged flights of the lander.
 
-An observation determines the hull. In the air the legs follow it, pressed against the stops of their joints; where
-exactly they are is open, but a simulation that follows the log from the start knows it. So flights can be replayed up
-to the first touch. What the legs do on the ground is open, and so is the ground.
+An observation determines the hull. In the air the legs follow the hull, pressed against the stops of their joints; the
+log does not tell their exact positions, but a simulation that follows the log from the start does. Flights can be
+replayed up to the first touch. On the ground the log tells neither the motion of the legs nor the terrain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TO_STATE = np.array(  # of an observation: m, m, m/s, m/s, rad, rad/s
     [const.WORLD_W / 2, const.WORLD_H / 2, FPS / (const.WORLD_W / 2), FPS / (const.WORLD_H / 2), 1.0, FPS / 20.0]
 )
 _PAD = np.array([const.WORLD_W / 2, const.HELIPAD_Y + const.LEG_DOWN / SCALE, 0.0, 0.0, 0.0, 0.0])
-_ON_GROUND = "it shows on the ground only, where observations leave the legs and the terrain open"
+_ON_GROUND = "it matters on the ground only, where observations determine neither the legs nor the terrain"
 _START = "it acts before the first observation"
 
 
@@ -51,7 +51,7 @@ class LanderLogReplay(LogReplay):
     )
     time_step = 1.0 / FPS
     random_steps = True
-    # the legs are where the simulation that followed the log has them, and that had other parameters at first
+    # the legs come from the simulation that followed the log, with other parameters at first
     inexact = (2e-4, 2e-4, 1e-2, 1e-2, 2e-4, 1e-2)
     unidentifiable = {"leg_spring_torque": _ON_GROUND, "ground_friction": _ON_GROUND, "initial_random": _START}
 

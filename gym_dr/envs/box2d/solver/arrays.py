@@ -81,8 +81,3 @@ class World(NamedTuple):
             shapes=shapes,
             edge_width=np.float32(edge_width),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all sub-environments together."""
-        return sum(array.nbytes for array in self if isinstance(array, np.ndarray))

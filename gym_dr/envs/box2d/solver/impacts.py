@@ -79,7 +79,7 @@ def _polygon(world, env, body):
 
 @njit(**INLINE)
 def _impact_time(world, env, body, ground, scratch, ground_time):
-    """When this contact has an impact, as a fraction of the whole step (1: not in this step)."""
+    """Time of impact of this contact, as a fraction of the whole step (1: none in this step)."""
     rows, floats, ints = world.rows, scratch.floats, scratch.ints
     sweep = at.W_SWEEPS + at.SWEEP * body
     polygon = _polygon(world, env, body)

@@ -157,13 +157,13 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
 
 @njit(**INLINE)
 def prepare_position(block, lane, work, mass_a, mass_b):
-    """What ``solve_position`` needs of ``prepare``."""
+    """The part of ``prepare`` that ``solve_position`` needs."""
     block[(work + at.MOTOR_MASS) * LANES + lane] = ONE / (mass_a[1] + mass_b[1])
 
 
 @njit(**INLINE)
 def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, place_a, place_b):
-    """Moves and turns both bodies to satisfy limit and pin; returns where they are, and whether both held."""
+    """Moves and turns both bodies to satisfy limit and pin; returns their poses, and whether limit and pin held."""
     m_a, i_a = mass_a
     m_b, i_b = mass_b
     lower, upper, reference = limits

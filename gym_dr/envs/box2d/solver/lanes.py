@@ -1,4 +1,4 @@
-"""One lane of a block, or of a slice that holds a single body or slot: reads and writes of what belongs together."""
+"""One lane of a block, or of a slice that holds a single body or slot: reads and writes fields that belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory layout of small worlds, as far as all families share it.
+"""The memory layout that the small worlds of all families share.
 
 A world is a few dynamic bodies on static ground. Between steps each is a *row*: ``rows[env, FIELD]``, float32. To
 solve, ``LANES`` rows are transposed into a *block*, one flat float32 array in which field F of lane l is at
@@ -79,7 +79,7 @@ NORMAL_IMPULSE_2, TANGENT_IMPULSE_2 = next(_field), next(_field)
 SLOT_FRICTION = next(_field)
 SLOT_INV_MASS, SLOT_INV_INERTIA = next(_field), next(_field)  # of the body that touches
 SLOT_CENTER_X, SLOT_CENTER_Y = next(_field), next(_field)  # m, of that body's center of mass in its frame
-# what contact preparation makes of it
+# computed by contact preparation
 NORMAL_X, NORMAL_Y = next(_field), next(_field)
 ARM_1_X, ARM_1_Y = next(_field), next(_field)  # m, from the center of mass to the contact
 ARM_2_X, ARM_2_Y = next(_field), next(_field)
@@ -112,8 +112,8 @@ GROUND_BOX = 19
 BOX_CORNERS = 4
 
 # ---- status[env, :], int64; the family's own fields follow ---------------------------------------------------------
-# S_TOUCHES: sum of 1 << body for bodies whose last news was a contact that began; S_TOUCHED: for those with any such
-# news in the episode; S_BOXES: boxes of the episode's ground
+# S_TOUCHES: sum of 1 << body for bodies whose last event was a contact that began; S_TOUCHED: for those with any such
+# event in the episode; S_BOXES: boxes of the episode's ground
 S_CONTACTS, S_FRESH, S_TOUCHES, S_TOUCHED, S_BOXES = range(5)
 STATUS = 5
 
@@ -133,7 +133,7 @@ W_SWEEPS = 70  # of each body: start x, y, angle, end x, y, angle, fraction done
 SWEEP = 7
 W_BACKUP = W_SWEEPS + MAX_BODIES * SWEEP
 W_TIMES = W_BACKUP + SWEEP  # time of impact of each contact
-W_GROUND_TIMES = W_TIMES + MAX_CONTACTS  # fraction done of the static body that each contact is with
+W_GROUND_TIMES = W_TIMES + MAX_CONTACTS  # fraction done of each contact's static body
 FLOAT_SCRATCH = W_GROUND_TIMES + MAX_CONTACTS
 # integer scratch
 I_INCIDENT = np.int64(0)  # ids of the clipped segment
@@ -145,12 +145,12 @@ I_IMPACTS = 18  # how often each contact had an impact in this step
 I_KNOWN = I_IMPACTS + MAX_CONTACTS  # whether its time of impact is known
 I_ENABLED = I_KNOWN + MAX_CONTACTS
 I_SELECTED = I_ENABLED + MAX_CONTACTS  # contacts of a substep
-I_BASES = np.int64(I_SELECTED + MAX_CONTACTS)  # where in a block the body of each slot begins, of two blocks
-I_KINDS = np.int64(I_BASES + 2 * MAX_CONTACTS)  # what kind that slot is, see contacts.py
+I_BASES = np.int64(I_SELECTED + MAX_CONTACTS)  # offset of each slot's body in its block, for two blocks
+I_KINDS = np.int64(I_BASES + 2 * MAX_CONTACTS)  # kind of each slot, see contacts.py
 I_ORDER = I_KINDS + 2 * MAX_CONTACTS  # environments of the chunk, sorted
 I_CLASS = I_ORDER + CHUNK
 I_HISTOGRAM = I_CLASS + CHUNK
-CLASSES = 256  # of environments that are alike to solve
+CLASSES = 256  # of environments with similar contacts
 FIRST_TOUCHING = 1  # classes from here on have contacts
 INT_SCRATCH = I_HISTOGRAM + CLASSES + 1
 

@@ -6,7 +6,7 @@ other shape's most opposed face to it, and keep the points that lie within the s
 features made it) by which its impulses are carried over from the last step. An edge pushes to the side on which the
 polygon's centroid is.
 
-The polygon in the world that is not the reference is in scratch at ``W_VERTICES`` and ``W_NORMALS``.
+The polygon without the reference face is in scratch at ``W_VERTICES`` and ``W_NORMALS``, in world coordinates.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _clip(ints, floats, places, nx, ny, offset, vertex):
 
 @njit(**KERNEL)
 def _swapped(point_id):
-    """The id with ground and body exchanged, for a reference face of the body's."""
+    """The id with ground and body exchanged, for a reference face on the body."""
     first = point_id & 0b111
     second = (point_id >> 3) & 0b111
     faces = ((point_id & FACE_A) << 1) | ((point_id & FACE_B) >> 1)
@@ -159,7 +159,7 @@ def _set_manifold(contact_floats, env, contact, nx, ny, x, y):
 
 @njit(**KERNEL)
 def _add_point(world, env, contact, points, x, y, face_b, pose, point_id):
-    """A contact point (m, in the world), kept in the frame of the shape that has not the reference face."""
+    """Adds a contact point (m, in the world), in the frame of the shape without the reference face."""
     c, s, px, py = pose
     contact_ints, contact_floats = world.contact_ints, world.contact_floats
     contact_floats[env, contact, POINT + 2 * points] = x if face_b else c * (x - px) + s * (y - py)
@@ -169,7 +169,7 @@ def _add_point(world, env, contact, points, x, y, face_b, pose, point_id):
 
 @njit(**KERNEL)
 def _collide_edge(world, env, contact, edge, body, scratch):
-    """An edge and a body's polygon."""
+    """Collides an edge with a body's polygon."""
     contact_ints, shapes = world.contact_ints, world.shapes
     floats, ints = scratch.floats, scratch.ints
     polygon = shapes.polygon[body]
@@ -214,7 +214,7 @@ def _collide_edge(world, env, contact, edge, body, scratch):
         nx = floats[at.W_NORMALS + 2 * first]
         ny = floats[at.W_NORMALS + 2 * first + 1]
     else:
-        # reference: the edge; incident: the polygon's face that looks against it most
+        # reference: the edge; incident: the polygon's face most opposed to it
         opposed = farthest(floats, at.W_NORMALS, count, -nx, -ny)
         _load_incident(floats, ints, at.W_VERTICES, opposed, count, FACE_A)
         first = 0 if front else 1
@@ -296,7 +296,7 @@ def _best_face(one, other):
 
 @njit(**KERNEL)
 def _collide_box(world, env, contact, ground, body, scratch):
-    """A box of the ground and a body's polygon (``b2CollidePolygons``)."""
+    """Collides a box of the ground with a body's polygon (``b2CollidePolygons``)."""
     rows, shapes = world.rows, world.shapes
     polygon = shapes.polygon[body]
     base = body * BODY

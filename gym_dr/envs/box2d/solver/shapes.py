@@ -25,20 +25,20 @@ THIRD = f32(f32(1) / f32(3))
 
 
 class Shapes(NamedTuple):
-    """What the bodies of a family of worlds look like."""
+    """The shapes of a family's bodies."""
 
     polygon: Indices  # (bodies,) which polygon a body has
     counts: Indices  # (polygons,) of vertices
     vertices: Floats  # (polygons, 2 * most vertices) m, x and y of each, counter-clockwise
     normals: Floats  # (polygons, 2 * most vertices) outward, of the edge that leaves each vertex
     centroid: Floats  # (polygons, 2) m
-    reach: Floats  # (polygons,) m, distance of the farthest vertex from the center of mass, generously
+    reach: Floats  # (polygons,) m, at least the distance of the farthest vertex from the center of mass
     one_ground: bool  # whether all shapes of the ground are on one static body, or each on its own
 
 
 @njit(**INLINE)
 def unit(x, y):
-    """The vector divided by its length, or itself if that is next to nothing (``b2Vec2::Normalize``)."""
+    """The vector divided by its length, or itself if the length is almost 0 (``b2Vec2::Normalize``)."""
     length = math.sqrt(x * x + y * y)
     inverse = f32(1) / length if length >= EPSILON else f32(1)
     return x * inverse, y * inverse

@@ -2,7 +2,7 @@
 
 b2Distance.cpp (the Gilbert-Johnson-Keerthi distance of two convex shapes, Catto 2010) inside b2TimeOfImpact.cpp
 (conservative advancement, Catto 2013). Times are fractions of the step. A sweep is ``floats[sweep:]`` = start x, y,
-angle, end x, y, angle, fraction done, of the center of mass; ``W_SWEEPS + SWEEP * body`` is where body's one is.
+angle, end x, y, angle, fraction done, of the center of mass; the sweep of ``body`` is at ``W_SWEEPS + SWEEP * body``.
 The ground's shape is ``ints[I_GROUND_COUNT]`` corners from ``floats[W_GROUND]`` on. Vertices of a simplex are
 ``floats[W_SIMPLEX + 7 k:]`` = point on the ground, point on the body, their difference, weight; the vertex numbers that
 made them are ``ints[I_SIMPLEX + k]`` (ground) and ``ints[I_SIMPLEX + 3 + k]`` (body). A body is passed as ``polygon``:

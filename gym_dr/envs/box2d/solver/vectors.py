@@ -1,4 +1,4 @@
-"""Vectors in the plane: as Box2D's ``b2Rot`` and ``b2Transform`` turn and place them, with its order of operations.
+"""Rotations and poses of vectors in the plane, with the order of operations of Box2D's ``b2Rot`` and ``b2Transform``.
 
 A rotation is ``(cosine, sine)``; a pose is ``(cosine, sine, x, y)`` of a body's frame, whose origin is at (x, y) m.
 """
@@ -41,7 +41,7 @@ def either(condition, first, second):
 
 @njit(**KERNEL)
 def farthest(vectors, first, count, x, y):
-    """Which of ``count`` vectors, x and y of each from ``vectors[first]`` on, is the first farthest along (x, y)."""
+    """Index of the first of ``count`` vectors, x and y from ``vectors[first]`` on, that is farthest along (x, y)."""
     found = 0
     largest = vectors[first] * x + vectors[first + 1] * y
     for i in range(1, count):

@@ -29,7 +29,7 @@ from gym_dr.envs.box2d.solver.shapes import centroid, mass_properties, set_norma
 _EDGES = walker.TERRAIN_LENGTH - 1
 _CLOUD_DRAWS = walker.CLOUDS * (1 + 2 * walker.CLOUD_CORNERS)
 _ALL = np.int64((1 << BODIES) - 1)
-_FAT = f32(0.2)  # m, more than what a fat box of the ground goes beyond its shape
+_FAT = f32(0.2)  # m, more than the margin of a fat box of the ground
 _UPPER_Y, _LOWER_Y = f32(walker.UPPER_Y), f32(walker.LOWER_Y)
 
 
@@ -124,9 +124,7 @@ def begin(walkers, env):
         world.status[env, k] = 0
     _apply_parameters(world, params, env)
     _build_terrain(walkers, env)
-    for k in range(pcg64.STREAM):
-        arrays.clouds[env, k] = streams[env, k]
-    for _ in range(_CLOUD_DRAWS):
+    for _ in range(_CLOUD_DRAWS):  # of Gymnasium's clouds
         pcg64.next_word(streams, env)
     x, y = f32(walker.START_X), f32(walker.START_Y)
     push = params[env, fields.P_INITIAL_RANDOM]

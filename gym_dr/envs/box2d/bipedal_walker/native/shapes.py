@@ -1,4 +1,4 @@
-"""What a walker is made of: hull, upper leg and lower leg."""
+"""The shapes of a walker: hull, upper leg and lower leg."""
 
 from __future__ import annotations
 

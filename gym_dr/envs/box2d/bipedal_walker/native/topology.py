@@ -39,12 +39,12 @@ from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_positi
 from gym_dr.envs.box2d.solver.lanes import center_and_angle, pair, set_center_and_angle, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import LANES, ZERO, f32
 
-# where joints are on the bodies (m), and the angles between these when built (rad)
+# positions of the joints on the bodies (m), and angles between the bodies when built (rad)
 HIP_Y = f32(walker.LEG_DOWN)
 TOP, BOTTOM = (ZERO, f32(walker.LEG_H / 2)), (ZERO, f32(-walker.LEG_H / 2))
 MIDDLE = ZERO, ZERO  # of a leg, its center of mass
 TILT_0, TILT_1 = f32(-walker.LEG_TILT), f32(walker.LEG_TILT)
-# where the speeds and impulse limits of the motors are in a block
+# offsets in a block of the speeds and impulse limits of the motors
 HIP_DRIVE_0, KNEE_DRIVE_0 = (
     (np.int64(fields.SPEED_0), np.int64(fields.IMPULSE_0)),
     (np.int64(fields.SPEED_1), np.int64(fields.IMPULSE_1)),
@@ -96,7 +96,7 @@ def prepare_joints(block):
 def _solve(block, lane, joint, work, mass_a, mass_b, drive, v_a, body_b):
     """One sequential impulse of a joint; takes and returns the velocity of its first body, and updates the second's.
 
-    ``drive`` says where the motor's speed and limit are.
+    ``drive`` are the offsets of the motor's speed and limit.
     """
     speed, limit = drive
     motor = block[speed * LANES + lane], block[limit * LANES + lane]
@@ -152,7 +152,7 @@ def solve_joint_pair(blocks, iterations):
 
 @njit(**KERNEL)
 def prepare_joint_positions(block):
-    """What the position iterations need of ``prepare_joints``."""
+    """The part of ``prepare_joints`` that the position iterations need."""
     for lane in range(LANES):
         hull, upper, lower = _masses(block, lane)
         prepare_position(block, lane, WORK_KNEE_1, upper, lower)

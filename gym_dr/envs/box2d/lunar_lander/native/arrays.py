@@ -7,44 +7,25 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.compiled.pcg64 import STREAM
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander.native import layout
 from gym_dr.envs.box2d.lunar_lander.native.shapes import SHAPES
 from gym_dr.envs.box2d.solver.arrays import Scratch, World
 
 
-class Environments(NamedTuple):
-    """State of every sub-environment between steps; first axis: sub-environment."""
-
-    world: World
-    params: npt.NDArray[np.float64]  # (N, PARAMETERS) of the current episodes
-    shaping: npt.NDArray[np.float64]  # (N,) potential after the last step
-    streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
-    observations: npt.NDArray[np.float32]  # (N, 8)
-    rewards: npt.NDArray[np.float64]  # (N,)
-    terminations: npt.NDArray[np.bool_]  # (N,)
-
-    @staticmethod
-    def allocate(num_envs: int) -> Environments:
-        """Zeros for ``num_envs`` sub-environments."""
-        return Environments(
-            world=World.allocate(
-                num_envs,
-                SHAPES,
-                row=layout.ROW,
-                edges=layout.EDGES,
-                boxes=0,
-                contacts=layout.MAX_CONTACTS,
-                status=layout.STATUS,
-                edge_width=0.0,
-            ),
-            params=np.zeros((num_envs, layout.PARAMETERS), np.float64),
-            shaping=np.zeros(num_envs, np.float64),
-            streams=np.zeros((num_envs, STREAM), np.uint64),
-            observations=np.zeros((num_envs, layout.OBSERVATION), np.float32),
-            rewards=np.zeros(num_envs, np.float64),
-            terminations=np.zeros(num_envs, np.bool_),
-        )
+def allocate(num_envs: int) -> Environments:
+    """Zeros for ``num_envs`` sub-environments."""
+    world = World.allocate(
+        num_envs,
+        SHAPES,
+        row=layout.ROW,
+        edges=layout.EDGES,
+        boxes=0,
+        contacts=layout.MAX_CONTACTS,
+        status=layout.STATUS,
+        edge_width=0.0,
+    )
+    return Environments.around(world, parameters=layout.PARAMETERS, observation=layout.OBSERVATION)
 
 
 class Actions(NamedTuple):

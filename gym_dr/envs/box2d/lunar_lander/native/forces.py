@@ -28,7 +28,7 @@ _main_engine, _side_engine = map(compile_formula, (physics.main_engine, physics.
 
 @njit(**KERNEL)
 def _strength(gusts, index):
-    """``wind_strength``, which ``gusts`` holds for the indices that episodes of ordinary length can reach."""
+    """``wind_strength``, looked up in ``gusts`` for the indices that episodes of ordinary length reach."""
     place = index - lander.WIND_INDEX_LOW
     if 0 <= place < gusts.shape[0]:
         return gusts[place]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gym_dr.envs.box2d import scene
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import SCALE
-from gym_dr.envs.box2d.lunar_lander.native.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES
 
 _WHITE, _BLACK, _FLAG = (255, 255, 255), (0, 0, 0), (204, 204, 0)

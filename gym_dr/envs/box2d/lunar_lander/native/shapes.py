@@ -1,4 +1,4 @@
-"""What a lander is made of: hull and leg. Only the hull's density varies; a leg's mass is a constant."""
+"""The shapes of a lander: hull and leg. Only the hull's density varies; a leg's mass is a constant."""
 
 from __future__ import annotations
 

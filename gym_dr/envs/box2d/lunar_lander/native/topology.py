@@ -93,7 +93,7 @@ def solve_joint_pair(blocks, iterations):
 
 @njit(**KERNEL)
 def prepare_joint_positions(block):
-    """What the position iterations need of ``prepare_joints``."""
+    """The part of ``prepare_joints`` that the position iterations need."""
     for lane in range(LANES):
         mass, _anchor = _hull(block, lane)
         prepare_position(block, lane, WORK_1, mass, LEG_MASS)

@@ -14,8 +14,8 @@ import Box2D
 import numpy as np
 
 from gym_dr.compiled import pcg64
+from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.box2d.lunar_lander.native.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander.native.layout import (
     AWAKE,
     JOINT_0,
@@ -78,7 +78,7 @@ def from_box2d(
     status[at.S_TOUCHES] = sum(int(leg.ground_contact) << body for body, leg in enumerate(env.legs, 1))
     status[at.S_TOUCHED] = status[at.S_TOUCHES] | int(env.game_over)
     status[at.S_FRESH] = 0
-    if env.enable_wind:
+    if env.params["enable_wind"]:
         status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
     status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
     arrays.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
