@@ -104,7 +104,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     Raises:
         EquationsError: None is called "default".
         UnknownNameError: A preset names an unknown parameter.
-        RandomizationError: One is no mapping, or a range is impossible.
+        RandomizationError: A preset is not a mapping, or a range is impossible.
     """
     if "default" not in given:
         example = next(iter(space))
