@@ -14,6 +14,11 @@ MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 # The draw is constant within an episode, so a batch has few examples and networks overfit to it. They learn more
 # slowly from smaller inputs: with draws in [-1, 1] A2C learned worse than without them, with a quarter of that better
 CONTEXT_SPAN = 0.25
+# what to do about observations that lack these
+AS_IN_TRAINING = (
+    "Wrap the environment as in training: in FrameStack for run.config.frames, in DrawContext for "
+    f"run.config.context_ranges with span={CONTEXT_SPAN}."
+)
 
 MAX_MEMORY = 4096  # numbers; 50 million weights
 
