@@ -77,6 +77,15 @@ class RunFolder:
                 remove_unfinished(self.path, self.checkpoints)
             yield
 
+    def check_there(self) -> None:
+        """Checks that the folder is still the run's.
+
+        Raises:
+            RunFolderError: It was removed or replaced.
+        """
+        if not self.config.exists():
+            raise RunFolderError(f"{self.path}: was removed or replaced during the run; nothing more is written there.")
+
     def check_free(self, *, overwrite: bool) -> None:
         """Checks that a new run can be created here; changes nothing.
 

@@ -150,6 +150,7 @@ class RunSession:
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
+        self.folder.check_there()
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
         returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())
