@@ -34,7 +34,6 @@ def option(
     *,
     within: str = "",
     run: str = "",
-    continuous: bool = False,
 ) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
@@ -45,10 +44,8 @@ def option(
         within: The allowed range, such as ``POSITIVE``; ``check_values`` refuses other numbers.
         run: For an option that may name another run's folder: its purpose, "weights" to start from or a "teacher" to
             imitate.
-        continuous: Whether the option is for continuous actions only; with discrete ones, a run refuses all values but
-            the default.
     """
-    known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
+    known = {"help": help, "choices": tuple(choices), "within": within, "run": run}
     return dataclasses.field(default=default, metadata=known)
 
 
@@ -84,6 +81,15 @@ def as_json(config: Any) -> dict[str, Any]:
         name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in vars(config).items()
     }
+
+
+def flattened(nested: Mapping[str, Any], separator: str, before: str = "") -> dict[str, Any]:
+    """A nested mapping as one, with names that are joined by a separator."""
+    found: dict[str, Any] = {}
+    for name, value in nested.items():
+        inner = flattened(value, separator, f"{before}{name}{separator}") if isinstance(value, Mapping) else None
+        found |= {f"{before}{name}": value} if inner is None else inner
+    return found
 
 
 Check = tuple[Callable[..., None], tuple[str, ...]]  # raises ConfigError; takes the fields with these names
