@@ -172,7 +172,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         return self._backend.render(0)
 
     def close(self) -> None:
-        """Ends what renders."""
+        """Ends rendering."""
         self._backend.close()
 
     def _checked(self, action: Any) -> npt.NDArray[Any]:

@@ -194,7 +194,7 @@ def check_interface(equations: Equations, interface: Interface | None) -> None:
     """Checks that ``interface`` describes the spaces.
 
     Raises:
-        EquationsError: It does not.
+        EquationsError: The sizes or names do not fit.
     """
     if interface is None:
         return
