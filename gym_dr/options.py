@@ -34,7 +34,6 @@ def option(
     *,
     within: str = "",
     run: str = "",
-    continuous: bool = False,
 ) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
@@ -43,12 +42,10 @@ def option(
         help: One line of help.
         choices: All allowed values, if they are few; ``check_values`` refuses others.
         within: The allowed range, such as ``POSITIVE``; ``check_values`` refuses other numbers.
-        run: For an option that may name another run's folder: what it takes from that run, "weights" to start from or a
-            "teacher" to imitate.
-        continuous: Whether the option is for continuous actions only; with discrete ones, a run refuses all values but
-            the default.
+        run: For an option that may name another run's folder: its purpose, "weights" to start from or a "teacher" to
+            imitate.
     """
-    known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
+    known = {"help": help, "choices": tuple(choices), "within": within, "run": run}
     return dataclasses.field(default=default, metadata=known)
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.run import Run, Runs
-from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
+from gym_dr.api.training import train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.config import OpenedRun, RunConfig, check_device, check_not_reserved, with_total_steps
+from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.create import default_folder, make_folders
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.progress import Progress
 from gym_dr.runs.sources import source_of
 from gym_dr.training.registry import find_algorithm
 
@@ -90,8 +89,7 @@ def train(
     load_plugins()
     found = find_algorithm(algorithm)
     how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
-    _check_seeds(seeds, options, how)
-    check_callback(callback, seeds)
+    _check_seeds(seeds, options, callback)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
     configs = [
         build_config(found, one, config=config, trust=trust, randomization=randomization, randomize=randomize)
@@ -108,8 +106,6 @@ def train(
     root = Path(run_dir or default_folder(configs[0], several=seeds is not None))
     folders = make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
     runs = [OpenedRun(folder=folder, config=one, algorithm=found) for folder, one in zip(folders, configs, strict=True)]
-    if total_steps is not None and progress:
-        _tell_updates(configs[0], total_steps)
     try:
         if seeds is None:
             train_and_evaluate(runs[0], resume=False, display="bar" if progress else "nothing", callback=callback)
@@ -125,21 +121,12 @@ def train(
         raise
 
 
-def _tell_updates(config: RunConfig, total_steps: int) -> None:
-    """Shows how many updates ``total_steps`` makes."""
-    updates, each = config.options.updates, config.steps_per_update or 0
-    made = f"{updates:,} update{'s' if updates > 1 else ''} of {each:,} steps, {updates * each:,} in all"
-    text = f"total_steps {total_steps:,}: {made}"
-    Progress("update", "lines").note(text)
-
-
-def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], how: Launch) -> None:
-    """Checks the seeds, and that options for several seeds come with ``seeds``."""
+def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], callback: TrainingCallback | None) -> None:
+    """Checks the seeds, and that nothing was given that only a single run has."""
     if seeds is None:
-        for name, value in vars(how).items():
-            if value != getattr(Launch, name):
-                raise ConfigError(f"`{name}`: expected with `seeds`, got none.")
         return
+    if callback is not None:
+        raise ConfigError("callback: expected `seed`, got `seeds`, which train in processes of their own.")
     if "seed" in options:
         raise ConfigError("Expected `seed` or `seeds`, got both.")
     if not seeds or len(set(seeds)) != len(seeds):

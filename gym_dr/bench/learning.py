@@ -73,7 +73,7 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
     with temporary_session(config, watch) as session, contextlib.suppress(_Over):
         try:
             algorithm.train_function()(session, config.options)
-        except TrainingError:  # it diverged, so it did not pass
+        except TrainingError:  # diverged: did not pass
             if not last:
                 raise
     mean = last.get("return_mean", math.nan)

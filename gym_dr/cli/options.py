@@ -43,15 +43,6 @@ def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
-def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    for text in texts:
-        from gym_dr.policies.open import EXPECTED, is_policy_text  # heavy
-
-        if not is_policy_text(text):
-            raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
-    return texts
-
-
 # of policies that are not runs, and --trust
 policy_options = _together(
     click.option(
@@ -59,7 +50,6 @@ policy_options = _together(
         "others",
         multiple=True,
         metavar="[NAME=]POLICY",
-        callback=_check_policies,
         help="sb3:FILE.zip from Stable-Baselines3, onnx:FILE.onnx as gymdr export writes it, "
         "package.module:function (observations -> actions, or observations, episode_starts -> actions), or random for "
         "uniform random actions; repeatable where several can be compared",

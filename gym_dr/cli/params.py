@@ -36,7 +36,7 @@ def command(env_id: str) -> None:
     rows = [(*_numbers(p), _meaning(p, space)) for p in [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]]
     click.echo(Table(columns=["name", "nominal", "from", "to", "unit", "meaning"], rows=rows))
     if sensors:
-        click.echo(f"\nsensors: {sensors.text}; {HIDE}:* stands for all, other patterns for those that match")
+        click.echo(f"\nsensors: {sensors.text}; {HIDE}:* stands for all, other patterns for matching ones")
     for name, randomization in presets(space.name).items():
         click.echo(f"\npreset {name}" + ("" if randomization else ": nominal values"))
         for param, rule in randomization.items():

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import gymnasium as gym
-from click.core import ParameterSource
 
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
-from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.suite import cells_to_play, sets_of
 from gym_dr.plugins.loading import load_plugins
@@ -54,9 +52,7 @@ def command(
     given = [*([target] if target else []), *others, *([str(pretrained(name))] if name else [])]
     if human:
         if video or not target or len(given) > 1:
-            other = "--video" if video else "--policy" if others else "--pretrained" if name else "no ENV"
-            raise ConfigError(f"Expected --human and an ENV, got {other}.")
-        _check_played_by_hand()
+            raise ConfigError("Expected --human and an ENV, without a policy and --video.")
         load_plugins()
         cells = None if played is None else sets_of(target, param_space_of(target), played, {}, 1)[-1]
         _show_notes(cells)
@@ -80,19 +76,6 @@ def command(
         )
     if video:
         click.echo(f"Wrote {video}")
-
-
-def _check_played_by_hand() -> None:
-    """Checks that no option for episodes of a policy was given.
-
-    Raises:
-        ConfigError: One was.
-    """
-    context = click.get_current_context()
-    of_policies = ("episodes", "env", "context", "context_params", "stochastic", "trust")
-    given = [name for name in of_policies if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    if given:
-        raise ConfigError(f"{', '.join(map(option, given))}: has no effect with --human. Leave it out.")
 
 
 def _show_notes(cells: CellSet | None) -> None:

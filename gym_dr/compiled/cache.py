@@ -161,7 +161,7 @@ class KernelCache:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).digest() + payload)
             os.replace(temporary, path)
-        except Exception:  # also if this numba stores code in another way
+        except Exception:  # such as from a numba that stores code in another way
             return
 
     def _path(self, signature: Any, codegen: Any) -> Path | None:

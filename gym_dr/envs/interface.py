@@ -14,7 +14,7 @@ class Quantity:
     meaning: str  # "horizontal position, from the middle of the pad"
     unit: str = ""  # "m"; of scaled numbers the size of 1: "10 m"
     size: int = 1  # numbers
-    name: str = ""  # of an observation, for its sensor: "x_dot", "torso.z"; empty for none
+    name: str = ""  # of an observation, for its sensor: "x_dot", "torso.z"; empty if it has none
 
 
 @dataclass(frozen=True, kw_only=True)

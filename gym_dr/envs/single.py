@@ -142,7 +142,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         return self._episodes.get_state()
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]]) -> Any:
-        """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
+        """Continues from a state: the next steps equal, bit for bit, those that followed ``get_state``.
 
         Args:
             state: From ``get_state`` of an environment with the same id and keywords.
@@ -172,7 +172,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         return self._backend.render(0)
 
     def close(self) -> None:
-        """Ends what renders."""
+        """Ends rendering."""
         self._backend.close()
 
     def _checked(self, action: Any) -> npt.NDArray[Any]:

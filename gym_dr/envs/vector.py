@@ -326,7 +326,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return self._episodes.get_state()
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], mask: Mask | None = None) -> npt.NDArray[Any]:
-        """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
+        """Continues from a state: the next steps equal, bit for bit, those that followed ``get_state``.
 
         Args:
             state: From ``get_state`` of an environment with the same id, keywords and number of sub-environments; rows

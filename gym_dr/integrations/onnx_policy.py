@@ -22,7 +22,6 @@ from gym_dr.integrations.onnx import ACTION, NEXT_STATE, STARTS, STATE
 from gym_dr.registry import needs
 
 MAX_FILE = 2**25  # bytes; 8 million weights
-_OURS = "observes_draw"  # metadata that is always in files of gymdr export
 
 
 class OnnxPolicy:
@@ -43,11 +42,6 @@ class OnnxPolicy:
         self.path, self.about, self.digest, self._session = path, about, digest, session
         self._observation, self._width, self._state_size = _interface(session)
         self._outputs = [ACTION, *([NEXT_STATE] if self._state_size else [])]
-
-    @property
-    def says_what_it_observes(self) -> bool:
-        """Whether its metadata list the parameters that it observes."""
-        return _OURS in self.about
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Callable[[npt.NDArray[Any], Mask], npt.NDArray[Any]]:
         """Makes the policy for a vector environment; see ``gym_dr.training.api.PolicyWithMemory``.

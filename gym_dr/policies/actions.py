@@ -12,6 +12,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import ConfigError, GymDrError, InvalidActionError, shortened
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.training.api import EpisodeStarts, MemorylessPolicy, Policy, PolicyWithMemory
+from gym_dr.training.config import AS_IN_TRAINING
 
 ARRAYS = (Box, Discrete, MultiDiscrete, MultiBinary)  # spaces whose batches are arrays
 
@@ -89,14 +90,13 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
     return act
 
 
-def for_one_or_many(policy: MemorylessPolicy, shape: tuple[int, ...], source: str, hint: str = "") -> MemorylessPolicy:
+def for_one_or_many(policy: MemorylessPolicy, shape: tuple[int, ...], source: str) -> MemorylessPolicy:
     """Lets a policy act on a single observation too.
 
     Args:
         policy: Observations ``(N, *shape)`` -> actions ``(N, ...)``.
         shape: Shape of one observation.
         source: Where the policy comes from, for messages.
-        hint: Ends the message about observations of another shape.
 
     Returns:
         A policy that also takes one observation, of ``shape``, and returns its action. It raises ``ConfigError`` for
@@ -109,7 +109,8 @@ def for_one_or_many(policy: MemorylessPolicy, shape: tuple[int, ...], source: st
             return policy(given[None])[0]
         if given.shape[1:] != shape or given.ndim != len(shape) + 1:
             many = str(("N", *shape)).replace("'", "")
-            raise ConfigError(f"{source}: expected observations of shape {shape} or {many}, got {given.shape}.{hint}")
+            expected = f"expected observations of shape {shape} or {many}, got {given.shape}"
+            raise ConfigError(f"{source}: {expected}. {AS_IN_TRAINING}")
         return policy(given)
 
     return act

@@ -69,7 +69,6 @@ class _Source:
     kind: str
     open: Callable[[Setting], list[FrozenPolicy]]
     env: str | None = None  # the environment that it records
-    says_what_it_observes: bool = False
 
 
 def open_policy(
@@ -164,13 +163,13 @@ def open_policies(
         raise ConfigError("Expected `env`: only runs and files of gymdr export record their environment.")
     if stochastic and not any(source.kind in ("run", "sb3") for source in sources):
         raise ConfigError("`stochastic` is for runs and policies of Stable-Baselines3: expected one, got none.")
-    if context != INFO and all(source.says_what_it_observes for source in sources):
+    if context != INFO and not any(source.kind in ("sb3", "function", "callable") for source in sources):
         raise ConfigError(
             "`context` is for policies that do not record what they observe, as runs and files of gymdr export do: "
             "leave it out."
         )
     if randomization is not None and all(source.kind == "run" for source in sources):
-        raise ConfigError("`randomization` is for policies that are not runs, which record it: leave it out.")
+        raise ConfigError("`randomization` is for policies that are not runs: runs record theirs. Leave it out.")
     check_env_id(env)
     # runs and opened policies record it
     space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env)
@@ -222,14 +221,12 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
     """
     if isinstance(given, FrozenPolicy):
         policy = dataclasses.replace(given, name=name or given.name)
-        return _Source(kind="open", open=lambda _: [policy], env=policy.env, says_what_it_observes=True)
+        return _Source(kind="open", open=lambda _: [policy], env=policy.env)
     if isinstance(given, str) and is_policy_text(given):
         return _text_source(name, given, trust)
     if isinstance(given, str | Path):
         if Path(given).suffix == ".onnx":
             raise ConfigError(f"{given}: expected a run, got an ONNX file. Name it so: `policies='onnx:{given}'`")
-        if name is not None and not Path(given).exists():
-            raise ConfigError(f"`policies`: expected {EXPECTED}, got {shortened(str(given))}.")
         runs = [open_run(folder.path, trust) for folder in expand([str(given)])]
         return _run_source(name, runs, Path(given))
     if isinstance(given, OpenedRuns):
@@ -254,12 +251,9 @@ def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source
             kind=kind,
             open=lambda setting: [open_onnx(found, name or found.path.stem, setting)],
             env=env_of(found, trust),
-            says_what_it_observes=found.says_what_it_observes,
         )
     opener = {"sb3": open_sb3, "function": open_function, "random": open_random}[kind]
-    return _Source(
-        kind=kind, open=lambda setting: [opener(given, name, setting)], says_what_it_observes=kind == "random"
-    )
+    return _Source(kind=kind, open=lambda setting: [opener(given, name, setting)])
 
 
 def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Source:
@@ -267,7 +261,7 @@ def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Sou
         home = path / EVALUATION
         return [open_trained(run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
 
-    return _Source(kind="run", open=opened, env=runs[0].config.settings.env, says_what_it_observes=True)
+    return _Source(kind="run", open=opened, env=runs[0].config.settings.env)
 
 
 def _context_ranges(

@@ -191,8 +191,6 @@ def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
     record = {"kind": "onnx", "path": str(found.path), "algorithm": metadata.algorithm, "seed": metadata.seed}
     record["actions"] = "deterministic"
     source, content = f"onnx:{found.path}", found.digest.encode()
-    if not found.says_what_it_observes:
-        return _policy(name, source, found.make, setting, content, record)
     setting = dataclasses.replace(setting, context_ranges=None)
     return dataclasses.replace(
         _policy(name, source, found.make, setting, content, record),
@@ -239,8 +237,6 @@ def read_onnx(path: Path) -> OnnxPolicy:
     """
     try:
         content = read_plain(path.resolve(), MAX_FILE)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file.") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     return read_policy(path, content)

@@ -9,9 +9,8 @@ from gym_dr.policies.acting import takes_episode_starts
 from gym_dr.policies.actions import for_one_or_many
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.origins import open_trained
-from gym_dr.runs.config import OpenedRun, RunConfig
+from gym_dr.runs.config import OpenedRun
 from gym_dr.training.api import MemorylessPolicy, Policy
-from gym_dr.training.config import CONTEXT_SPAN
 
 
 def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
@@ -21,29 +20,9 @@ def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
         ConfigError: The algorithm cannot load policies, or not deterministic ones.
         CheckpointError: There is no usable checkpoint.
     """
-    from gym_dr.training.behavior import RememberingPolicy  # heavy
-
     policy = open_trained(run, stochastic=False if deterministic else None, home=run.folder.evaluation)
     with contextlib.closing(policy.make_envs(Draws())) as envs:
         act, shape = policy.make(envs), envs.single_observation_space.shape
-        if isinstance(act, RememberingPolicy):
-            act.hint = _about_observations(run.config)
         if shape is None or takes_episode_starts(act, policy.source):  # no arrays, or a memory per batch
             return act
-        return for_one_or_many(
-            cast(MemorylessPolicy, act), shape, str(run.folder.path), _about_observations(run.config)
-        )
-
-
-def _about_observations(config: RunConfig) -> str:
-    """Sentences on what a policy observes besides the environment's observations; each begins with a space."""
-    sentence = ""
-    if frames := config.frames:
-        words = ", ".join(f"{name}={value}" for name, value in vars(frames).items())
-        sentence += f" The policy observes a frame stack: wrap the environment in FrameStack(envs, {words})."
-    if config.context_ranges:
-        sentence += (
-            f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "
-            f"DrawContext(envs, 'observation', run.config.context_ranges, span={CONTEXT_SPAN})."
-        )
-    return sentence
+        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(run.folder.path))

@@ -41,7 +41,7 @@ class RandomizedEnv:
     _table: ParamTable  # of one column
     _values: dict[str, float]  # the table's
     _exact: dict[str, Array]  # checked values for the next episode only
-    _begun: bool = False  # whether there was an episode yet
+    _begun: bool = False  # whether an episode has begun
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters if the physics reads them in place; called after all arguments are checked."""
@@ -93,7 +93,7 @@ class RandomizedEnv:
         return {key: value for key, value in (options or {}).items() if key != "params"} or None
 
     def _note_values(self) -> None:
-        """Reads the table's values; nan is not reported."""
+        """Reads the table's values, without those that are nan."""
         pairs = zip(self._table.names, self._table.current[:, 0].tolist(), strict=True)
         self._values = {name: value for name, value in pairs if value == value}
 

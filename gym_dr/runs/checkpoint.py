@@ -21,7 +21,7 @@ MAX_CHECKPOINTS = 3  # checkpoints in a run folder; older ones are deleted
 def save_checkpoint(
     folder: RunFolder, update: int, state: Mapping[str, Any], session: Mapping[str, Any], config: Mapping[str, Any]
 ) -> Path:
-    """Writes the checkpoint after ``update`` updates, and the networks' weights to files of their own.
+    """Writes the checkpoint after ``update`` updates, and the networks' weights to separate files.
 
     ``state`` is the algorithm's, ``session`` holds the run's counters and window, and ``config`` identifies the run.
 

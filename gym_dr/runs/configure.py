@@ -6,7 +6,6 @@ Both check everything before the first step.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -28,9 +27,6 @@ from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSett
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
-    check_sensors,
-    check_vectorization,
-    has_discrete_actions,
     make_sampler,
     param_space_of,
 )
@@ -38,7 +34,7 @@ from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.other_runs import check_other_run
 from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
-from gym_dr.training.config import PPOConfig, RolloutConfig
+from gym_dr.training.config import RolloutConfig
 from gym_dr.training.registry import find_algorithm
 from gym_dr.version import WRITTEN_BY
 from gym_dr.wrappers.adapt import OWN_KEYWORDS
@@ -87,10 +83,7 @@ def build_config(
         rules = file_beside(Path(config), rules)
     made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
     _check_minibatches(made.options, made.settings.num_envs)
-    _check_draws_to_observe(made)
-    made = _with_runs(made, values, by_seed=by_seed)
-    _check_actions(made, values)  # not the file's: a run's file has all options, with its family's values
-    return made
+    return _with_runs(made, by_seed=by_seed)
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
@@ -134,20 +127,12 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
             raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
         sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
-        owned = {algorithm.name: option_names(algorithm), sampler.name: sampler_option_names(sampler, algorithm)}
         values: dict[str, Any] = {}
-        for name, known in owned.items():
+        for name in (algorithm.name, sampler.name):
             inner = table.pop(name, {})
             if not isinstance(inner, dict):
                 raise ConfigError(f"expected a table [{name}], got {shortened(inner)}.")
-            if misplaced := sorted(table.keys() & {*known}):
-                raise ConfigError(f"{', '.join(misplaced)}: expected in the table [{name}], not outside it.")
-            for key in inner:
-                if key not in known:
-                    raise unknown_name("setting", key, known)
             values |= inner
-        if other := next((name for name in table if name in SAMPLERS), None):
-            raise ConfigError(f"[{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
         return _checked(algorithm, sampler, {**table, **values}), rules
 
 
@@ -234,8 +219,6 @@ def _make(
     sampler_options = sampler.make_options(of_sampler)
 
     space = param_space_of(settings.env)
-    check_sensors(settings.env, "ignored_sensors", getattr(options, "ignored_sensors", ()))
-    check_vectorization(settings.env, settings.vectorization)
     if randomize:
         rules = randomize if space is None else with_rules(rules, randomize, space)
     if space is None:
@@ -289,17 +272,15 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:
 # ---- what fits together ----------------------------------------------------------------------------------------------
 
 
-def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> RunConfig:
+def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
     """The configuration of a new run with the full paths of the runs that its options name.
 
     Args:
         config: The configuration.
-        given: Names of the user's options.
         by_seed: See ``build_config``.
 
     Raises:
-        ConfigError: There is no such run, this algorithm cannot start from it or imitate it, or a given option has no
-            effect with it.
+        ConfigError: There is no such run, or this algorithm cannot start from it or imitate it.
     """
     paths = {}
     for field in dataclasses.fields(config.options):
@@ -313,14 +294,8 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         try:
             other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
-            close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
+            raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}") from None
         source = str(other.folder.path)
-        if kind == "weights" and "initial_std" in given:
-            raise ConfigError(
-                f"initial_std: has no effect with `{name}={value!r}`, which sets the standard deviation. Leave it out."
-            )
         check_other_run(config, other.config, kind, name, source)
         if not updates_saved(other.folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
@@ -342,39 +317,12 @@ def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
 
 
 def _check_minibatches(options: Any, num_envs: int) -> None:
-    """Checks that each minibatch gets a sequence or, without memory, steps to learn from; plugins check theirs.
-
-    PPO scales the advantages of each minibatch: those of a single step would be 0.
-    """
-    if not isinstance(options, RolloutConfig):
-        return
-    steps, of = num_envs * options.rollout_steps, f"num_envs {num_envs} x rollout_steps {options.rollout_steps}"
-    if options.memory != "none":
-        most = steps // options.sequence_length
-        what = f"the sequences of an update ({of} / sequence_length {options.sequence_length})"
-    elif isinstance(options, PPOConfig) and options.normalize_advantages:
-        most, what = steps // 2, f"for two steps each ({of})"
-    else:
-        most, what = steps, f"for a step each ({of})"
-    expect(options.minibatches <= most, "minibatches", f"at most {most}, {what}", options.minibatches)
-
-
-def _check_draws_to_observe(config: RunConfig) -> None:
-    """Checks that there are draws for an asymmetric critic to observe, or for a memory to predict."""
-    if config.randomization:
-        return
-    for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
-        if getattr(config.options, name, 0):
-            raise ConfigError(f"{name}: expected a randomization, so that there are draws to {what}; got none.")
-
-
-def _check_actions(config: RunConfig, given: Collection[str]) -> None:
-    """Refuses options for continuous actions if actions are discrete."""
-    fields = [field for field in dataclasses.fields(config.options) if field.metadata.get("continuous")]
-    chosen = [f.name for f in fields if f.name in given and getattr(config.options, f.name) != f.default]
-    if chosen and has_discrete_actions(config.settings.env):
-        raise ConfigError(
-            f"{', '.join(chosen)}: has no effect on {config.settings.env}, whose actions are discrete. Leave it out."
+    """Checks that each minibatch gets a sequence or two steps: an advantage scaled alone would be 0."""
+    if isinstance(options, RolloutConfig):
+        least = 2 if options.memory == "none" else options.sequence_length
+        most = max(1, num_envs * options.rollout_steps // least)
+        expect(
+            options.minibatches <= most, "minibatches", f"at most {most}, with {least} steps each", options.minibatches
         )
 
 
@@ -392,8 +340,4 @@ def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
 
 def _observed(space: ParamSpace, randomization: Randomization) -> ContextRanges:
     """The ranges of the parameters that a policy observes with ``context="observation"``."""
-    if not randomization:
-        raise ConfigError(
-            "context: 'observation' adds the draw to the observation: expected a randomization, got none."
-        )
     return {r.name: (r.low, r.high) for r in context_ranges(space, randomization)}

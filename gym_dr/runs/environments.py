@@ -6,9 +6,8 @@ Wrappers around the registered environment add the randomization's disturbances,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from multiprocessing.connection import wait
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +15,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 
 from gym_dr.envs.family import described_space, point_camera
-from gym_dr.errors import ConfigError, UnknownNameError, check_known, unknown_name
+from gym_dr.errors import ConfigError, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import ParamSampler, Sampler, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
@@ -48,11 +47,7 @@ def check_env_id(env_id: str) -> None:
     if name not in gym.registry:
         # a missing "gym_dr/" is likelier than a typo
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
-        unknown = unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
-        namespace, slash, _ = name.partition("/")
-        if slash and not colon and not any(known.startswith(f"{namespace}/") for known in gym.registry):
-            raise UnknownNameError(f"{unknown} If a module of yours registers it, put that first: MODULE:ID.")
-        raise unknown
+        raise unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
 
 
 def make_sampler(
@@ -75,18 +70,6 @@ def make_sampler(
     threshold = gym.spec(env_id.rpartition(":")[2]).reward_threshold
     training = TrainingInfo(num_envs=num_envs, reward_threshold=threshold)
     return kind.for_space(space, split(randomization)[0], options, training)
-
-
-def check_vectorization(env_id: str, vectorization: str) -> None:
-    """Checks that an environment supports a vectorization.
-
-    Raises:
-        UnknownNameError: There is no such vectorization.
-        ConfigError: The environment has no native vector environment.
-    """
-    check_known("vectorization", vectorization, VECTORIZATIONS)
-    if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
-        raise ConfigError(f"{env_id} has no native vector environment; use `vectorization` sync or async.")
 
 
 def param_space_of(env_id: str) -> ParamSpace | None:
@@ -126,30 +109,6 @@ def _find_sensors(env_id: str) -> SensorMap | None:
         with contextlib.closing(make_env(env_id, None)) as env:
             found = sensors_of(env_id.rpartition(":")[2], env.observation_space)
     return found
-
-
-def check_sensors(env_id: str, name: str, sensors: Sequence[str]) -> None:
-    """Checks that an environment has the sensors that an option names.
-
-    Raises:
-        UnknownNameError: It has no such sensor.
-    """
-    if not sensors or (known := _find_sensors(env_id)) is None:
-        return
-    for sensor in sensors:
-        try:
-            known.span(sensor)
-        except UnknownNameError as error:
-            raise UnknownNameError(f"{name}: {error}") from None
-
-
-def has_discrete_actions(env_id: str) -> bool:
-    """Whether an environment's actions are discrete; it is made only if its family does not say."""
-    found = described_space(env_id)
-    if found is not None:
-        return bool(found[1].discrete)
-    with contextlib.closing(make_env(env_id, None)) as env:
-        return not isinstance(env.action_space, gym.spaces.Box)
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
@@ -198,11 +157,12 @@ def make_vector_env(
         **kwargs: Passed to the environment.
 
     Raises:
-        UnknownNameError: There is no such environment or vectorization.
+        UnknownNameError: There is no such environment.
         ConfigError: The environment has no native vector environment.
     """
     check_env_id(env_id)
-    check_vectorization(env_id, vectorization)
+    if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
+        raise ConfigError(f"{env_id} has no native vector environment; use `vectorization` sync or async.")
     if randomization is not None:
         kwargs["randomization"], _ = split(randomization)
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
@@ -215,29 +175,6 @@ def make_vector_env(
         for env in getattr(envs, "envs", ()):
             point_camera(env)
     return envs
-
-
-def lost_worker(error: Exception, envs: Any) -> str | None:
-    """Says which process of an async vector environment caused an error; None if none did.
-
-    Gymnasium raises an environment's exception again and closes the pipe of its process. A killed process only leaves a
-    broken pipe.
-
-    Args:
-        error: Raised by the vector environment, or by making it.
-        envs: The environments with any wrappers; None if they could not be made.
-    """
-    base = getattr(envs, "unwrapped", None)
-    if isinstance(error, EOFError | ConnectionError):
-        processes = getattr(base, "processes", [])
-        closed = wait([process.sentinel for process in processes], timeout=10.0)  # a pipe may break earlier
-        for process in processes:
-            if process.sentinel in closed:
-                process.join(10.0)  # the exit code follows a moment later
-        codes = [f"sub-environment {i}, exit code {p.exitcode}" for i, p in enumerate(processes) if not p.is_alive()]
-        return f"A worker process died ({'; '.join(codes)})." if codes else "A worker process died."
-    failed = [i for i, pipe in enumerate(getattr(base, "parent_pipes", [])) if pipe is None]
-    return f"Sub-environment {failed[0]} raised {type(error).__name__}: {error}" if failed else None
 
 
 def end_workers(envs: VectorEnv[Any, Any, Any]) -> None:

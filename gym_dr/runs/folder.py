@@ -77,15 +77,6 @@ class RunFolder:
                 remove_unfinished(self.path, self.checkpoints)
             yield
 
-    def check_there(self) -> None:
-        """Checks that the folder is still the run's.
-
-        Raises:
-            RunFolderError: It was removed or replaced.
-        """
-        if not self.config.exists():
-            raise RunFolderError(f"{self.path}: was removed or replaced during the run; nothing more is written there.")
-
     def check_free(self, *, overwrite: bool) -> None:
         """Checks that a new run can be created here; changes nothing.
 
@@ -96,9 +87,7 @@ class RunFolder:
             if not self.path.exists() or (self.path.is_dir() and self._is_empty()):
                 return
         if not self._is_run():
-            runs = _runs_inside(self.path)
-            what = f"holds the runs {', '.join(runs)}" if runs else "is not a run folder"
-            raise RunFolderError(f"{self.path}: already exists and {what}. Choose another `run_dir`.")
+            raise RunFolderError(f"{self.path}: already exists and is not a run folder. Choose another `run_dir`.")
         if not overwrite:
             raise RunFolderError(
                 f"{self.path}: already exists. Continue it with gymdr resume {self.path}, replace it with "

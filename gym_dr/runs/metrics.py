@@ -67,18 +67,13 @@ class CsvLog:
             self._append(columns)
 
     def _append(self, values: Any) -> None:
-        """Writes a whole line or nothing, even if a full disk accepts only a part."""
+        """Writes a line; readers ignore the part of one that a full disk accepts."""
         assert self._file is not None
         line = io.StringIO(newline="")
         csv.writer(line, lineterminator="\n").writerow(values)
-        before, rest = self._file.tell(), line.getvalue().encode()
-        try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-        except OSError:
-            with contextlib.suppress(OSError):
-                self._file.truncate(before)
-            raise
+        rest = line.getvalue().encode()
+        while rest:
+            rest = rest[self._file.write(rest) :]
 
 
 def whole_rows(path: Path) -> str:

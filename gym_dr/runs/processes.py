@@ -1,4 +1,4 @@
-"""Runs ``gymdr`` commands in processes of their own."""
+"""Runs ``gymdr`` commands in separate processes."""
 
 from __future__ import annotations
 

@@ -150,7 +150,6 @@ class RunSession:
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
-        self.folder.check_there()
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
         returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())
@@ -249,8 +248,6 @@ class RunSession:
             self._seconds = float(session["seconds"])
             self._sampler_state = session["sampler"] if self.config.settings.sampler != UNIFORM else None
             self._window.extend((float(r), int(n)) for r, n in session["window"])
-            if not 0 <= self.first_update <= self.config.options.updates:
-                raise ValueError(f"update {self.first_update} of {self.config.options.updates}")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
 

@@ -6,7 +6,6 @@ import importlib
 import os
 import runpy
 import sys
-import traceback
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,7 @@ def import_source(needed_for: str, source: str) -> None:
         source: The module or file.
 
     Raises:
-        ConfigError: It cannot be imported.
+        ConfigError: It cannot be imported. Other errors of its code pass.
     """
     try:
         if source.endswith(".py"):
@@ -86,13 +85,7 @@ def import_source(needed_for: str, source: str) -> None:
             importlib.import_module(source)
     except GymDrError:  # of its registrations
         raise
-    except (ImportError, TypeError, ValueError) as error:  # the last two: not the name of a module
+    except (ImportError, OSError, TypeError, ValueError) as error:  # the last two: not a module's name at all
         raise ConfigError(
             f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, or add its folder to PYTHONPATH."
         ) from None
-    except Exception as error:  # of the module's own code
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
-        raise ConfigError(
-            f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {where[0]}:{where[1]}."
-        ) from error

@@ -8,14 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
-from gym_dr.runs.config import OpenedRun, RunConfig
-from gym_dr.runs.configure import family_defaults
-from gym_dr.runs.environments import lost_worker
+from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.progress import Display, Progress
 from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
 from gym_dr.runs.stopping import StopRequest, stop_signals
-from gym_dr.training.api import Algorithm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +90,6 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
-        if family := _family_settings(config, algorithm):
-            progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]
@@ -126,18 +121,7 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
                 f"Continue, to the same result as without the stop, with: gymdr resume {folder.path}",
                 *stopped.args[-1:],
             ) from None
-        except Exception as error:
-            if config.settings.vectorization != "async" or (lost := lost_worker(error, session.envs)) is None:
-                raise
-            raise LostRunError(f"{lost} Continue with: gymdr resume {folder.path}") from error
+        except (EOFError, ConnectionError) as error:  # of the pipe to a process of an async vector environment
+            raise LostRunError(f"A worker process died. Continue with: gymdr resume {folder.path}") from error
         finally:
             session.close()
-
-
-def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
-    """The family's defaults that replace the algorithm's and that no option overrides."""
-    found = []
-    for name, value in family_defaults(algorithm, config.settings.env).items():
-        if getattr(config.settings if hasattr(config.settings, name) else config.options, name) == value:
-            found.append(f"{name} {value}")
-    return found

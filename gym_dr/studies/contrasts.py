@@ -25,7 +25,7 @@ class Contrast:
 
     Attributes:
         variant: What is compared: a variant, or a level of a factor.
-        other: The variant or level that it is compared with.
+        other: The variant or level to compare with.
         weights: Variant -> weight; the weights add up to 0.
     """
 

@@ -1,6 +1,6 @@
 """The agent of algorithms that learn from rollouts: networks, optimizers, schedules and saved state.
 
-Each algorithm's loop is in a file of its own; start with ``a2c.py``.
+Each algorithm's loop has its own file; start with ``a2c.py``.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError
 from gym_dr.training.api import EpisodeStarts, Policy, seed_for
+from gym_dr.training.config import AS_IN_TRAINING
 from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
 from gym_dr.training.normalization import NormalizeObservations
 
@@ -252,9 +253,8 @@ class RememberingPolicy(_ActorPolicy):
     """The policy of a trained actor with memory, called as ``policy(observations, episode_starts)``.
 
     Attributes:
-        size: Numbers in the state of one sub-environment: its memory, and its last action.
-        hint: Ends the message about observations of another shape.
-        memory_size: H, the numbers of the memory, which come first.
+        size: Numbers in the state of one sub-environment: what it remembers, and its last action.
+        memory_size: H, how many of these it remembers; they come first.
     """
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
@@ -263,7 +263,6 @@ class RememberingPolicy(_ActorPolicy):
         self._num_envs: int | None = None
         self.memory_size = 0 if actor.memory is None else actor.memory.size
         self.size = self.memory_size + actor.code_size
-        self.hint = ""
         self._inputs = linear_layers(actor.network)[0].in_features - self.memory_size
 
     def __call__(self, observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
@@ -278,7 +277,7 @@ class RememberingPolicy(_ActorPolicy):
         """
         observations, starts = np.asarray(observations), np.asarray(episode_starts)
         if observations.ndim != 2 or observations.shape[1] != self._inputs:  # compiled code would read out of bounds
-            got = f"{observations.shape}.{self.hint}"
+            got = f"{observations.shape}. {AS_IN_TRAINING}"
             raise ConfigError(f"Expected observations of shape (N, {self._inputs}), got {got}")
         num_envs = len(observations)
         if starts.shape != (num_envs,) or starts.dtype != np.bool_:

@@ -14,6 +14,11 @@ MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 # The draw is constant within an episode, so a batch has few examples and networks overfit to it. They learn more
 # slowly from smaller inputs: with draws in [-1, 1] A2C learned worse than without them, with a quarter of that better
 CONTEXT_SPAN = 0.25
+# what to do about observations that lack these
+AS_IN_TRAINING = (
+    "Wrap the environment as in training: in FrameStack for run.config.frames, in DrawContext for "
+    f"run.config.context_ranges with span={CONTEXT_SPAN}."
+)
 
 MAX_MEMORY = 4096  # numbers; 50 million weights
 
@@ -151,7 +156,6 @@ class EpochsConfig(RolloutConfig):
     state_dependent_std: bool = option(
         False,
         "let the standard deviation of continuous actions depend on the observation; a student must match its teacher",
-        continuous=True,
     )
     ignored_sensors: tuple[str, ...] = option(
         (), "sensors that the networks do not use, named as in obs_hide:SENSOR; empty for none"
@@ -208,7 +212,6 @@ class PPOConfig(EpochsConfig):
     initial_std: float = option(
         0.5,
         "initial standard deviation of continuous actions; 1 is half of their range",
-        continuous=True,
         within=POSITIVE,
     )
     normalize_advantages: bool = option(True, "scale each minibatch's advantages to mean 0 and standard deviation 1")
@@ -280,20 +283,10 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
         if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # in any order
             if shared not in offered:
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
-            check_same(shared, mine, theirs, name, source)
-
-
-def check_same(option: str, mine: object, theirs: object, name: str, source: str) -> None:
-    """Checks that a run has the same value of an option as the run named by the option ``name``.
-
-    Raises:
-        ConfigError: The values differ.
-    """
-    if mine != theirs:
-        raise ConfigError(
-            f"{name}: {source} has {option} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give both "
-            f"the same: `{option}={theirs!r}`"
-        )
+            raise ConfigError(
+                f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
+                f"both the same: `{shared}={theirs!r}`"
+            )
 
 
 def _check_actor(others: Any, name: str, source: str) -> None:

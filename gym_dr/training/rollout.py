@@ -9,14 +9,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.capabilities import supports
-from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
 from gym_dr.wrappers.record import RecordEpisodes
@@ -73,11 +72,7 @@ class RolloutCollector:
             rollout_steps: Steps of each sub-environment.
             device: Device of the networks.
             visible: Parameters in the rollouts' context, for an asymmetric critic.
-
-        Raises:
-            ConfigError: The environment has another autoreset mode.
         """
-        _check_next_step(envs)
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
         self.visible = visible
         self._context: npt.NDArray[Any] | None = None  # (N, k), current
@@ -96,12 +91,8 @@ class RolloutCollector:
         """Plays ``rollout_steps`` steps with the behavior's actions.
 
         Environments that support it play many steps with a small policy in one compiled call.
-
-        Raises:
-            TrainingError: ``reset`` was not called.
         """
-        if self._observations is None:
-            raise TrainingError("Expected reset() before collect().")
+        assert self._observations is not None, "reset comes before collect"
         count, num_envs = self.rollout_steps, self.envs.num_envs
         behavior.begin()
         noise = draw_noise(behavior, count, num_envs)
@@ -154,11 +145,7 @@ def collect_episodes(
 
     Returns:
         A rollout as long as the slowest sub-environment took; ``valid`` marks the steps of the complete episodes.
-
-    Raises:
-        ConfigError: The environment has another autoreset mode.
     """
-    _check_next_step(envs)
     behavior.begin()
     observations, _ = envs.reset(seed=seed)
     playing = np.ones(envs.num_envs, dtype=np.bool_)  # sub-environments with episodes left to play
@@ -235,9 +222,3 @@ def _memory(behavior: Behavior, actions: Tensor, starts: Mask, states: Floats, l
     first = torch.from_numpy(last).to(actions.device)
     previous = torch.cat([first[None], behavior.actor.coded(actions)]).masked_fill(begins[..., None], 0.0)
     return RolloutMemory(starts=begins, previous=previous, states=torch.from_numpy(states).to(actions.device))
-
-
-def _check_next_step(envs: VectorEnv[Any, Any, Any]) -> None:
-    mode = envs.metadata.get("autoreset_mode")
-    if mode != AutoresetMode.NEXT_STEP:
-        raise ConfigError(f"Expected a vector environment with NEXT_STEP autoreset, got {mode}.")

@@ -103,7 +103,7 @@ class Disturbances:
             actions: Action space of one sub-environment.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
             push_size: Size of a push; 0 if the environment takes none.
-            env_id: The id of the environment, for the names of its sensors; empty for none.
+            env_id: The id of the environment, for the names of its sensors; empty if it has none.
 
         Raises:
             UnknownNameError: There is no such disturbance or sensor.

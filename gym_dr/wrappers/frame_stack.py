@@ -67,8 +67,8 @@ class FrameStack(ViewWrapper):
             observe_reward: Whether to append the reward of the last step.
 
         Raises:
-            ConfigError: An impossible number, or observations are not a flat box, or show
-                earlier ones or the draw already.
+            ConfigError: An impossible number, or observations are not a flat box, or already
+                contain a frame stack or the draw.
         """
         possible = is_whole(stack_observations) and 1 <= stack_observations <= MAX_STACKED
         expect(possible, "stack_observations", f"a whole number from 1 to {MAX_STACKED}", stack_observations)

@@ -44,9 +44,9 @@ def test_nothing_is_overwritten() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2 of them."),
+        (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2."),
         (("--policy", "random"), "Expected --env: only runs"),
-        (("--policy", "radom", "--env", CART), "--policy: expected random, [NAME=]sb3:FILE.zip, [NAME=]onnx:"),
+        (("--policy", "radom", "--env", CART), "radom: "),
         (("--policy", "random", "--env", CART, "--stochastic"), "--stochastic is for runs and policies of Stable"),
         (("--policy", "random", "--env", CART, "--set", "lenth=1"), "Did you mean 'length'"),
     ],

@@ -66,9 +66,8 @@ def randomization_of(folder: Path, *args: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_a_parameter_turns_its_switch_on_and_the_run_says_so(tmp_path: Path) -> None:
-    result = train(tmp_path / "run", "--updates", "1", "--randomize", "wind_power=uniform:0:20")
-    assert "enable_wind is on: without it, wind_power would have no effect." in result.err
+def test_a_parameter_turns_its_switch_on(tmp_path: Path) -> None:
+    train(tmp_path / "run", "--updates", "1", "--randomize", "wind_power=uniform:0:20")
     assert config_of(tmp_path / "run")["randomization"]["enable_wind"] == {"distribution": "constant", "value": 1.0}
 
 
@@ -135,13 +134,10 @@ def test_a_run_trained_on_another_device_can_be_evaluated_but_not_resumed_here(t
     assert "got 'cuda:99'" in refused(gymdr("resume", tmp_path / "run"))
 
 
-@pytest.mark.parametrize(("steps", "updates", "said"), [(33, 3, "3 updates"), (1, 1, "1 update")])
-def test_total_steps_are_rounded_up_to_whole_updates_and_said(
-    tmp_path: Path, steps: int, updates: int, said: str
-) -> None:
+@pytest.mark.parametrize(("steps", "updates"), [(33, 3), (1, 1)])
+def test_total_steps_are_rounded_up_to_whole_updates(tmp_path: Path, steps: int, updates: int) -> None:
     result = gymdr("train", "a2c", *STEPS, "--total-steps", str(steps), "--run-dir", tmp_path / "run")
     assert result.code == 0, result.err
-    assert f"total_steps {steps}: {said} of 16 steps, {16 * updates} in all" in result.err
     assert config_of(tmp_path / "run")["a2c"]["updates"] == updates
     assert len((tmp_path / "run/metrics.csv").read_text().splitlines()) == updates + 1
 

@@ -261,7 +261,7 @@ def test_a_replay_keeps_its_environment_which_some_versions_of_gymnasium_close_w
 
 def test_what_to_log_beside_observations_is_said(opened: Callable[[str], LogReplay]) -> None:
     observations, _, _ = recorded(PUSHER, 3)
-    with pytest.raises(EnvStateError, match=r"Log qpos and qvel, both of shape \(T \+ 1, 11\)"):
+    with pytest.raises(EnvStateError, match=r"Log qpos and qvel, both of shape \(T \+ 1, 11\), beside observations"):
         opened(PUSHER).read(observations, {})
 
 

@@ -93,4 +93,4 @@ def test_a_policy_for_many_acts_on_one_observation_too(shape: tuple[int, ...]) -
     assert [act(one) for one in many] == act(many).tolist()
     for wrong in (np.zeros((*shape, 5)), np.zeros((2, 2, *shape))):
         with pytest.raises(ConfigError, match=r"here: expected observations of shape \(.*\) or \(N,.*\), got .* Wrap"):
-            for_one_or_many(sums, (*shape, 7), "here", " Wrap it.")(wrong)
+            for_one_or_many(sums, (*shape, 7), "here")(wrong)

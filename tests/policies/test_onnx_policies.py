@@ -132,7 +132,7 @@ def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(
 def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None:
     for text in ("onnx:a.onnx", "mine=onnx:b/a.onnx", "onnx:C:/a.onnx"):
         assert is_policy_text(text)
-    with pytest.raises(ConfigError, match=r"a\.onnx: there is no such file"):
+    with pytest.raises(ConfigError, match=r"a\.onnx: cannot be read: No such file"):
         gym_dr.evaluate("onnx:a.onnx")
     with pytest.raises(ConfigError, match=r"got an ONNX file\. Name it so: `policies='onnx:a\.onnx'`"):
         gym_dr.evaluate("a.onnx")

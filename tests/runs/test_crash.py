@@ -107,25 +107,20 @@ def fill(disk: Path) -> None:
                 continue
 
 
-@pytest.mark.parametrize(
-    ("fail", "said"),
-    [(lambda: os.kill(os.getpid(), signal.SIGKILL), "exit code -9"), (lambda: 1 / 0, "raised ZeroDivisionError: div")],
-    ids=["killed", "raises"],
-)
 def test_a_worker_that_dies_ends_the_run_and_resume_goes_on_to_the_same_result(
-    fail: Callable[[], Any], said: str, whole_async: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole_async: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step, fails = LunarLanderDR.step, tmp_path / "fails"
 
     def step_or_fail(self: LunarLanderDR, action: Any) -> Any:
-        return fail() if fails.exists() else step(self, action)
+        if fails.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(self, action)
 
     monkeypatch.setattr(LunarLanderDR, "step", step_or_fail)  # of the forks
     refusal = disturb(monkeypatch, 2, fails.touch, *ASYNC, tmp_path / "run")
     assert refusal.code == 2
-    message = refusal.err.rpartition("\nError: ")[2].strip()  # before it, Gymnasium shows where the environment raised
-    assert said in message
-    assert message.endswith(f"Continue with: gymdr resume {tmp_path / 'run'}")
+    assert refusal.err.strip().endswith(f"Continue with: gymdr resume {tmp_path / 'run'}")
     assert multiprocessing.active_children() == []
     fails.unlink()
     assert gymdr("resume", tmp_path / "run").code == 0

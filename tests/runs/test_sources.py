@@ -96,7 +96,7 @@ def test_environments_that_are_always_there_name_nothing(env_id: str) -> None:
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone.py")
-    with pytest.raises(ConfigError, match=r"gone.py' fails with FileNotFoundError"):
+    with pytest.raises(ConfigError, match=r"gone.py' cannot be imported"):
         check_source("Gone-v0", [gone], gone)
     with pytest.raises(ConfigError, match="expected a module or a file, got 3"):
         check_source("Gone-v0", [gone], 3)

@@ -8,11 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 
 from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.capabilities import supports
-from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.behavior import Behavior, CompiledBehavior, TorchBehavior, make_behavior
 from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
@@ -93,18 +92,6 @@ def test_nothing_that_is_collected_has_a_graph() -> None:
     assert not rollout.observations.requires_grad
     assert not rollout.actions.requires_grad
     assert not rollout.log_probs.requires_grad
-
-
-def test_other_autoreset_modes_are_refused() -> None:
-    envs = SyncVectorEnv([lambda: Counter(3, True)], autoreset_mode=AutoresetMode.SAME_STEP)
-    with pytest.raises(ConfigError, match="NEXT_STEP"):
-        RolloutCollector(envs, 4, "cpu")
-
-
-def test_collect_before_reset_is_refused() -> None:
-    made = RolloutCollector(SyncVectorEnv([lambda: Counter(3, True)]), 4, "cpu")
-    with pytest.raises(TrainingError, match="reset"):
-        made.collect(BEHAVIOR)
 
 
 def unequal(records: list[EpisodeRecord]) -> RecordEpisodes:

@@ -104,7 +104,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     Raises:
         EquationsError: None is called "default".
         UnknownNameError: A preset names an unknown parameter.
-        RandomizationError: One is no mapping, or a range is impossible.
+        RandomizationError: A preset is not a mapping, or a range is impossible.
     """
     if "default" not in given:
         example = next(iter(space))
@@ -194,7 +194,7 @@ def check_interface(equations: Equations, interface: Interface | None) -> None:
     """Checks that ``interface`` describes the spaces.
 
     Raises:
-        EquationsError: It does not.
+        EquationsError: The sizes or names do not fit.
     """
     if interface is None:
         return

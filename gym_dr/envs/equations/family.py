@@ -50,7 +50,7 @@ class EquationsFamily(EnvFamily):
         Raises:
             TypeError: There is no such keyword.
             RandomizationError: The value is impossible.
-            ValueError: An option is no number.
+            ValueError: An option is not a number.
         """
         check_keywords(self.param_space, keywords, (*self.keywords, *self.options))
         options = {name: float(keywords.get(name, default)) for name, default in self.options.items()}

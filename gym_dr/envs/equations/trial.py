@@ -77,7 +77,7 @@ class _Trial:
 
     def __init__(self, equations: Equations, rng: np.random.Generator) -> None:
         self.equations, self.rng = equations, rng
-        self.actions = deepcopy(equations.action_space)  # which has a generator of its own
+        self.actions = deepcopy(equations.action_space)  # a copy has its own generator
         self.actions.seed(0)
 
     def play(self, params: Any) -> None:

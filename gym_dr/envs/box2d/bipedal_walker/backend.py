@@ -1,4 +1,4 @@
-"""The native BipedalWalker: compiled physics behind the environments that all families share."""
+"""The native BipedalWalker: the backend of its compiled physics."""
 
 from __future__ import annotations
 
