@@ -83,6 +83,15 @@ def as_json(config: Any) -> dict[str, Any]:
     }
 
 
+def flattened(nested: Mapping[str, Any], separator: str, before: str = "") -> dict[str, Any]:
+    """A nested mapping as one, with names that are joined by a separator."""
+    found: dict[str, Any] = {}
+    for name, value in nested.items():
+        inner = flattened(value, separator, f"{before}{name}{separator}") if isinstance(value, Mapping) else None
+        found |= {f"{before}{name}": value} if inner is None else inner
+    return found
+
+
 Check = tuple[Callable[..., None], tuple[str, ...]]  # raises ConfigError; takes the fields with these names
 
 

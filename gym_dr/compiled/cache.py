@@ -63,20 +63,14 @@ def source_key(file: Path, content: str = "") -> str:
 
 def cache_folder() -> Path | None:
     """A folder that only this user can write to (in ``NUMBA_CACHE_DIR`` if set), or None."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache")
-    user = os.getuid() if hasattr(os, "getuid") else "user"
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache"
     # not numba's own setting, which a .numba_config.yaml in the current folder changes, whoever wrote it
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    shared = Path(tempfile.gettempdir()) / f"cache-{user}"  # its owner could exchange what is in it
-    for folder, others in [(Path(given), ())] if given else [(home, ()), (shared, (shared,))]:
-        try:
-            for part in (*others, folder / "gym_dr"):
-                part.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder / "gym_dr", os.W_OK | os.X_OK) and all(map(_is_ours, (*others, folder / "gym_dr"))):
-            return folder / "gym_dr"
-    return None
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or home) / "gym_dr"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) and _is_ours(folder) else None
 
 
 def _is_ours(folder: Path) -> bool:

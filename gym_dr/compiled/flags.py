@@ -11,19 +11,19 @@ from gym_dr.compiled.kernel import EntryCompiler, KernelCompiler
 # _nrt: few functions allocate, and without numba's runtime, slices are not reference-counted.
 _EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nogil": True, "_nrt": False}
 
+# a function that Python calls
 ENTRY: Final = _EXACT | {"pipeline_class": EntryCompiler}
-"""Flags of a function that Python calls."""
 
+# a function that compiled functions call: without wrappers and machine code it compiles faster
 KERNEL: Final = _EXACT | {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
     "pipeline_class": KernelCompiler,
 }
-"""Flags of a function that compiled functions call: without wrappers and machine code it compiles faster."""
 
+# a function that must be inlined: a small one, since otherwise the loop that calls it stays scalar, or one that takes
+# tuples of many arrays and is called only once, since a call would put all of them on the stack
 INLINE: Final = KERNEL | {"forceinline": True}
-"""Flags of a function that must be inlined: a small one, since otherwise the loop that calls it stays scalar, or one
-that takes tuples of many arrays and is called only once, since a call would put all of them on the stack."""
 
+# added for a function that allocates or multiplies matrices, and for those that call it
 RUNTIME: Final = {"_nrt": True}
-"""Added to the flags of a function that allocates or multiplies matrices, and of those that call it."""

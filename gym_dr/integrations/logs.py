@@ -58,8 +58,8 @@ def _read(source: Any) -> Any:
     if not isinstance(source, str | os.PathLike):
         return source
     path = Path(os.fspath(source))
-    if find_dataset(path) is not None:
-        return read_minari(path)
+    if (found := find_dataset(path)) is not None:
+        return read_minari(found)
     if not path.exists():
         raise LogError(
             f"{path}: expected {EXPECTED}, or a data set of Minari, its folder or its id in {root()}; got nothing of "

@@ -23,6 +23,7 @@ from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
 from gym_dr.fitting.archives import check_new, check_size, new_folder
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode, read_log
+from gym_dr.options import flattened
 from gym_dr.registry import needs
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # Minari's names
@@ -100,11 +101,11 @@ def check_place(name: str | Path) -> None:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-def read_minari(name: str | Path) -> list[LoggedEpisode]:
+def read_minari(path: Path) -> list[LoggedEpisode]:
     """Reads a data set of Minari as a log.
 
     Args:
-        name: Its id in Minari's folder, or the path of its own folder.
+        path: Its folder, as ``find_dataset`` gives it.
 
     Returns:
         Its episodes. ``others`` has ``rewards``, ``terminations`` and ``truncations``, everything in ``infos`` (nested
@@ -113,15 +114,9 @@ def read_minari(name: str | Path) -> list[LoggedEpisode]:
 
     Raises:
         ConfigError: Minari is not installed.
-        LogError: There is no such data set, it is damaged or has another form, or does not fit into memory.
+        LogError: The data set is damaged or has another form, or does not fit into memory.
     """
     check_installed()
-    path = find_dataset(name)
-    if path is None:
-        raise LogError(
-            f"{name}: expected a data set of Minari, the folder of one or its id in {root()}, got none. Minari "
-            f"downloads one with: minari download {name}"
-        )
     metadata = _read_metadata(path)
     with _readable(path):
         _check_file(path / DATA / MAIN, str(path))
@@ -132,9 +127,7 @@ def read_minari(name: str | Path) -> list[LoggedEpisode]:
     with _readable(path):
         pairs = zip(storage.get_episodes(indices), storage.get_episode_metadata(indices), strict=True)
         parts = [_parts(episode, about) for episode, about in pairs]
-    if not parts:
-        raise LogError(f"{path}: expected a data set of at least one episode, got none.")
-    return read_log([_unchecked(one, f"{name}, episode {i}") for i, one in enumerate(parts)])
+    return read_log([_unchecked(one, f"{path}, episode {i}") for i, one in enumerate(parts)])
 
 
 def _unchecked(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
@@ -148,24 +141,12 @@ def _unchecked(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
 
 def _parts(episode: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
     """A data set's entries for an episode, by name."""
-    found = {name: values for name, values in _flat(about).items() if name not in _OWN and not _is_empty(values)}
+    noted = flattened(about, "/").items()  # HDF5 holds Empty for nothing
+    found = {n: v for n, v in noted if n not in _OWN and type(v).__name__ not in ("NoneType", "Empty")}
     options = f"options/{_PARAMS}/"
     found = {name.replace(options, f"{_PARAMS}/", 1): np.asarray(values) for name, values in found.items()}
-    found |= {name: _decoded(values) for name, values in _flat(episode["infos"] or {}).items()}
+    found |= {name: _decoded(values) for name, values in flattened(episode["infos"] or {}, "/").items()}
     return found | {name: values for name, values in episode.items() if name not in ("id", "infos")}
-
-
-def _flat(nested: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """A nested mapping as a flat one, names joined by ``/``."""
-    found: dict[str, Any] = {}
-    for name, value in nested.items():
-        found |= _flat(value, f"{before}{name}/") if isinstance(value, Mapping) else {f"{before}{name}": value}
-    return found
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether a value is HDF5's empty value."""
-    return value is None or type(value).__name__ == "Empty"
 
 
 def _decoded(values: Any) -> npt.NDArray[Any]:
@@ -195,14 +176,10 @@ def _readable(path: Path) -> Iterator[None]:
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a data set, with its spaces, so that Minari does not make its environment."""
-    supported = importlib.import_module("minari").supported_dataset_versions
     with _readable(path):
         if (path / DATA / METADATA).stat().st_size > MAX_METADATA:
             raise LogError(f"{path}: expected at most {MAX_METADATA:,} bytes of {METADATA}.")
         metadata: dict[str, Any] = json.loads((path / DATA / METADATA).read_text(encoding="utf-8"))
-        for name, allowed in (("data_format", ["hdf5"]), ("minari_version", supported)):
-            if (got := metadata.get(name)) not in allowed:
-                raise LogError(f"{path}: expected {name} {' or '.join(sorted(allowed))}, got {shortened(got)}.")
         for name, kind in (("observation_space", str), ("action_space", str), ("total_episodes", int)):
             if not isinstance(got := metadata.get(name), kind):
                 raise LogError(

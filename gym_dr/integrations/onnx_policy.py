@@ -102,8 +102,6 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # as for all policies
     options.log_severity_level = 4  # errors are raised, not logged
     with _readable(path):
-        if len(content) > MAX_FILE:
-            raise ConfigError(f"expected at most {MAX_FILE:,} bytes, got {len(content):,}.")
         model = onnx.load_model_from_string(content)
         _check_contained(model)
         onnx.checker.check_model(model)

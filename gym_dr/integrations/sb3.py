@@ -93,8 +93,6 @@ class GymnasiumVecEnv(VecEnv):
                 "from its reset steps. Use gym.make_vec(..., autoreset_mode='SameStep') for a native environment, "
                 "vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
             )
-        if getattr(envs.unwrapped, "copy", True) is False:
-            raise ConfigError("Expected copy=True, got copy=False: Stable-Baselines3 keeps observations between steps.")
         self.envs = envs
         self.spec = envs.spec
         self._monitor_files, self._info_keywords = list(monitor_files), tuple(info_keywords)
@@ -110,16 +108,13 @@ class GymnasiumVecEnv(VecEnv):
     def reset(self) -> Any:
         """Starts new episodes with the seeds and options set since the last reset."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds
-        groups: dict[int | None, list[int]] = {}  # with the same options; set_options({...}) copies into one dict
-        for i, options in enumerate(self._options):
-            groups.setdefault(id(options) if options else None, []).append(i)
-        for chosen in groups.values():
-            options = dict(self._options[chosen[0]])
-            if len(groups) > 1:
-                options["reset_mask"] = self._mask(chosen)
-            observations, info = self.envs.reset(seed=seeds, options=options or None)
-            for i, row in zip(chosen, rows_of(info, chosen), strict=True):
-                self.reset_infos[i] = row
+        options = self._options[0]
+        if any(other != options for other in self._options):
+            raise ConfigError(
+                "Expected the same options for all sub-environments. Give arrays: {'params': {NAME: [...]}}."
+            )
+        observations, info = self.envs.reset(seed=seeds, options=dict(options) or None)
+        self.reset_infos = rows_of(info, range(self.num_envs))
         self._reset_seeds()
         self._reset_options()
         self._returns[:], self._lengths[:] = 0.0, 0
@@ -169,9 +164,6 @@ class GymnasiumVecEnv(VecEnv):
 
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
         """One frame of each sub-environment; ``render`` tiles them."""
-        if self.render_mode != "rgb_array":
-            warn(f"Expected render_mode='rgb_array' to render, got {self.render_mode!r}.")
-            return [None] * self.num_envs
         frames: Any = self.envs.render()
         return list(frames)
 
@@ -239,12 +231,7 @@ class GymnasiumVecEnv(VecEnv):
             return [True] * len(chosen)
         if isinstance(self._base, SyncVectorEnv):
             return [env_util.is_wrapped(self._base.envs[i], wrapper_class) for i in chosen]
-        wrapped = []
-        for make in [self._base.env_fns[i] for i in chosen] if hasattr(self._base, "env_fns") else []:
-            probe = make()  # environments in processes cannot be inspected
-            wrapped.append(env_util.is_wrapped(probe, wrapper_class))
-            probe.close()
-        return wrapped or [False] * len(chosen)
+        return [False] * len(chosen)
 
     @property
     def _base(self) -> Any:

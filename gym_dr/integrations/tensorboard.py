@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.arrays import Array
+from gym_dr.options import flattened
 
 
 class TensorBoardWriter:
@@ -39,20 +40,13 @@ class TensorBoardWriter:
 
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
-        for summary in hparams(_flat(self._config), dict(values)):  # add_hparams would make another folder
+        known = {
+            name: value if isinstance(value, bool | int | float | str) else json.dumps(value)
+            for name, value in flattened(self._config, ".").items()
+        }
+        for summary in hparams(known, dict(values)):  # add_hparams would make a folder of its own
             self._writer._get_file_writer().add_summary(summary)
 
     def close(self) -> None:
         """See ``LogWriter.close``."""
         self._writer.close()
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, bool | float | str]:
-    """Values by dotted names; values other than numbers and texts as JSON."""
-    found: dict[str, bool | float | str] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = value if isinstance(value, bool | int | float | str) else json.dumps(value)
-    return found

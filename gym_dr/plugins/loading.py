@@ -14,14 +14,12 @@ from typing import Any
 
 import pluggy
 
-from gym_dr.envs.family import EnvFamily, add_family
+from gym_dr.envs.family import add_family
 from gym_dr.errors import PluginError, unknown_name
 from gym_dr.plugins import builtin, hookspecs
 from gym_dr.randomization.presets import add_preset
-from gym_dr.randomization.sampler import SAMPLERS, Sampler
-from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.loggers import LOGGERS, Logger
-from gym_dr.training.api import Algorithm
+from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.runs.loggers import LOGGERS
 from gym_dr.training.registry import ALGORITHMS
 
 DISABLE = "GYMDR_DISABLE_PLUGINS"  # environment variable: names of plugins to skip, separated by commas, or "all"
@@ -101,19 +99,10 @@ def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> N
 
 def _registrars(package: str) -> dict[str, Callable[..., None]]:
     """Hook name -> the ``register`` function for a package's plugin."""
-
-    def registrar(kind: type, add: Callable[..., object], names: str = "") -> Callable[..., None]:
-        def register(*given: Any) -> None:
-            if not isinstance(given[-1], kind):
-                raise TypeError(f"expected register({names}{kind.__name__}(...)), got {given[-1]!r}")
-            add(*given, package)
-
-        return register
-
     return {
-        "gym_dr_register_algorithms": registrar(Algorithm, lambda item, owner: ALGORITHMS.add(item.name, item, owner)),
-        "gym_dr_register_environments": registrar(EnvFamily, add_family),
-        "gym_dr_register_samplers": registrar(Sampler, lambda item, owner: SAMPLERS.add(item.name, item, owner)),
-        "gym_dr_register_loggers": registrar(Logger, lambda item, owner: LOGGERS.add(item.name, item, owner)),
-        "gym_dr_register_presets": registrar(Randomization, add_preset, "space_name, name, "),
+        "gym_dr_register_algorithms": lambda item: ALGORITHMS.add(item.name, item, package),
+        "gym_dr_register_environments": lambda family: add_family(family, package),
+        "gym_dr_register_samplers": lambda item: SAMPLERS.add(item.name, item, package),
+        "gym_dr_register_loggers": lambda item: LOGGERS.add(item.name, item, package),
+        "gym_dr_register_presets": lambda space, name, rules: add_preset(space, name, rules, package),
     }

@@ -161,15 +161,13 @@ def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextR
             raise RandomizationError(
                 f"Parameter {param.name!r}: expected a range (low, high), got {given!r}."
             ) from None
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise RandomizationError(f"Parameter {param.name!r}: expected a finite range low < high, got {given!r}.")
     else:
         ends = rule.support(param.nominal) if rule is not None else (param.nominal, param.nominal)
         varies = math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]
         low, high = ends if varies else (param.low, param.high)
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise RandomizationError(
-                f"Parameter {param.name!r}: expected a finite range to map to [-1, 1]. Give its distribution bounds "
-                f"or name the range: context_params={{{param.name!r}: (low, high)}}."
-            )
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise RandomizationError(
+            f"Parameter {param.name!r}: expected a finite range low < high to map to [-1, 1], got {low:g} to {high:g}. "
+            f"Give its distribution bounds or name the range: context_params={{{param.name!r}: (low, high)}}."
+        )
     return ContextRange(name=param.name, low=low, high=high, nominal=float(param.nominal), span=span)

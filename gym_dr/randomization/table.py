@@ -184,7 +184,8 @@ class ParamTable:
             mask: Shape ``(num_envs,)``, the sub-environments that report; None for all.
         """
         count, values, index = len(self.names), self.current.copy(), self.index.copy()
-        reported, sparse = self._everyone.copy(), self._sparse
+        reported = self._everyone.copy()
+        sparse = count > len(self.space.nominal)  # some sub-environments do not report all rows
         if sparse:
             reported[:count] = ~np.isnan(values)
         if mask is not None:
@@ -202,11 +203,6 @@ class ParamTable:
                 if not params[mask_name].any():
                     del params[name], params[mask_name]
         return {"params": params, "_params": next(masks), "draw_index": index, "_draw_index": next(masks)}
-
-    @property
-    def _sparse(self) -> bool:
-        """Whether some sub-environments do not report all rows."""
-        return len(self.names) > len(self.space.nominal)
 
     def _lay_out_info(self) -> None:
         """Prepares what ``info`` needs: each name's keys for values and mask, and masks that are all true."""

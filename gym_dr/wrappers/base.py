@@ -16,11 +16,11 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
 
+# what native environments and ``VectorParams`` offer beyond Gymnasium's interface; wrappers pass it on
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
     *("set_params", "set_sampler", "hold_draws", "autoreset_mode"),
 )
-"""What native environments and ``VectorParams`` offer beyond Gymnasium's interface; wrappers pass it on."""
 
 if TYPE_CHECKING:
     _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]

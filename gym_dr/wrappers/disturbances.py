@@ -151,10 +151,9 @@ class Disturbances:
             _check_box("obs_noise, obs_bias, obs_delay, obs_drop and obs_hide", "observations", observations)
         if "action_noise" in self.randomization:
             _check_box("action_noise", "actions", actions)
-        if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
-            raise RandomizationError(f"Expected a Box or Discrete action space, got {actions}.")
-        if not isinstance(observations, gym.spaces.Box | gym.spaces.Discrete):
-            raise RandomizationError(f"Expected a Box or Discrete observation space, got {observations}.")
+        for what, space in (("action", actions), ("observation", observations)):
+            if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
+                raise RandomizationError(f"Expected a Box or Discrete {what} space, got {space}.")
         if push_size == 0 and not set(PUSHES).isdisjoint(self.randomization):
             raise RandomizationError(
                 "push_speed, push_probability: this environment cannot be pushed. Use one with a gym_dr/... id, and "

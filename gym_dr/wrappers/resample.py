@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.options import expect, is_whole
 from gym_dr.randomization.draws import seed_word
 from gym_dr.wrappers.base import EpisodeWrapper
 from gym_dr.wrappers.vector_params import with_params
@@ -44,15 +45,13 @@ class ResampleParams(EpisodeWrapper):
             every: Rollouts between draws.
 
         Raises:
-            RandomizationError: A number is not a whole number above 0, the environment has no parameters, or its draws
-                come from this wrapper already, or from a sampler that learns.
+            ConfigError: A number is not a whole number above 0.
+            RandomizationError: The environment has no parameters, or its draws come from a sampler that learns.
         """
-        by_hand = rollout_steps is None
-        for name, value in (("rollout_steps", 1 if by_hand else rollout_steps), ("every", every)):
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise RandomizationError(
-                    f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
-                )
+        expected = "a whole number above 0"
+        possible = rollout_steps is None or (is_whole(rollout_steps) and rollout_steps >= 1)
+        expect(possible, "rollout_steps", expected, rollout_steps)
+        expect(is_whole(every) and every >= 1, "every", expected, every)
         if getattr(env, "adapts", False):  # AdaptParams, which imports this module, or a wrapper around it
             raise RandomizationError(
                 "ResampleParams: expected draws that never change, got those of a sampler that learns from "

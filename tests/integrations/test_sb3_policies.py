@@ -160,22 +160,15 @@ class Other:
     """Something that is no statistics."""
 
 
-def lacking_parts() -> VecNormalize:
-    found = VecNormalize(make_vec_env(LANDER, 1))
-    del found.obs_rms
-    return found
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: pickle.dumps(Other()), r"expected statistics from VecNormalize\.save\(\), got .*\.Other"),
         (lambda: pickle.dumps({}), r"expected statistics from VecNormalize\.save\(\), got builtins\.dict"),
         (lambda: b"no pickle", "cannot be loaded: "),
-        (lambda: pickle.dumps(lacking_parts()), "cannot be loaded: "),
         (lambda: pickle.dumps(VecNormalize(make_vec_env("CartPole-v1"))), r"expected .* shape \(8,\), got \(4,\)"),
     ],
-    ids=["class", "dict", "bytes", "damaged", "other environment"],
+    ids=["class", "dict", "bytes", "other environment"],
 )
 def test_statistics_that_are_none_are_refused(saved: Path, tmp_path: Path, make: Any, message: str) -> None:
     shutil.copy(saved / "normal.zip", tmp_path / "normal.zip")

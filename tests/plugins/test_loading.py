@@ -145,11 +145,11 @@ BROKEN = {
     "takes other arguments": ("@hookimpl\ndef gym_dr_register_algorithms(add): pass", "add"),
     "registers something else": (
         "@hookimpl\ndef gym_dr_register_algorithms(register): register('ppo')",
-        "expected register(Algorithm(...)), got 'ppo'",
+        "'str' object has no attribute 'name'",
     ),
     "registers no preset": (
         "@hookimpl\ndef gym_dr_register_presets(register): register('LunarLander', 'x', {})",
-        "expected register(space_name, name, Randomization(...)), got {}",
+        "Preset 'x': expected a Randomization, got {}",
     ),
     "takes Gymnasium's id": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"

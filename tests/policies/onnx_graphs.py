@@ -10,7 +10,6 @@ import onnx
 from onnx import TensorProto, helper
 
 from gym_dr.integrations.onnx import GRUWeights, NetworkWeights, policy_file
-from gym_dr.integrations.onnx_policy import MAX_FILE
 
 FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
 
@@ -100,7 +99,6 @@ def lying() -> bytes:
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing": (lambda: b"", "damaged or something else"),
     "a pickle": (lambda: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.", "damaged or something else"),
-    "too many bytes": (lambda: b"\0" * (MAX_FILE + 1), "expected at most 33,554,432 bytes"),
     "a loop": (looping, "expected one plain graph"),
     "an own operator": (function, "expected one plain graph"),
     "another domain": (lambda: graph_of([op("EPContext", domain="com.microsoft")]), "expected standard operators"),

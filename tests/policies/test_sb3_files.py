@@ -93,7 +93,7 @@ def test_statistics_that_are_missing_or_too_much_are_refused(tmp_path: Path) -> 
         read_saved(path)
 
 
-@pytest.mark.parametrize("data", [{}, {"policy_class": {"__module__": 1}}])
+@pytest.mark.parametrize("data", [{}, {"policy_class": 1}])
 def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"expected a file from model\.save\(\) of Stable-Baselines3"):
         read_saved(save(tmp_path / "a.zip", data))
@@ -105,11 +105,8 @@ def damaged(path: Path, kind: str) -> Path:
     if kind == "deep":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("data", "[" * 60_000)
-    elif kind == "bomb":  # some kilobytes that say they are small, and are not
+    else:  # some kilobytes that say they are small, and are not
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("data", b" " * 2**20)
-    else:  # another bomb
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
             archive.writestr("data", b" " * 2**20)
     return path
 
@@ -119,7 +116,6 @@ def damaged(path: Path, kind: str) -> Path:
     [
         ("deep", "RecursionError"),
         ("bomb", "'data' is larger than 65536 bytes"),
-        ("other bomb", "'data' is compressed in an unusual way"),
     ],
 )
 def test_a_damaged_archive_is_refused_within_bounds(

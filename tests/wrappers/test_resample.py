@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from gym_dr import AdaptParams, ResampleParams
-from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
@@ -191,7 +191,7 @@ def test_resample_before_reset_is_refused() -> None:
 
 @pytest.mark.parametrize("options", [{"rollout_steps": 0}, {"rollout_steps": 2.5}, {"rollout_steps": 8, "every": 0}])
 def test_impossible_schedules_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(RandomizationError, match="whole number above 0"):
+    with pytest.raises(ConfigError, match="whole number above 0"):
         ResampleParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"), **options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ from gym_dr.envs.box2d.solver.layout import (
 )
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.states import EnvState, check_within
-from gym_dr.errors import EnvStateError
+from gym_dr.errors import ConfigError, EnvStateError
 
 
 class Box2DBackend(CompiledBackend):
@@ -47,6 +48,8 @@ class Box2DBackend(CompiledBackend):
         raise NotImplementedError
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
+        one = self._allocate(1)[0]
+        check_memory(num_envs, sum(array.nbytes for array in [*one.world, *one[1:]] if isinstance(array, np.ndarray)))
         self.arrays, numbers = self._allocate(num_envs)
         self.observations, self.streams = self.arrays.observations, self.arrays.streams
         results = self.observations, self.arrays.rewards, self.arrays.terminations
@@ -124,3 +127,18 @@ class Box2DBackend(CompiledBackend):
     def close(self) -> None:
         if self.stepper is not None:
             self.stepper.close()
+
+
+def check_memory(num_envs: int, each: int) -> None:
+    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into free memory."""
+    needed = num_envs * each
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be evicted
+    except (AttributeError, ValueError, OSError):  # not available on this system
+        free = 2**36
+    if needed > free:
+        raise ConfigError(
+            f"Expected num_envs that fit into memory, got {num_envs}, which need {needed / 2**30:.1f} GiB; "
+            f"{free / 2**30:.1f} GiB are free."
+        )

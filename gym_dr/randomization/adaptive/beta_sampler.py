@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Words
-from gym_dr.options import expect, is_number
 from gym_dr.randomization.adaptive import betas
 from gym_dr.randomization.adaptive.box import EDGE
 from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
@@ -24,10 +23,6 @@ class BetaOptions(LearningOptions):
     """Options of samplers of Beta distributions."""
 
     kl_bound: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(is_number(self.kl_bound) and self.kl_bound > 0.0, "kl_bound", "above 0 and finite", self.kl_bound)
 
 
 class BetaSampler(LearningSampler):

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gym_dr.arrays import Array
-from gym_dr.options import expect, is_number, option
+from gym_dr.options import POSITIVE, SHARE, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
@@ -29,12 +29,8 @@ from gym_dr.randomization.adaptive.learning import Cohort
 class DoraemonOptions(BetaOptions):
     """Options of ``doraemon``."""
 
-    alpha: float = option(0.5, "success rate to maintain")
-    kl_bound: float = option(0.1, "largest KL divergence between the old and new draws, in nats")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(is_number(self.alpha) and 0.0 < self.alpha < 1.0, "alpha", "between 0 and 1", self.alpha)
+    alpha: float = option(0.5, "success rate to maintain", within=SHARE)
+    kl_bound: float = option(0.1, "largest KL divergence between the old and new draws, in nats", within=POSITIVE)
 
 
 def updated(

@@ -27,7 +27,7 @@ import numpy as np
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, warn
-from gym_dr.options import expect, is_number, is_whole, option
+from gym_dr.options import check_values, expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
 from gym_dr.randomization.draws import seed_word, uniforms
 from gym_dr.randomization.sampler import EpisodeRecord, Row, TrainingInfo
@@ -60,6 +60,7 @@ class LearningOptions:
     start_width: float = option(0.25, "width of the first ranges around nominal values, as a share of the box")
 
     def __post_init__(self) -> None:
+        check_values(self)
         if isinstance(self.start, Mapping) and not isinstance(self.start, Randomization):
             object.__setattr__(self, "start", Randomization.from_dict(self.start))
         success, width = self.success, self.start_width

@@ -24,7 +24,7 @@ from typing import cast
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.options import expect, option
+from gym_dr.options import POSITIVE, expect, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
@@ -37,7 +37,7 @@ from gym_dr.randomization.spec import Randomization
 class SelfPacedOptions(BetaOptions):
     """Options of ``spdl``; V is ``success``."""
 
-    kl_bound: float = option(0.05, "largest KL divergence between the old and new draws, in nats")
+    kl_bound: float = option(0.05, "largest KL divergence between the old and new draws, in nats", within=POSITIVE)
 
 
 def updated(

@@ -103,7 +103,7 @@ def test_where_the_backup_reaches_alpha_draws_are_as_varied_as_it_allows() -> No
     assert stats.beta(*new[0]).cdf(0.45) == pytest.approx(0.5, abs=1e-3)
 
 
-@pytest.mark.parametrize("bad", [{"alpha": 1.0}, {"kl_bound": 0.0}])
+@pytest.mark.parametrize("bad", [{"alpha": 1.5}, {"kl_bound": 0.0}])
 def test_impossible_options_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=f"{next(iter(bad))}: expected"):
         DoraemonOptions(**bad)

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
+from gym_dr.errors import ConfigError
 from gym_dr.testing.playing import assert_same
 from tests.envs.box2d.exact import EXACT
 
@@ -106,3 +107,8 @@ def test_rendering_draws_chosen_sub_environments() -> None:
     assert np.abs(frames[1].astype(int) - box.render().astype(int)).mean() < 0.05
     assert len(envs.render() or ()) == 4
     envs.close()
+
+
+def test_an_absurd_number_of_sub_environments_is_refused_before_memory_is_touched() -> None:
+    with pytest.raises(ConfigError, match="memory"):
+        LunarLanderVectorEnv(10**12)
