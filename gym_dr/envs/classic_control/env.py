@@ -114,7 +114,7 @@ class ClassicControlEnv(CompiledEnv):
         self._check_begun(call)
         physics = self._backend.simulation.state(0)
         size = STATE_SIZES.get(self._backend.name, len(physics))
-        if len(self.state) != size:
+        if self.state is None or len(self.state) != size:  # a user may have set it
             raise EnvStateError(f"Expected a state of {size} numbers before {call}(), got {shortened(self.state)}.")
         physics[:size] = self.state
 
