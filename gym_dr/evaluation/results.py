@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,12 +86,6 @@ class Evaluation:
     def policies(self) -> list[str]:
         """The names of the policies."""
         return self.question.names
-
-    @property
-    def runs(self) -> list[Path]:
-        """The run folders of the policies that have one; they may have been moved since."""
-        runs = [policy for policy in self.question.policies if policy["kind"] == "run"]
-        return [Path(os.path.normpath(self.folder / run["path"])) for run in runs]
 
     @property
     def summary(self) -> pd.DataFrame:

@@ -127,7 +127,7 @@ def _split(table: pd.DataFrame, place: str) -> Iterator[_Raw]:
     """The episodes of a data frame, in the order of their first rows."""
     table = table.rename(columns=str)
     seen, acted = (_numbered(table, what, place) for what in ("observation", "action"))
-    others = [name for name in table.select_dtypes(["number", "bool"]) if name not in (*seen, *acted, _EPISODE)]
+    others = [name for name in _columns_of_numbers(table) if name not in (*seen, *acted, _EPISODE)]
     if _TIME in table and _TIME not in others:
         raise LogError(
             f"{place}: {_TIME}: expected seconds, such as (t - t.iloc[0]).dt.total_seconds(), got text or dates."
@@ -135,15 +135,19 @@ def _split(table: pd.DataFrame, place: str) -> Iterator[_Raw]:
     whole = [("", table)] if len(table) else []
     groups = table.groupby(_EPISODE, sort=False, dropna=False) if _EPISODE in table else whole
     for label, rows in groups:
-        values = {name: rows[name].to_numpy(np.float64, na_value=np.nan) for name in others}
+        values: dict[str, Any] = {name: rows[name].to_numpy(np.float64, na_value=np.nan) for name in others}
         values[OBSERVATIONS] = rows[seen].to_numpy(np.float64, na_value=np.nan)
         values[ACTIONS] = rows[acted].to_numpy(np.float64, na_value=np.nan)[:-1]
         yield f"{place}, {_EPISODE} {label}" if _EPISODE in table else place, values
 
 
+def _columns_of_numbers(table: pd.DataFrame) -> list[str]:
+    return list(map(str, table.select_dtypes(["number", "bool"]).columns))
+
+
 def _numbered(table: pd.DataFrame, what: str, place: str) -> list[str]:
     """The columns ``what_0``, ``what_1``, ... in order, or ``what``."""
-    found = [name for name in table.select_dtypes(["number", "bool"]) if re.fullmatch(rf"{what}(_[0-9]+)?", name)]
+    found = [name for name in _columns_of_numbers(table) if re.fullmatch(rf"{what}(_[0-9]+)?", name)]
     if not found:
         raise LogError(f"{place}: expected numbers in columns {what}_0, ... or {what}, got {shortened(list(table))}.")
     return sorted(found, key=lambda name: (len(name), name))

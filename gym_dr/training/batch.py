@@ -118,7 +118,7 @@ def make_batch(rollout: Rollout, values: Tensor, estimates: Floats) -> Batch:
         estimates: Advantages from ``advantages_of``, shape ``(T, N)``.
     """
     advantages = torch.as_tensor(estimates, device=values.device)
-    rows = _kept(rollout, values)
+    rows = torch.as_tensor(rollout.valid, device=values.device)
     return Batch(
         observations=rollout.observations[:-1][rows],
         critic_inputs=critic_inputs(rollout)[:-1][rows],
@@ -143,7 +143,7 @@ def make_sequences(
         length: L, a divisor of T.
     """
     advantages = torch.as_tensor(estimates, device=values.device)
-    kept = _cut(_kept(rollout, values), length)
+    kept = _cut(torch.as_tensor(rollout.valid, device=values.device), length)
     chosen = kept.any(0)
     steps = {
         "observations": rollout.observations[:-1],
@@ -172,11 +172,6 @@ def with_normalized_advantages(batch: Batch | Sequences) -> Batch | Sequences:
     advantages = torch.zeros_like(batch.advantages)
     advantages[batch.kept] = normalize(batch.advantages[batch.kept])
     return replace(batch, advantages=advantages)
-
-
-def _kept(rollout: Rollout, values: Tensor) -> Tensor:
-    """Which steps to learn from, shape ``(T, N)``."""
-    return torch.as_tensor(rollout.valid, device=values.device)
 
 
 def _cut(steps: Tensor, length: int) -> Tensor:

@@ -198,15 +198,11 @@ def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
     return play
 
 
-def _actions(steps: Steps) -> npt.NDArray[Any]:
-    """Actions as the network outputs them, (T, N, ...)."""
-    return steps.raw_actions if steps.raw_actions.shape[2] else steps.discrete
-
-
 def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = None) -> Rollout:
+    actions = steps.raw_actions if steps.raw_actions.shape[2] else steps.discrete
     return Rollout(
         observations=torch.from_numpy(steps.observations).to(device),
-        actions=torch.from_numpy(_actions(steps)).to(device),
+        actions=torch.from_numpy(actions).to(device),
         rewards=steps.rewards.astype(np.float32),
         terminated=steps.terminated,
         truncated=steps.truncated,

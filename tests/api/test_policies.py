@@ -47,7 +47,6 @@ def test_a_callable_is_evaluated_in_a_folder_of_its_name(tmp_path: Path) -> None
     (entry,) = found.document["policies"]
     kept = ("name", "kind", "path", "algorithm", "actions", "trained_on", "ranges")
     assert [entry[key] for key in kept] == ["brake", "callable", None, None, None, "unknown", {}]
-    assert found.runs == []
 
 
 def test_an_evaluation_is_short_as_text_and_tables_in_a_notebook() -> None:
@@ -70,7 +69,6 @@ def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None
     assert other["return"].tolist() == again["return"].tolist()
     assert [row["policy"] for row in found.document["differences"]] == ["first", "first", "brake"] * 2
     assert {row["statistics"]["mean"]["value"] for row in found.document["differences"][2::3]} == {0.0}
-    assert [path.name for path in found.runs] == ["first"]
 
 
 def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
