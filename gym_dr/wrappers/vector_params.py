@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, cast
 
-import cloudpickle
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
@@ -47,7 +48,7 @@ class _Sent:
         self._content = content
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return cloudpickle.loads, (cloudpickle.dumps(self._content),)
+        return attrgetter("fn"), (CloudpickleWrapper(self._content),)
 
 
 class VectorParams(EpisodeWrapper):
