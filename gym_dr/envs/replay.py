@@ -114,10 +114,12 @@ class LogReplay(ABC):
 
     def difference(self, states: Array, origins: Array) -> Array:
         """The deltas ``(n, coordinates)`` with which ``add`` moves ``origins`` to ``states``."""
-        deltas = states - origins
+        return self._shortest(states - origins)
+
+    def _shortest(self, deltas: Array) -> Array:
+        """The deltas, of angles at most half a turn; changes them in place."""
         turning = [k for k, coordinate in enumerate(self.coordinates) if coordinate.angle]
-        if turning:
-            deltas[:, turning] = np.remainder(deltas[:, turning] + np.pi, 2 * np.pi) - np.pi
+        deltas[:, turning] = np.remainder(deltas[:, turning] + np.pi, 2 * np.pi) - np.pi
         return deltas
 
     # ---- what all share ----------------------------------------------------------------------------------------------
@@ -159,8 +161,7 @@ class LogReplay(ABC):
     @property
     def first(self) -> Array:
         """A state in which an episode begins, ``(size,)``, after ``begin``."""
-        first: Array = self._states()[0]
-        return first
+        return np.asarray(self._states()[0])
 
     def step(
         self, states: Array, actions: npt.NDArray[Any], hold: int = 1, phases: npt.NDArray[np.int64] | None = None

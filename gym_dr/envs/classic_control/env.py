@@ -112,11 +112,9 @@ class ClassicControlEnv(CompiledEnv):
 
     def _take_state(self, call: str) -> None:
         self._check_begun(call)
-        if self.state is None:  # a user may have set it
-            raise EnvStateError(f"Expected a state before {call}(), got None: call reset().")
         physics = self._backend.simulation.state(0)
         size = STATE_SIZES.get(self._backend.name, len(physics))
-        if len(self.state) != size:
+        if self.state is None or len(self.state) != size:  # a user may have set it
             raise EnvStateError(f"Expected a state of {size} numbers before {call}(), got {shortened(self.state)}.")
         physics[:size] = self.state
 

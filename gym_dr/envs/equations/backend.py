@@ -32,7 +32,7 @@ class EquationsBackend(CompiledBackend):
         simulation: All of them.
     """
 
-    simulation: Simulation | Any = None  # made by ``allocate``
+    simulation: Simulation  # made by ``allocate``
 
     def __init__(self, equations: str, **keywords: Any) -> None:
         """Tries the equations, and copies the spaces, whose samples each environment draws with its own generator.
@@ -73,8 +73,7 @@ class EquationsBackend(CompiledBackend):
     @property
     def rollout(self) -> PlayRollout:
         """See ``Backend.rollout``."""
-        played: PlayRollout = self.simulation.rollout
-        return played
+        return self.simulation.rollout
 
     def check_options(self, options: Mapping[str, Any]) -> Bounds | None:
         """Reads bounds of the uniform numbers that begin an episode, if the equations have reset options."""
@@ -105,8 +104,7 @@ class EquationsBackend(CompiledBackend):
         return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), {})
 
     def get_state(self) -> EnvState:
-        state: EnvState = self.simulation.get_state()
-        return state
+        return self.simulation.get_state()
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
@@ -118,22 +116,8 @@ class EquationsBackend(CompiledBackend):
         self.simulation.push(velocities, envs)
 
     def render(self, env: int) -> Any:
-        """One frame.
-
-        Raises:
-            EquationsError: The function ``render`` returns anything else.
-        """
+        """One frame, from the function ``render`` of whoever wrote the equations."""
         draw: Any = self.family.render
         with located(f"Equations {self.equations.name!r}"):
             state = self.equations.state(*self.simulation.state(env).tolist())
-            frame = called(draw, "render", self.simulation.physics(env), state)
-        if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3):
-            got = f"shape {frame.shape} and {frame.dtype}" if isinstance(frame, np.ndarray) else repr(frame)
-            raise EquationsError(
-                f"Equations {self.equations.name!r}: expected render to return an array (height, width, 3) of uint8, "
-                f"got {got}."
-            )
-        return frame
-
-    def close(self) -> None:
-        return
+            return called(draw, "render", self.simulation.physics(env), state)

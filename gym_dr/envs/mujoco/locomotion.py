@@ -31,8 +31,7 @@ class _Roamer(ReferenceTask):
 
     def _place(self, engine: Engine) -> Array:
         """The place of each robot, ``(N, 1)`` or ``(N, 2)``."""
-        place: Array = engine.qpos[:, : len(self.unseen)]
-        return place
+        return np.asarray(engine.qpos[:, : len(self.unseen)])
 
     def _forward(self, engine: Engine, before: Array) -> tuple[Array, Array]:
         """The velocity of the place, and the reward for its x component."""
@@ -87,8 +86,7 @@ class Walker2d(_Roamer):
         low_z, high_z = self.env._healthy_z_range
         low_angle, high_angle = self.env._healthy_angle_range
         z, angle = engine.qpos[:, 1], engine.qpos[:, 2]
-        healthy: Mask = (low_z < z) & (z < high_z) & (low_angle < angle) & (angle < high_angle)
-        return healthy
+        return np.asarray((low_z < z) & (z < high_z) & (low_angle < angle) & (angle < high_angle))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity, forward = self._forward(engine, before)
@@ -134,8 +132,7 @@ class Ant(Swimmer):
         self._body = env.data.body(env._main_body).id
 
     def _place(self, engine: Engine) -> Array:
-        place: Array = engine.field("xpos")[:, self._body, :2]
-        return place
+        return np.asarray(engine.field("xpos")[:, self._body, :2])
 
     def _state(self, engine: Engine, rows: Rows) -> list[Array]:
         if not self.env._include_cfrc_ext_in_observation:
@@ -144,8 +141,7 @@ class Ant(Swimmer):
         return [*super()._state(engine, rows), forces[:, 1:].reshape(len(forces), -1)]
 
     def _forces(self, engine: Engine, rows: Rows) -> Array:
-        forces: Array = np.clip(engine.field("cfrc_ext")[rows], *self.env._contact_force_range)
-        return forces
+        return np.asarray(np.clip(engine.field("cfrc_ext")[rows], *self.env._contact_force_range))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity, forward = self._forward(engine, before)
@@ -184,13 +180,11 @@ class _Humanlike(_Roamer):
         return {"x_position": engine.qpos[:, 0].copy(), "y_position": engine.qpos[:, 1].copy(), **tendons}
 
     def _control_cost(self, engine: Engine) -> Array:
-        cost: Array = self.env._ctrl_cost_weight * np.square(engine.ctrl).sum(axis=1)
-        return cost
+        return np.asarray(self.env._ctrl_cost_weight * np.square(engine.ctrl).sum(axis=1))
 
     def _force_cost(self, engine: Engine, weight: float, bounds: tuple[float, float]) -> Array:
         forces = engine.field("cfrc_ext").reshape(len(engine.qpos), -1)
-        cost: Array = np.clip(weight * np.square(forces).sum(axis=1), *bounds)
-        return cost
+        return np.asarray(np.clip(weight * np.square(forces).sum(axis=1), *bounds))
 
 
 class Humanoid(_Humanlike):
@@ -202,8 +196,7 @@ class Humanoid(_Humanlike):
         """The center of mass in the plane, ``(N, 2)``."""
         places = engine.field("xipos")[:, :, :2]
         mass = np.broadcast_to(engine.body_mass, places.shape[:2])
-        center: Array = np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True)
-        return center
+        return np.asarray(np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity, forward = self._forward(engine, before)

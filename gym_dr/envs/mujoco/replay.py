@@ -61,8 +61,7 @@ class MujocoLogReplay(LogReplay):
             ball = [first + 1, first + 2, first + 3]
             of_dof += free if kind == _JOINT.mjJNT_FREE else ball if kind == _JOINT.mjJNT_BALL else [first]
         everything = np.array([*of_dof, *range(self._nq, self.size)], np.int64)
-        chosen: Indices = everything[self._kept]
-        return chosen
+        return np.asarray(everything[self._kept])
 
     def add(self, states: Array, deltas: Array) -> Array:
         nq, nv = self._nq, self._nv
@@ -86,10 +85,7 @@ class MujocoLogReplay(LogReplay):
         else:
             for row, before, after in zip(full, origins, states, strict=True):
                 mujoco.mj_differentiatePos(self._model, row[:nv], 1.0, before[:nq], after[:nq])
-        deltas: Array = full[:, self._kept]
-        turning = [k for k, coordinate in enumerate(self.coordinates) if coordinate.angle]
-        deltas[:, turning] = np.remainder(deltas[:, turning] + np.pi, 2 * np.pi) - np.pi
-        return deltas
+        return self._shortest(full[:, self._kept])
 
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
         engine: Any = self._backend.engine
@@ -110,8 +106,7 @@ class ClosedFormLogReplay(MujocoLogReplay):
 
     def _states(self) -> Array:
         simulation: Any = self._backend.simulation
-        states: Array = simulation.states(self._all)[:, : self.size]
-        return states
+        return np.asarray(simulation.states(self._all)[:, : self.size])
 
 
 def _named_dofs(model: Any) -> list[tuple[Coordinate, Coordinate]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Mask
+from gym_dr.arrays import Array
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE, WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.box2d.lunar_lander.native.layout import JOINT_0, JOINT_1, LANDER, LEG_0, LEG_1, S_TURBULENCE, S_WIND
@@ -84,8 +84,7 @@ class LanderLogReplay(LogReplay):
         idle = np.zeros((self.num_envs, 2)) if continuous else np.zeros(self.num_envs, np.int64)
         for _ in range(_SETTLING):
             self._backend.step(idle)
-        settled: Array = self._states()[0]
-        return settled
+        return np.asarray(self._states()[0])
 
     @property
     def per_observation(self) -> Array:
@@ -115,9 +114,6 @@ class LanderLogReplay(LogReplay):
                 "the legs still swing to their stops after the start": falling & usable,
             },
         )
-
-    def seen(self, known: Mask) -> Mask:
-        return np.ones(len(self.coordinates), np.bool_)
 
     def add(self, states: Array, deltas: Array) -> Array:
         moved = states.copy()
