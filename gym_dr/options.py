@@ -34,6 +34,7 @@ def option(
     *,
     within: str = "",
     run: str = "",
+    continuous: bool = False,
 ) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
@@ -44,8 +45,9 @@ def option(
         within: The allowed range, such as ``POSITIVE``; ``check_values`` refuses other numbers.
         run: For an option that may name another run's folder: its purpose, "weights" to start from or a "teacher" to
             imitate.
+        continuous: Whether it is for continuous actions only; a run with discrete ones refuses all but the default.
     """
-    known = {"help": help, "choices": tuple(choices), "within": within, "run": run}
+    known = {"help": help, "choices": tuple(choices), "within": within, "run": run, "continuous": continuous}
     return dataclasses.field(default=default, metadata=known)
 
 

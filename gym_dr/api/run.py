@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.api.training import train_and_evaluate, train_seeds
+from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import RunFolderError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
@@ -197,6 +197,7 @@ class Run:
             TrainingError: Training cannot continue.
             Interrupted: A signal stopped the run; the message says how to continue.
         """
+        check_callback(callback)
         run = _ready(self, loggers)
         train_and_evaluate(run._opened, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run

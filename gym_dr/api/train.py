@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.run import Run, Runs
-from gym_dr.api.training import train_and_evaluate, train_seeds
+from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
@@ -89,7 +89,8 @@ def train(
     load_plugins()
     found = find_algorithm(algorithm)
     how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
-    _check_seeds(seeds, options, callback)
+    _check_seeds(seeds, options, how)
+    check_callback(callback, seeds)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
     configs = [
         build_config(found, one, config=config, trust=trust, randomization=randomization, randomize=randomize)
@@ -121,12 +122,13 @@ def train(
         raise
 
 
-def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], callback: TrainingCallback | None) -> None:
-    """Checks the seeds, and that nothing was given that only a single run has."""
+def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], how: Launch) -> None:
+    """Checks the seeds, and that there are seeds for the options of several."""
     if seeds is None:
+        for name, value in vars(how).items():
+            if value != getattr(Launch, name):
+                raise ConfigError(f"`{name}`: expected with `seeds`, got none.")
         return
-    if callback is not None:
-        raise ConfigError("callback: expected `seed`, got `seeds`, which train in processes of their own.")
     if "seed" in options:
         raise ConfigError("Expected `seed` or `seeds`, got both.")
     if not seeds or len(set(seeds)) != len(seeds):

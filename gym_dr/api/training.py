@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import Interrupted
+from gym_dr.errors import ConfigError, Interrupted, shortened
 from gym_dr.reports.plots import plot_growth, plot_training
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.folder import RunFolder
@@ -54,6 +54,18 @@ def train_and_evaluate(
                 work.loggers.evaluated(found.statistics(policies[0].name))
     if work.stop.number:  # too late to stop anything, but the sender expects the exit code
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", work.stop.number)
+
+
+def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:
+    """Checks that a callback, if there is one, can be called, and that it need not be called in other processes.
+
+    Raises:
+        ConfigError: It cannot, or there are several seeds.
+    """
+    if callback is not None and not callable(callback):
+        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
+    if callback is not None and seeds is not None:
+        raise ConfigError("callback: expected `seed`, got `seeds`, which train in processes of their own.")
 
 
 def train_seeds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import shlex
 import signal
@@ -88,6 +89,14 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
     except GymDrError as error:
         tell(str(error))
         sys.exit(2)
+    except MemoryError:
+        tell("Not enough memory.")
+        sys.exit(2)
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        tell(f"Output cannot be written: {error.strerror}.")
+        sys.exit(2)

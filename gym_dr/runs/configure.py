@@ -6,6 +6,7 @@ Both check everything before the first step.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -27,6 +28,9 @@ from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSett
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
+    check_sensors,
+    check_vectorization,
+    has_discrete_actions,
     make_sampler,
     param_space_of,
 )
@@ -83,7 +87,10 @@ def build_config(
         rules = file_beside(Path(config), rules)
     made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
     _check_minibatches(made.options, made.settings.num_envs)
-    return _with_runs(made, by_seed=by_seed)
+    _check_draws_to_observe(made)
+    made = _with_runs(made, values, by_seed=by_seed)
+    _check_actions(made, values)  # not a file's: that of a run has all options, with its family's values
+    return made
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
@@ -127,12 +134,20 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
             raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
         sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
+        owned = {algorithm.name: option_names(algorithm), sampler.name: sampler_option_names(sampler, algorithm)}
         values: dict[str, Any] = {}
-        for name in (algorithm.name, sampler.name):
+        for name, known in owned.items():
             inner = table.pop(name, {})
             if not isinstance(inner, dict):
                 raise ConfigError(f"expected a table [{name}], got {shortened(inner)}.")
+            if misplaced := sorted(table.keys() & {*known}):
+                raise ConfigError(f"{', '.join(misplaced)}: expected in the table [{name}], not outside it.")
+            for key in inner:
+                if key not in known:
+                    raise unknown_name("setting", key, known)
             values |= inner
+        if other := next((name for name in table if name in SAMPLERS), None):
+            raise ConfigError(f"[{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
         return _checked(algorithm, sampler, {**table, **values}), rules
 
 
@@ -219,6 +234,8 @@ def _make(
     sampler_options = sampler.make_options(of_sampler)
 
     space = param_space_of(settings.env)
+    check_sensors(settings.env, "ignored_sensors", getattr(options, "ignored_sensors", ()))
+    check_vectorization(settings.env, settings.vectorization)
     if randomize:
         rules = randomize if space is None else with_rules(rules, randomize, space)
     if space is None:
@@ -272,15 +289,17 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:
 # ---- what fits together ----------------------------------------------------------------------------------------------
 
 
-def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
+def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> RunConfig:
     """The configuration of a new run with the full paths of the runs that its options name.
 
     Args:
         config: The configuration.
+        given: Names of the options that the user gave.
         by_seed: See ``build_config``.
 
     Raises:
-        ConfigError: There is no such run, or this algorithm cannot start from it or imitate it.
+        ConfigError: There is no such run, this algorithm cannot start from it or imitate it, or a given option has no
+            effect with it.
     """
     paths = {}
     for field in dataclasses.fields(config.options):
@@ -294,8 +313,14 @@ def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
         try:
             other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
-            raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}") from None
+            close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
         source = str(other.folder.path)
+        if kind == "weights" and "initial_std" in given:
+            raise ConfigError(
+                f"initial_std: has no effect with `{name}={value!r}`, which has learned its own. Leave it out."
+            )
         check_other_run(config, other.config, kind, name, source)
         if not updates_saved(other.folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
@@ -326,6 +351,25 @@ def _check_minibatches(options: Any, num_envs: int) -> None:
         )
 
 
+def _check_draws_to_observe(config: RunConfig) -> None:
+    """Checks that there are draws for a critic to observe, or for a memory to predict."""
+    if config.randomization:
+        return
+    for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
+        if getattr(config.options, name, 0):
+            raise ConfigError(f"{name}: expected a randomization, so that there are draws to {what}; got none.")
+
+
+def _check_actions(config: RunConfig, given: Collection[str]) -> None:
+    """Refuses options of continuous actions where actions are discrete."""
+    fields = [field for field in dataclasses.fields(config.options) if field.metadata.get("continuous")]
+    chosen = [f.name for f in fields if f.name in given and getattr(config.options, f.name) != f.default]
+    if chosen and has_discrete_actions(config.settings.env):
+        raise ConfigError(
+            f"{', '.join(chosen)}: has no effect on {config.settings.env}, whose actions are discrete. Leave it out."
+        )
+
+
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
     """Refuses a randomization of an environment without parameters."""
     drawn = settings.resample_every or settings.sampler != UNIFORM
@@ -340,4 +384,8 @@ def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
 
 def _observed(space: ParamSpace, randomization: Randomization) -> ContextRanges:
     """The ranges of the parameters that a policy observes with ``context="observation"``."""
+    if not randomization:
+        raise ConfigError(
+            "context: 'observation' adds the draw to the observation: expected a randomization, got none."
+        )
     return {r.name: (r.low, r.high) for r in context_ranges(space, randomization)}

@@ -6,7 +6,7 @@ Wrappers around the registered environment add the randomization's disturbances,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 
 from gym_dr.envs.family import described_space, point_camera
-from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.errors import ConfigError, UnknownNameError, check_known, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import ParamSampler, Sampler, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
@@ -72,6 +72,18 @@ def make_sampler(
     return kind.for_space(space, split(randomization)[0], options, training)
 
 
+def check_vectorization(env_id: str, vectorization: str) -> None:
+    """Checks that an environment supports a vectorization.
+
+    Raises:
+        UnknownNameError: There is no such vectorization.
+        ConfigError: The environment has no native vector environment.
+    """
+    check_known("vectorization", vectorization, VECTORIZATIONS)
+    if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
+        raise ConfigError(f"{env_id} has no native vector environment; use `vectorization` sync or async.")
+
+
 def param_space_of(env_id: str) -> ParamSpace | None:
     """The parameters of an environment, including disturbances; None if it has no parameters of its own.
 
@@ -109,6 +121,30 @@ def _find_sensors(env_id: str) -> SensorMap | None:
         with contextlib.closing(make_env(env_id, None)) as env:
             found = sensors_of(env_id.rpartition(":")[2], env.observation_space)
     return found
+
+
+def check_sensors(env_id: str, name: str, sensors: Sequence[str]) -> None:
+    """Checks that an environment has the sensors that an option names.
+
+    Raises:
+        UnknownNameError: It has no such sensor.
+    """
+    if not sensors or (known := _find_sensors(env_id)) is None:
+        return
+    for sensor in sensors:
+        try:
+            known.span(sensor)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{name}: {error}") from None
+
+
+def has_discrete_actions(env_id: str) -> bool:
+    """Whether an environment's actions are discrete; only an environment without a family is made to find out."""
+    found = described_space(env_id)
+    if found is not None:
+        return bool(found[1].discrete)
+    with contextlib.closing(make_env(env_id, None)) as env:
+        return not isinstance(env.action_space, gym.spaces.Box)
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
@@ -157,12 +193,11 @@ def make_vector_env(
         **kwargs: Passed to the environment.
 
     Raises:
-        UnknownNameError: There is no such environment.
+        UnknownNameError: There is no such environment or vectorization.
         ConfigError: The environment has no native vector environment.
     """
     check_env_id(env_id)
-    if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
-        raise ConfigError(f"{env_id} has no native vector environment; use `vectorization` sync or async.")
+    check_vectorization(env_id, vectorization)
     if randomization is not None:
         kwargs["randomization"], _ = split(randomization)
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)

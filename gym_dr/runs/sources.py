@@ -6,6 +6,7 @@ import importlib
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def import_source(needed_for: str, source: str) -> None:
         source: The module or file.
 
     Raises:
-        ConfigError: It cannot be imported. Other errors of its code pass.
+        ConfigError: It cannot be imported.
     """
     try:
         if source.endswith(".py"):
@@ -89,3 +90,9 @@ def import_source(needed_for: str, source: str) -> None:
         raise ConfigError(
             f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, or add its folder to PYTHONPATH."
         ) from None
+    except Exception as error:  # of the module's own code
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
+        raise ConfigError(
+            f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {where[0]}:{where[1]}."
+        ) from error

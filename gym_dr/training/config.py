@@ -156,6 +156,7 @@ class EpochsConfig(RolloutConfig):
     state_dependent_std: bool = option(
         False,
         "let the standard deviation of continuous actions depend on the observation; a student must match its teacher",
+        continuous=True,
     )
     ignored_sensors: tuple[str, ...] = option(
         (), "sensors that the networks do not use, named as in obs_hide:SENSOR; empty for none"
@@ -212,6 +213,7 @@ class PPOConfig(EpochsConfig):
     initial_std: float = option(
         0.5,
         "initial standard deviation of continuous actions; 1 is half of their range",
+        continuous=True,
         within=POSITIVE,
     )
     normalize_advantages: bool = option(True, "scale each minibatch's advantages to mean 0 and standard deviation 1")
@@ -283,10 +285,20 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
         if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # in any order
             if shared not in offered:
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
-            raise ConfigError(
-                f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
-                f"both the same: `{shared}={theirs!r}`"
-            )
+            check_same(shared, mine, theirs, name, source)
+
+
+def check_same(option: str, mine: object, theirs: object, name: str, source: str) -> None:
+    """Checks that a run has the same value of an option as the run that ``name`` names.
+
+    Raises:
+        ConfigError: Their values differ.
+    """
+    if mine != theirs:
+        raise ConfigError(
+            f"{name}: {source} has {option} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give both "
+            f"the same: `{option}={theirs!r}`"
+        )
 
 
 def _check_actor(others: Any, name: str, source: str) -> None:

@@ -101,7 +101,16 @@ def test_its_errors_reach_the_caller_and_the_run_can_go_on(whole: Run, tmp_path:
     assert metrics_of(run.path) == metrics_of(whole.path)
 
 
-def test_a_callback_of_several_seeds_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="callback: expected `seed`, got `seeds`"):
-        gym_dr.train("a2c", run_dir=tmp_path / "run", callback=print, seeds=[1, 2], **OPTIONS)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"callback": 3}, "callback: expected a function of a row of metrics, got 3"),
+        ({"callback": print, "seeds": [1, 2]}, "callback: expected `seed`, got `seeds`"),
+    ],
+)
+def test_a_callback_that_cannot_be_called_is_refused_and_leaves_no_folder(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        gym_dr.train("a2c", run_dir=tmp_path / "run", **{**OPTIONS, **options})
     assert not (tmp_path / "run").exists()

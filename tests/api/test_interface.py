@@ -72,6 +72,7 @@ def test_keywords_give_the_run_that_options_give(tmp_path: Path) -> None:
         ({"seed": "1"}, ConfigError, "seed: expected int, got '1'"),
         ({"seed": 1, "seeds": [1, 2]}, ConfigError, "Expected `seed` or `seeds`, got both"),
         ({"seeds": []}, ConfigError, "`seeds`: expected distinct seeds, got none"),
+        ({"workers": 2}, ConfigError, "`workers`: expected with `seeds`"),
     ],
     ids=str,
 )

@@ -89,6 +89,15 @@ def test_a_reader_that_stops_early_gets_no_traceback() -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_gets_no_traceback() -> None:
+    program = [sys.executable, "-c", "from gym_dr.cli.main import main\nmain(['list', 'envs'])"]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.stderr == "Error: Output cannot be written: No space left on device.\n"
+    assert result.returncode == 2
+
+
 @pytest.mark.parametrize("text", ["a", "=1", "a=", " = "])
 def test_a_rule_without_name_or_value_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="expected NAME=DISTRIBUTION"):

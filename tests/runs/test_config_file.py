@@ -14,6 +14,12 @@ from gym_dr.training.registry import find_algorithm
 A2C = find_algorithm("a2c")
 
 
+def test_a_setting_of_the_algorithm_outside_of_its_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("gamma = 0.9\n")
+    with pytest.raises(ConfigError, match=r"gamma: expected in the table \[a2c\]"):
+        read_config_file(str(tmp_path / "c.toml"), A2C)
+
+
 def test_a_misspelled_table_is_refused_with_the_right_name(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("[randomisation]\ngravity = -9\n")
     with pytest.raises(UnknownNameError, match="Did you mean 'randomization'"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gym_dr.envs.family import FAMILIES, family_of
-from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.errors import ConfigError, GymDrError, UnknownNameError
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunSettings
 from gym_dr.runs.configure import build_config, family_defaults, open_run
@@ -66,10 +66,12 @@ def test_ant_without_normalized_observations_needs_no_other_option() -> None:
     assert options.ignored_sensors == ()
 
 
-def test_only_normalized_observations_can_ignore_sensors() -> None:
+def test_sensors_to_ignore_are_checked_before_a_run_begins() -> None:
     ppo = find_algorithm("ppo")
     with pytest.raises(ConfigError, match=r"ignored_sensors: .* use `normalize_observations=True`"):
         build_config(ppo, {"ignored_sensors": ("vx",), "normalize_observations": False})
+    with pytest.raises(UnknownNameError, match=r"^ignored_sensors: .*'speed'"):
+        build_config(ppo, {"ignored_sensors": ("speed",)})
 
 
 def test_what_a_user_gives_wins_over_a_file_which_wins_over_family_algorithm_and_defaults(tmp_path: Path) -> None:
@@ -90,6 +92,24 @@ def test_each_minibatch_of_a_memory_gets_a_sequence() -> None:
     assert build_config(A2C, {**given, "minibatches": 8}).options.minibatches == 8
     with pytest.raises(ConfigError, match="minibatches"):
         build_config(A2C, {**given, "minibatches": 9})
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
+@pytest.mark.parametrize("given", [{"critic_context": True}, {"memory": "gru", "predict_draw": 1.0}])
+def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: dict[str, Any]) -> None:
+    name = next(name for name in given if name != "memory")
+    with pytest.raises(ConfigError, match=rf"^{name}: expected a randomization, so that there are draws to"):
+        build_config(A2C, {"env": env_id, **given}, randomization="none")
+
+
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "CartPole-v1"])
+def test_options_of_continuous_actions_are_refused_for_discrete_ones(env_id: str) -> None:
+    given: dict[str, Any] = {"env": env_id, "initial_std": 0.3, "state_dependent_std": True}
+    with pytest.raises(ConfigError, match=rf"state_dependent_std, initial_std: has no effect on {env_id}, whose act"):
+        build_config(find_algorithm("ppo"), given, randomization="none")
+    defaults = {"initial_std": 0.5, "state_dependent_std": False}
+    build_config(find_algorithm("ppo"), given | defaults, randomization="none")
+    build_config(find_algorithm("ppo"), given | {"env": "gym_dr/PendulumDR-v1"})
 
 
 def test_the_file_of_a_run_with_discrete_actions_makes_the_same_run_again(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import (
     check_env_id,
+    check_vectorization,
     make_env,
     make_vector_env,
     param_space_of,
@@ -87,6 +88,22 @@ def test_a_module_that_cannot_be_imported_is_named(env_id: str) -> None:
         check_env_id(env_id)
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", r"module 'broken' fails with ZeroDivisionError: division by zero, at .*broken.py:1"),
+        ("def f(:", r"module 'broken' fails with SyntaxError: .*, at .*broken.py:1"),
+    ],
+)
+def test_an_error_in_the_code_of_a_module_is_told_with_its_line(
+    code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=message):
+        check_env_id("broken:Foo-v0")
+
+
 def test_an_error_of_what_a_module_registers_is_told_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = "'Half-v0', model='no.xml', observe=print, reward=print, reset=print"
     (tmp_path / "half.py").write_text(f"import gym_dr; gym_dr.register_robot({robot})")
@@ -118,6 +135,11 @@ def test_an_environment_whose_package_is_missing_is_refused(monkeypatch: pytest.
     monkeypatch.setitem(gym.registry, spec.id, spec)
     with pytest.raises(ConfigError, match="'Needy-v0' cannot be made: pip install something"):
         param_space_of("Needy-v0")
+
+
+def test_an_unknown_vectorization_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'async'"):
+        check_vectorization(LANDER, "asink")
 
 
 def test_native_is_refused_where_there_is_none() -> None:

@@ -99,24 +99,24 @@ MISTAKES = {
     ),
     "a teacher with other observations": teacher(
         "plain",
-        "observations or actions are not the student's",
+        f"has observations of shape (4,) ({POLE}), and gym_dr/LunarLanderDR-v3 has (8,)",
         env="gym_dr/LunarLanderDR-v3",
     ),
-    "a teacher with other actions": teacher("pendulum", "observations or actions are not the student's"),
+    "a teacher with other actions": teacher("pendulum", f"has actions Box(-3.0, 3.0, (1,), float32) ({PENDULUM}), and"),
     "a teacher that is told what is not there": teacher(
         "told",
-        "",
+        "observes the draw of force_mag, which CartPole-v1 does not have",
         env="CartPole-v1",
         randomization="none",
     ),
     "misspelled weights": init(
         "ortogonal",
-        "expected torch, orthogonal or a run's folder, got 'ortogonal': ortogonal: no such run folder.",
+        "expected torch, orthogonal or a run's folder, got 'ortogonal': ortogonal: no such run folder. Did you",
     ),
     "no name of a run": init("", "init: expected torch, orthogonal or a run's folder, got none"),
     "other sizes": init("plain", "has hidden_sizes (8,), and this run (9, 8)", hidden_sizes=(9, 8)),
     "another activation": init("plain", "has activation 'tanh', and this run 'relu'", activation="relu"),
-    "another past": init("plain", "or actions differ", stack_observations=3),
+    "another past": init("plain", "has stack_observations 1, and this run 3", stack_observations=3),
     "other sensors": init("plain", "has ignored_sensors (), and this run ('x',)", ignored_sensors=("x",)),
     "a memory more": init("plain", "has memory 'none', and this run 'gru'", **MEMORY),
     "a memory of another size": init(
@@ -127,11 +127,12 @@ MISTAKES = {
         "remembering", "the critic of ", **REMEMBERING, randomize={"length": (0.4, 0.6)}
     ),
     "a policy that observes the draw": init("told", "observes the draw of force_mag, "),
-    "other observations": init("plain", "or actions differ", env="gym_dr/LunarLanderDR-v3"),
-    "other actions": init("plain", "or actions differ", env=PENDULUM),
+    "other observations": init("plain", "has observations of shape (4,)", env="gym_dr/LunarLanderDR-v3"),
+    "other actions": init("plain", "has actions Discrete(2)", env=PENDULUM),
     "observations as they are": init(
         "plain", "has normalize_observations True, and this run False", normalize_observations=False
     ),
+    "a spread that the other run has learned": init("plain", "initial_std: has no effect with ", initial_std=0.1),
     "rewards as they are": init("plain", "has normalize_rewards True, and this run False", normalize_rewards=False),
     "what an algorithm cannot do": init(
         "plain",
