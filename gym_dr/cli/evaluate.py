@@ -99,7 +99,7 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
         if name in axes:
             raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
         try:
-            low, high, count = numbers.split(":")
+            low, high, count = numbers.split(":") if name else []
             axes[name] = float(low), float(high), int(count)
         except ValueError:
             raise ConfigError(

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import gymnasium as gym
+from click.core import ParameterSource
 
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
+from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.suite import cells_to_play, sets_of
 from gym_dr.plugins.loading import load_plugins
@@ -18,6 +20,8 @@ from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.sets import CellSet
+
+_OF_POLICIES = ("episodes", "env", "context", "context_params", "stochastic", "trust")  # options without effect by hand
 
 
 @click.command()
@@ -53,6 +57,9 @@ def command(
     if human:
         if video or not target or len(given) > 1:
             raise ConfigError("Expected --human and an ENV, without a policy and --video.")
+        source = click.get_current_context().get_parameter_source
+        if idle := [option(of) for of in _OF_POLICIES if source(of) is ParameterSource.COMMANDLINE]:
+            raise ConfigError(f"Leave out {', '.join(idle)}: no effect with --human.")
         load_plugins()
         cells = None if played is None else sets_of(target, param_space_of(target), played, {}, 1)[-1]
         _show_notes(cells)

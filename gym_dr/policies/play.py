@@ -52,7 +52,10 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
     else:
         _check_display("write a video with `video=FILE.gif` instead")
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(policy.make_envs(draws, render_mode="human" if video is None else "rgb_array"), played.append)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*HumanRendering")  # Gymnasium's window for environments without one
+        made = policy.make_envs(draws, render_mode="human" if video is None else "rgb_array")
+    envs = RecordEpisodes(made, played.append)
     space = policy.space or ParamSpace("", [])
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)

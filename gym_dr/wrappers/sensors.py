@@ -77,11 +77,16 @@ class SensorMap:
 
         Raises:
             UnknownNameError: There is no such sensor, or nothing matches a pattern.
-            RandomizationError: Two patterns match the same sensor.
+            RandomizationError: Two rules are for the same sensor.
         """
         patterns = [name for name in randomization if sensor_param(name) and any(wild in name for wild in _WILD)]
         found = {name: rule for name, rule in randomization.items() if name not in patterns}
-        explicit = {(name.partition(":")[0], *self.span(sensor_of(name))) for name in found if sensor_param(name)}
+        explicit: dict[tuple[str, int, int], str] = {}
+        for name in filter(sensor_param, found):
+            place = name.partition(":")[0], *self.span(sensor_of(name))
+            if place in explicit:
+                raise RandomizationError(f"Expected each sensor once, got {explicit[place]} and {name}, the same one.")
+            explicit[place] = name
         names = [*self.named] or [str(k) for k in range(self.size)]
         for pattern in patterns:
             kind, _, wanted = pattern.partition(":")

@@ -109,7 +109,7 @@ def test_axes_of_a_grid_are_read_and_may_be_named_after_an_element() -> None:
     assert repr(made) == "grid(gravity=(-12.0, -2.0, 11), body_mass:torso=(1.0, 2.0, 2))"
 
 
-@pytest.mark.parametrize("text", ["gravity=1:2", "gravity=1:2:x", "gravity=1:2:3:4"])
+@pytest.mark.parametrize("text", ["gravity=1:2", "gravity=1:2:x", "gravity=1:2:3:4", "=1:2:3"])
 def test_a_malformed_axis_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got '"):
         grid_of((text,))

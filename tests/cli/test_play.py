@@ -103,6 +103,11 @@ def test_a_hand_plays_under_chosen_values_too(monkeypatch: pytest.MonkeyPatch, c
     assert captions[0][0] == f"enable_wind {seen[0]['enable_wind']:g}"  # the default draw
 
 
+def test_options_of_policies_are_refused_for_a_hand() -> None:
+    message = refused(gymdr("play", "--human", "gym_dr/LunarLanderDR-v3", "--episodes", "3", "--stochastic"))
+    assert "--episodes, --stochastic" in message
+
+
 # gymdr evaluate
 
 

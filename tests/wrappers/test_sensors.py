@@ -161,6 +161,7 @@ def test_names_are_not_used_where_an_observation_is_another() -> None:
         ({"obs_drop:4": 0.1}, "index from 0 to 3, got '4'"),
         ({"obs_hide:qvel*": 1}, r"index from 0 to 3, got 'qvel\*'"),
         ({"obs_hide": 1}, "index from 0 to 3, got ''"),
+        ({"obs_hide:x": 1, "obs_hide:0": 0}, "once, got obs_hide:0 and obs_hide:x, the same one"),
         ({"obs_hide:x*": 1, "obs_hide:*t": 0, "obs_hide:*dot": 0}, "'obs_hide:.*': two patterns match it"),
         ({"obs_hide:x": 0.5}, "expected 0 or 1"),
         ({"obs_hide:x": (0, 1)}, "expected 0 or 1"),

@@ -19,7 +19,8 @@ from gym_dr.envs.mujoco.robots import ROBOTS
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.vector import NativeVectorEnv
-from gym_dr.errors import RobotError, unknown_name
+from gym_dr.errors import RobotError, located, unknown_name
+from gym_dr.randomization.presets import resolve
 
 
 class RobotEnv(MujocoEnv, EzPickle):
@@ -35,8 +36,10 @@ class RobotEnv(MujocoEnv, EzPickle):
             **kwargs: Keywords of ``MujocoEnv``: ``render_mode``, ``width``, ``height``, ``camera_name``, ...
 
         Raises:
-            UnknownNameError: There is no such robot, field of ``MjData`` or camera.
+            UnknownNameError: There is no such robot, field of ``MjData`` or camera, or the model lacks a preset's
+                parameter.
             RobotError: The model cannot be compiled or driven, or a function returns invalid values.
+            RandomizationError: A range of a preset is impossible.
         """
         EzPickle.__init__(self, robot, **kwargs)
         chosen = ROBOTS.get(robot)
@@ -47,6 +50,9 @@ class RobotEnv(MujocoEnv, EzPickle):
         except ValueError as error:  # MuJoCo's
             raise RobotError(f"Robot {robot!r}: {chosen.model} cannot be compiled: {error}") from None
         _check_model(robot, self.model, kwargs.get("camera_name"))
+        for name, randomization in chosen.presets.items():
+            with located(f"Robot {robot!r}: preset {name!r}"):
+                resolve(randomization, space_of_env(self))
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.task = RobotTask(chosen, self.model, self.data)
         self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)

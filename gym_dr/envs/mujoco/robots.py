@@ -18,6 +18,7 @@ from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
 from gym_dr.errors import RobotError, located, shortened
+from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
 
 _MODULE = "gym_dr.envs.mujoco.robot_env"
@@ -36,6 +37,7 @@ class Robot:
     reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
     frame_skip: int
     fields: tuple[str, ...]
+    presets: Mapping[str, Randomization]  # its own, checked against the model when an environment is made
 
 
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
@@ -108,6 +110,7 @@ def register_robot(
             reset=reset,
             frame_skip=check_whole_number("frame_skip", frame_skip),
             fields=tuple(fields),
+            presets=own,
         )
         limit = check_whole_number("max_episode_steps", max_episode_steps)
         threshold = check_optional_number("reward_threshold", reward_threshold)

@@ -15,6 +15,7 @@ from gym_dr import Scale
 from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
 from gym_dr.errors import ConfigError, NameClashError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
+from gym_dr.runs.environments import param_space_of
 from tests.cli.command import TINY, Result, gymdr, refused
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.registered import forgotten_afterwards
@@ -282,6 +283,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
     ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
     ({"reset": rolling}, "reset .* same state, got .* from the generator"),
+    ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': .*nope"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]
 
@@ -294,6 +296,12 @@ def test_functions_that_cannot_be_right_are_refused_when_the_environment_is_made
     register(swing, **changes)
     with pytest.raises((RobotError, UnknownNameError, RandomizationError, AttributeError), match=message):
         gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2)
+
+
+def test_presets_are_checked_wherever_parameters_are_asked_for(swing: Any) -> None:
+    register(swing, presets={"odd": {"nope": (0, 1)}})
+    with pytest.raises(UnknownNameError, match="preset 'odd'"):
+        param_space_of(OWN)  # makes no environment
 
 
 @pytest.mark.parametrize("mode", ["single", "sync", "native"])
