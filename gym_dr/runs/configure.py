@@ -342,13 +342,14 @@ def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
 
 
 def _check_minibatches(options: Any, num_envs: int) -> None:
-    """Checks that each minibatch gets a sequence or two steps: an advantage scaled alone would be 0."""
+    """Checks that each minibatch gets a sequence or steps: two if advantages are scaled, since one alone would be 0."""
     if isinstance(options, RolloutConfig):
-        least = 2 if options.memory == "none" else options.sequence_length
-        most = max(1, num_envs * options.rollout_steps // least)
-        expect(
-            options.minibatches <= most, "minibatches", f"at most {most}, with {least} steps each", options.minibatches
-        )
+        least = 2 if getattr(options, "normalize_advantages", False) else 1  # an option of PPO
+        if options.memory != "none":
+            least = options.sequence_length
+        most = num_envs * options.rollout_steps // least
+        each = f"at most {most}, with at least {least} steps each"
+        expect(options.minibatches <= most, "minibatches", each, options.minibatches)
 
 
 def _check_draws_to_observe(config: RunConfig) -> None:

@@ -122,5 +122,7 @@ def test_the_file_of_a_run_with_discrete_actions_makes_the_same_run_again(tmp_pa
 def test_each_minibatch_of_ppo_has_two_steps_since_the_advantage_of_one_would_be_scaled_to_0() -> None:
     ppo, given = find_algorithm("ppo"), {"num_envs": 2, "rollout_steps": 8}
     assert build_config(ppo, {**given, "minibatches": 8}).options.minibatches == 8
+    unscaled = {"minibatches": 16, "normalize_advantages": False}
+    assert build_config(ppo, {**given, **unscaled}).options.minibatches == 16
     with pytest.raises(ConfigError, match="minibatches"):
         build_config(ppo, {**given, "minibatches": 9})
