@@ -229,6 +229,8 @@ def as_rule(value: Any) -> Rule:
         return Rule(distribution_from_dict(form), operation)
     if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
+    if isinstance(value, np.ndarray) and not value.ndim:
+        return as_rule(value.item())
     if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
