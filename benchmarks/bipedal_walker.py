@@ -19,7 +19,7 @@ from gymnasium.envs.box2d.bipedal_walker import BipedalWalkerHeuristics
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report
 from gym_dr.envs.box2d.backend import bytes_needed
-from gym_dr.envs.box2d.bipedal_walker.native.arrays import Environments
+from gym_dr.envs.box2d.bipedal_walker.native.arrays import allocate
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 
 MANY, FEW, POOL = 256, 10, 64
@@ -81,7 +81,7 @@ def main() -> None:
     with_pool = importlib.util.find_spec("envpool") is not None
     print(TARGETS if with_pool else f"{TARGETS}\nEnvPool is not installed; its figures are left out.")
     for name, space in (("BipedalWalker-v3", BIPEDAL_WALKER), ("BipedalWalkerHardcore-v3", BIPEDAL_WALKER_HARDCORE)):
-        size = bytes_needed(Environments.allocate(1, len(space), space is BIPEDAL_WALKER_HARDCORE))
+        size = bytes_needed(allocate(1, len(space), space is BIPEDAL_WALKER_HARDCORE))
         print(f"\n{name}: a native sub-environment takes {size / 1024:.1f} KiB")
         if with_pool:
             sides = {f"EnvPool, {POOL}": pool(name), f"native, {MANY}": native(name, MANY)}

@@ -138,7 +138,7 @@ def _limit(value: float) -> str:
 
 
 def gymnasium_page(env: EnvId) -> str:
-    """The page of an id's stock environment in Gymnasium's documentation."""
+    """The page of an id's reference environment in Gymnasium's documentation."""
     folder = str(gym.spec(env.reference).entry_point).split(".")[2].partition(":")[0]
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", env.reference.partition("-")[0]).lower()
     special = {"half_cheetah": "half_cheetah", "walker2d": "walker2d", "bipedal_walker_hardcore": "bipedal_walker"}

@@ -48,8 +48,7 @@ class Box2DBackend(CompiledBackend):
         raise NotImplementedError
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        one = self._allocate(1)[0]
-        check_memory(num_envs, sum(array.nbytes for array in [*one.world, *one[1:]] if isinstance(array, np.ndarray)))
+        check_memory(num_envs, bytes_needed(self._allocate(1)[0]))
         self.arrays, numbers = self._allocate(num_envs)
         self.observations, self.streams = self.arrays.observations, self.arrays.streams
         results = self.observations, self.arrays.rewards, self.arrays.terminations
@@ -127,6 +126,12 @@ class Box2DBackend(CompiledBackend):
     def close(self) -> None:
         if self.stepper is not None:
             self.stepper.close()
+
+
+def bytes_needed(arrays: Environments) -> int:
+    """Bytes per sub-environment, with its parameters and draws made ahead; ``arrays`` are those of one."""
+    sizes = sum(array.nbytes for array in (*arrays.world, *arrays[1:]) if isinstance(array, np.ndarray))
+    return int(sizes + 8 * (6 * arrays.params.shape[1] + 8))
 
 
 def check_memory(num_envs: int, each: int) -> None:
