@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Mask
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.options import expect, is_whole
@@ -46,12 +47,15 @@ class ResampleParams(EpisodeWrapper):
 
         Raises:
             ConfigError: A number is not a whole number above 0.
-            RandomizationError: The environment has no parameters, or its draws come from a sampler that learns.
+            RandomizationError: The environment has no parameters or this wrapper already, or its draws come from a
+                sampler that learns.
         """
         expected = "a whole number above 0"
         possible = rollout_steps is None or (is_whole(rollout_steps) and rollout_steps >= 1)
         expect(possible, "rollout_steps", expected, rollout_steps)
         expect(is_whole(every) and every >= 1, "every", expected, every)
+        if any(isinstance(layer, ResampleParams) for layer in stack_of(env)):
+            raise RandomizationError("ResampleParams: the environment already has this wrapper. Leave one of them out.")
         if getattr(env, "adapts", False):  # AdaptParams, which imports this module, or a wrapper around it
             raise RandomizationError(
                 "ResampleParams: expected draws that never change, got those of a sampler that learns from "

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import AdaptParams, ResampleParams
+from gym_dr import AdaptParams, RecordEpisodes, ResampleParams
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw
 
@@ -98,6 +98,14 @@ def test_all_vector_environments_have_the_same_draws_and_episodes() -> None:
         traces.append(rows)
         envs.close()
     assert traces[0] == traces[1] == traces[2]
+
+
+def test_two_around_one_environment_are_refused() -> None:
+    with pytest.raises(RandomizationError, match="already has this wrapper"):
+        ResampleParams(make(), rollout_steps=4)
+    envs: Any = RecordEpisodes(make(), lambda record: None)
+    with pytest.raises(RandomizationError, match="already has this wrapper"):
+        ResampleParams(envs, rollout_steps=5)
 
 
 def test_draws_that_a_sampler_learns_are_not_held() -> None:
