@@ -57,13 +57,13 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             UnknownNameError: There is no such disturbance or sensor.
             RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
-        RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
         gym.Wrapper.__init__(self, env)
         self._pushed: Any = pushed_layer(env)
         push_size = int(getattr(self._pushed, "push_size", 0))
         spaces = env.observation_space, env.action_space
         self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
         self.disturbances = self._state.randomization
+        RecordConstructorArgs.__init__(self, randomization=self.disturbances.to_dict(), obs_scale=obs_scale)
         self.observation_space = self._state.disturbed_space(env.observation_space)
         self._begun = False
 
