@@ -36,9 +36,12 @@ def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) ->
     Raises:
         BusyFolderError: Another process writes into the folder.
     """
+    from gym_dr.tensors import with_gradients  # heavy, as torch
+
     stop = stop or StopRequest()
     with (
         one_thread(),
+        with_gradients(),
         run.folder.locked(),
         stop_signals(stop),
         contextlib.closing(RunLoggers(run.folder, run.config, required=new)) as loggers,
