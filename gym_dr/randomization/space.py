@@ -271,9 +271,10 @@ def _check_rule(param: Param, rule: Rule) -> None:
             "a distribution of its values."
         )
     low, high = rule.support(param.nominal)
-    ends = [abs(end) for end in (param.low, param.high) if math.isfinite(end)]
-    slack = 1e-12 * max([1.0, *ends])  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that
-    if not (param.low - slack <= low and high <= param.high + slack):
+    start = abs(param.nominal) if rule.operation == "add" else 0.0
+    # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that, and nothing else
+    below, above = (4.0 * math.ulp(max(abs(end), start)) for end in (param.low, param.high))
+    if not (param.low - below <= low and high <= param.high + above):
         unbounded = " Give the distribution bounds (low, high)." if math.isinf(high - low) else ""
         raise RandomizationError(
             f"Parameter {param.name!r}: expected {param.bounds_text()}, "
