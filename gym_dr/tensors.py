@@ -17,15 +17,12 @@ def torch_defaults() -> Iterator[None]:
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     torch.set_default_dtype(torch.float32)
     try:
-        # an unused default device would cost each call of torch some Python
-        with contextlib.nullcontext() if device.type == "cpu" else torch.device("cpu"), with_gradients():
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            # the context of a device makes each call of torch slower
+            contextlib.nullcontext() if device.type == "cpu" else torch.device("cpu"),
+        ):
             yield
     finally:
         torch.set_default_dtype(dtype)
-
-
-@contextlib.contextmanager
-def with_gradients() -> Iterator[None]:
-    """Gradients in the block, also if the caller has turned them off."""
-    with torch.inference_mode(False), torch.enable_grad():
-        yield

@@ -49,7 +49,7 @@ def results(algorithm: str, options: dict[str, Any], folder: Path) -> tuple[gym_
     run = gym_dr.load_run(folder)
     assert isinstance(run, gym_dr.Run)
     run = run.resume(progress=False)
-    gym_dr.evaluate(run, sets=["random"], episodes=2, progress=False)
+    gym_dr.evaluate(folder, sets=["random"], episodes=2, progress=False)
     metrics = [row.rpartition(",")[0] for row in run.folder.metrics.read_text().splitlines()]  # without seconds
     return run, [*metrics, (run.path / "evaluation" / "episodes.csv").read_text()]
 
@@ -77,7 +77,7 @@ def test_a_program_that_sets_other_defaults_gets_the_same_actions(tmp_path: Path
     assert isinstance(run, gym_dr.Run)
     expected = states(run.policy())
     with other_defaults(inference=True):
-        policy = run.policy()
+        policy: Any = run.policy()
         assert states(policy) == expected
     policy.state = policy.state  # also after the block
     run.policy()
