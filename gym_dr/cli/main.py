@@ -86,8 +86,9 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
             helps = {param.opts[0].lstrip("-"): getattr(param, "help", "") for param in error.ctx.command.params}
             told = [flag for flag, help in helps.items() if "-" in name and name.replace("-", " ") in help]
             words = [flag for flag in helps if flag in name.split("-")]
-            hints = [f"--{flag}" for flag in told or near(name, helps) or words]
-            error = click.NoSuchOption(error.option_name, possibilities=hints, ctx=error.ctx)
+            meant = " or ".join(f"'--{flag}'" for flag in told or near(name, helps) or words)
+            hint = f" Did you mean {meant}?" if meant else ""
+            error = click.UsageError(f"No such option {error.option_name!r}.{hint}", error.ctx)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stop:

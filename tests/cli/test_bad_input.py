@@ -25,7 +25,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["play", "lander"], "--pretrained lander"),
         (["evaluate", "landr"], "Did you mean 'lander'?"),
         (["play", "LunarLander"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
-        (["train", "a2c", "--lr", "0.1"], "'--actor-lr', '--critic-lr'"),
+        (["train", "a2c", "--lr", "0.1"], "'--actor-lr' or '--critic-lr'"),
         (["train", "ppo", "--actor-lr", "0.1"], "'--lr'"),
         (["train", "ppo", "--learning-rate", "0.1"], "'--lr'"),
         (["play", "--human", "FrozenLake-v1"], "There are no keys"),
