@@ -193,9 +193,19 @@ class Randomization(Mapping[str, Rule]):
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Randomization:
-        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings."""
+        """Reads the form that ``to_dict`` or ``dataclasses.asdict`` writes, or a handwritten one.
+
+        The latter may have tuples, numbers and strings.
+        """
+        pairs = form.get("rules")
+        if set(form) == {"rules", CORRELATION} and isinstance(pairs, list | tuple) and all(map(_is_named, pairs)):
+            return cls(dict(pairs), correlation=form[CORRELATION])  # Gymnasium's specs use ``asdict``
         rules = {name: rule for name, rule in form.items() if name != CORRELATION}
         return cls(rules, correlation=form.get(CORRELATION))
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None:
@@ -226,7 +236,8 @@ def as_rule(value: Any) -> Rule:
     if isinstance(value, Mapping):
         form = dict(value)
         operation = form.pop("operation", "absolute")
-        return Rule(distribution_from_dict(form), operation)
+        nested = set(form) == {"distribution"} and isinstance(form["distribution"], Mapping)  # from ``asdict``
+        return Rule(distribution_from_dict(form["distribution"] if nested else form), operation)
     if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
     if isinstance(value, np.ndarray) and not value.ndim:
@@ -261,7 +272,7 @@ def parse_rule(text: str) -> Rule:
         head, rest = "uniform", [head, *rest]
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
-    known = fields(cls)
+    known = [f for f in fields(cls) if f.init]
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):
         usage = ":".join([head, *(f.name.upper() if f.default is MISSING else f"[{f.name.upper()}]" for f in known)])

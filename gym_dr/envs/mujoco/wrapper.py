@@ -57,9 +57,6 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
                 already.
             ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
-        RecordConstructorArgs.__init__(
-            self, randomization=randomization, context=context, context_params=context_params
-        )
         gym.Wrapper.__init__(self, env)
         check_not_randomized(env)
         self._inner: Any = env.unwrapped
@@ -75,6 +72,9 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         self._bad_state, self._quiet, self._pushed = BAD_STATE, QUIET, pushed_dofs(self._inner.model)
         self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators
         self._randomize(space, randomization, context, context_params)
+        RecordConstructorArgs.__init__(
+            self, randomization=self.randomization.to_dict(), context=context, context_params=context_params
+        )
         self.observation_space = self.context.extend_space(env.observation_space)
 
     @property
