@@ -96,7 +96,7 @@ def check_mask(mask: Any, num_envs: int) -> Mask:
     """
     if mask is None:
         return np.ones(num_envs, dtype=np.bool_)
-    array = np.asanyarray(mask)  # a masked array stays one
+    array: Mask = np.asanyarray(mask)  # a masked array stays one
     if array.dtype != np.bool_ or array.shape != (num_envs,) or np.any(getattr(array, "mask", False)):
         raise RandomizationError(
             f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
