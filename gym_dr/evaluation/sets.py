@@ -340,8 +340,8 @@ def _axis(name: str, given: Any) -> Array:
         ConfigError: The ends and the count describe no values.
     """
     try:
-        low, high, count = map(plain, given)
-        values = np.linspace(low, high, count)
+        low, high, count = given
+        values = np.linspace(np.asarray(low), np.asarray(high), count)
         fits = bool(np.isfinite(values).all()) and (count == 1 if low == high else low < high and count > 1)
     except (TypeError, ValueError):
         fits = False

@@ -369,7 +369,7 @@ def _is_default(self: Distribution, f: Field[Any]) -> bool:
 
 
 def _number(self: Distribution, key: str, value: Any) -> float:
-    value = plain(value)
+    value = value if isinstance(value, int | float) else plain(value)
     if isinstance(value, int | float | np.floating) and value == value:
         with contextlib.suppress(OverflowError):  # hundreds of digits
             return float(value)
