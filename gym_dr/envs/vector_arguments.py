@@ -96,12 +96,29 @@ def check_mask(mask: Any, num_envs: int) -> Mask:
     """
     if mask is None:
         return np.ones(num_envs, dtype=np.bool_)
-    array = np.asarray(mask)
-    if array.dtype != np.bool_ or array.shape != (num_envs,):
+    array: Mask = np.asanyarray(mask)  # a masked array stays one
+    if array.dtype != np.bool_ or array.shape != (num_envs,) or np.any(getattr(array, "mask", False)):
         raise RandomizationError(
             f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
         )
     return array
+
+
+def check_indices(envs: Any, num_envs: int) -> Indices:
+    """Checks the indices of some sub-environments and returns them as an array.
+
+    Raises:
+        InvalidActionError: They are not whole numbers from 0 to ``num_envs - 1``, or one of them is repeated.
+    """
+    array = np.asanyarray(envs)  # a masked array stays one, and lists None
+    whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
+    listed, known = array.tolist() if whole else [None], range(num_envs)
+    if not all(i in known for i in listed) or len(set(listed)) < len(listed):
+        raise InvalidActionError(
+            f"Expected the indices of sub-environments, whole numbers from 0 to {num_envs - 1}, each once, got "
+            f"{shortened(envs)}."
+        )
+    return np.array(listed, np.int64)
 
 
 def check_seeds(seed: Any, num_envs: int) -> list[int | None]:

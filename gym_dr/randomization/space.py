@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import (
     RandomizationError,
     check_known,
@@ -87,9 +87,7 @@ class Param:
             RandomizationError: A value is not a number, not finite, out of bounds or of the wrong kind.
         """
         try:
-            if np.asarray(values).dtype.kind in "SU":  # numpy would read text as numbers
-                raise TypeError
-            array = np.asarray(values, dtype=np.float64)
+            array = as_numbers(values)
         except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import RandomizationError, check_known, located
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
 
@@ -91,7 +91,7 @@ class Correlation:
 
     def __post_init__(self) -> None:
         try:
-            matrix = np.asarray(self.matrix, dtype=np.float64)
+            matrix = as_numbers(self.matrix)
             names = tuple(str(name) for name in self.names)
         except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Correlation: expected names and a matrix of numbers, got {self!r}.") from None
@@ -238,7 +238,7 @@ def as_rule(value: Any) -> Rule:
         operation = form.pop("operation", "absolute")
         nested = set(form) == {"distribution"} and isinstance(form["distribution"], Mapping)  # from ``asdict``
         return Rule(distribution_from_dict(form["distribution"] if nested else form), operation)
-    value = value.tolist() if hasattr(value, "tolist") else value  # of numpy or torch
+    value = value.tolist() if hasattr(value, "tolist") else value  # of numpy or torch; None if it is masked
     if isinstance(value, int | float | np.floating):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
     if isinstance(value, tuple | list) and len(value) == 2:
