@@ -31,6 +31,7 @@ def test_robots_are_drawn_without_a_display_and_without_a_setting() -> None:
     assert subprocess.run([sys.executable, "-c", DRAWS], env=env, check=True, capture_output=True).stdout == b"egl\n"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of Gymnasium's half-made viewer
 def test_what_the_user_has_set_is_kept_and_one_error_tells_that_it_does_not_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
