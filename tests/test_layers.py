@@ -28,7 +28,7 @@ LAYERS = (
     ("reports",),
     ("api",),
     ("bench",),
-    ("cli",),
+    ("cli", "__main__"),
     ("testing",),
 )
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}

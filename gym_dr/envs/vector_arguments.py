@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -13,7 +12,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
-from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, did_you_mean, shortened
 from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.space import ParamSpace
 
@@ -68,8 +67,7 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
     """
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, *OF_EVERY_ENV], n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, [*known, *OF_EVERY_ENV])
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
             names = f" Known: {', '.join(known)}, and for every environment {', '.join(OF_EVERY_ENV)}." if known else ""
             raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -351,6 +351,13 @@ def with_switches(
 def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tuple[float, float]]:
     """The lowest and the highest value of each parameter that a randomization draws."""
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
+
+
+def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
+    """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
+    needing = [param for param in space.values() if param.needs]
+    idle = [p.name for p in needing if not any(values.get(other, space[other].nominal) for other in p.needs)]
+    return [name for name in names if name in values and name not in idle]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

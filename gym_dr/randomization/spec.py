@@ -201,7 +201,7 @@ class Randomization(Mapping[str, Rule]):
         if set(form) == {"rules", CORRELATION} and isinstance(pairs, list | tuple) and all(map(_is_named, pairs)):
             return cls(dict(pairs), correlation=form[CORRELATION])  # Gymnasium's specs use ``asdict``
         rules = {name: rule for name, rule in form.items() if name != CORRELATION}
-        return cls(rules, correlation=form.get(CORRELATION))
+        return cls(rules, correlation=form.correlation if isinstance(form, Randomization) else form.get(CORRELATION))
 
 
 def _is_named(value: Any) -> bool:
@@ -269,6 +269,8 @@ def parse_rule(text: str) -> Rule:
         if len(rest) != 1:
             raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
         head, rest = "uniform", [head, *rest]
+    if "," in head:
+        raise RandomizationError(f"expected LOW:HIGH such as -11:-5, or choice:1,2,3, got {text!r}.")
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     known = [f for f in fields(cls) if f.init]
