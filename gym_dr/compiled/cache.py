@@ -97,7 +97,7 @@ def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = ""
     Raises:
         ConfigError: The compiler is turned off.
     """
-    if numba.config.DISABLE_JIT:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it from the environment
         raise ConfigError("NUMBA_DISABLE_JIT: expected no such variable: this code runs compiled only. Unset it.")
     file = Path(function.py_func.__code__.co_filename)
     function._cache = KernelCache("-".join(filter(None, [name, function.__name__])), what, file, content)
