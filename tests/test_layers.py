@@ -12,7 +12,7 @@ from tests.sources import PACKAGE, nodes_of
 # earlier stages know nothing of later ones
 LAYERS = (
     ("errors", "version", "wording"),
-    ("registry", "arrays", "options", "table"),
+    ("registry", "arrays", "options", "paths", "table"),
     ("randomization",),
     ("compiled",),
     ("envs",),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import gym_dr
 from gym_dr.api.record import record
@@ -47,6 +48,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     PPO("MlpPolicy", normalized, n_steps=64, batch_size=64, **small()).learn(512).save(folder / "normal.zip")
     normalized.save(str(folder / "normal_vecnormalize.pkl"))
     return folder
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    model = PPO("MlpPolicy", make_vec_env(LANDER, 1), n_steps=16, batch_size=16, **small())
+    with torch.no_grad():
+        model.policy.action_net.weight[0, 0] = torch.nan
+    model.save(tmp_path / "ppo.zip")
+    with pytest.raises(ConfigError, match=r"ppo\.zip.*finite"):
+        evaluate(tmp_path / "ppo.zip")
 
 
 @pytest.fixture(autouse=True)
