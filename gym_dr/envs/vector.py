@@ -24,6 +24,7 @@ from gym_dr.envs.vector_arguments import (
     Seeds,
     check_autoreset_mode,
     check_finite,
+    check_indices,
     check_mask,
     check_render_mode,
     check_reset_mask,
@@ -31,6 +32,7 @@ from gym_dr.envs.vector_arguments import (
     check_whole_number,
 )
 from gym_dr.errors import EnvStateError
+from gym_dr.options import plain
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
@@ -99,6 +101,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         max_steps = NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
         threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         mode = check_autoreset_mode(autoreset_mode)
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
         self._backend = self._make_backend(render_mode, **kwargs)
         try:
             frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
@@ -306,11 +309,12 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed or not reset yet.
-            InvalidActionError: The velocities have the wrong shape or type, or are not finite; nothing has changed.
+            InvalidActionError: The velocities have the wrong shape or type, or are not finite, or there is no such
+                sub-environment; nothing has changed.
         """
         self._check_open()
         self._episodes.autoreset.check_begun("push")
-        chosen = np.asarray(envs, np.int64)
+        chosen = check_indices(envs, self.num_envs)
         self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     def get_state(self) -> EnvState:
