@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from gym_dr.arrays import Array, Mask
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 from gym_dr.evaluation.ranges import SEQUENCES
-from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.wording import counted
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
@@ -19,13 +19,18 @@ SIGNIFICANCE = 0.05  # of the test whether a cell fails
 _QUANTILES = 2**14  # that describe the distribution of a parameter
 
 
-def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
+def sensitivity(
+    returns: Array, cells: CellSet, needs: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, Any]:
     """Sobol indices of a cell's mean return, corrected for noise; see ``sobol_indices``.
 
     The first-order index of a parameter is the share of the variance that it explains alone; the total index adds all
     of its interactions. A mean over few episodes also varies with other random influences: terrain, pushes, sampled
     actions. ``noise`` is their share of the variance, estimated from the variance within cells. Cells share no seeds,
     so their noise is independent.
+
+    A parameter that has no effect in some cells, such as the power of wind that does not blow, has the indices of the
+    others: shares of the variance between the points in whose cells it has an effect.
 
     Estimates are unbiased rather than positive: a parameter without effect is estimated below 0 half of the time, and
     its interval includes 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode per
@@ -34,28 +39,30 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.
         cells: The set.
+        needs: Parameter -> the parameters of which one must not be 0 for it to have an effect -> nominal values.
 
     Returns:
-        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
-        have only one episode; total indices then include it. An index is None if returns do not vary, or if the
-        parameter has the same value in all cells. Correlated parameters and fewer than 4 points have no indices but a
-        ``reason``, which is None otherwise.
+        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), ``partly``: the parameters that have
+        no effect in some cells, and ``noise``, which is None if cells have only one episode; total indices then include
+        it. An index is None if returns do not vary, or if the parameter has the same value in all cells. Correlated
+        parameters and fewer than 4 points have no indices but a ``reason``, which is None otherwise.
     """
     n, d = cells.points or 0, len(cells.names)
     if reason := _no_indices(cells):
-        return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
-    quantiles = cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
-    values = cells.values
-    varied = np.flatnonzero((np.ptp(values, axis=0) > 0) & (np.ptp(quantiles, axis=0) > 0))
-    found = None
-    if np.ptp(returns.mean(-1)) > 0 and len(varied):
-        rows = np.concatenate([[0, 1], 2 + varied])  # of A, of B, and of A with a parameter from B
-        values = values.reshape(d + 2, n, d)[rows]
-        functions = [orthonormal(values[..., i], quantiles[:, i]) for i in varied]
-        found = sobol_indices(returns.reshape(d + 2, n, -1)[rows], functions, min(n, SEQUENCES))
-    shares = np.full((2, d, 3), np.nan)
-    if found is not None:
-        shares[:, varied] = found.first_order, found.total
+        return {"parameters": [], "first_order": [], "total": [], "partly": [], "noise": None, "reason": reason}
+    quantiles = list(cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES).T)
+    values, outputs = cells.values.reshape(d + 2, n, d), returns.reshape(d + 2, n, -1)
+    known = {**dict(zip(cells.names, cells.values.T, strict=True)), **cells.fixed}
+    shares, noise = _shares(outputs, values, quantiles)
+    partly = []
+    for i, name in enumerate(cells.names):
+        needed = (needs or {}).get(name, {})
+        points = acts(needed, known, cells.num_cells).reshape(d + 2, n).all(0)
+        if not points.all():
+            partly.append(name)
+            # of a single parameter that it needs, only values other than 0 are left
+            left = [q[q != 0] if [*needed] == [other] else q for other, q in zip(cells.names, quantiles, strict=True)]
+            shares[:, i] = _shares(outputs[:, points], values[:, points], left)[0][:, i]
     first, total = (
         [dict(zip(("value", "low", "high"), [None if math.isnan(x) else x for x in row], strict=True)) for row in rows]
         for rows in shares.tolist()
@@ -64,9 +71,35 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
         "parameters": list(cells.names),
         "first_order": first,
         "total": total,
-        "noise": found.noise if found is not None and returns.shape[1] > 1 else None,
+        "partly": partly,
+        "noise": noise if returns.shape[1] > 1 else None,
         "reason": None,
     }
+
+
+def _shares(outputs: Array, values: Array, quantiles: Sequence[Array]) -> tuple[Array, float | None]:
+    """First-order and total indices ``(2, d, 3)``, NaN where there are none, and the share of noise.
+
+    Args:
+        outputs: Returns at the points of A, of B and of A with each column from B, ``(d + 2, points, episodes)``.
+        values: The parameters there, ``(d + 2, points, d)``.
+        quantiles: Of each parameter.
+    """
+    d, n = values.shape[2], values.shape[1]
+    shares = np.full((2, d, 3), np.nan)
+    # the most points that even parts of one size leave
+    parts = max(range(MIN_PARTS, min(n, SEQUENCES) + 1, 2), key=lambda p: (n // p * p, p), default=0)
+    n = parts and n // parts * parts
+    outputs, values = outputs[:, :n], values[:, :n]
+    varied = [i for i in range(d) if n and np.ptp(values[..., i]) > 0 and np.ptp(quantiles[i]) > 0]
+    if not varied or not np.ptp(outputs.mean(-1)) > 0:
+        return shares, None
+    rows = [0, 1, *(2 + i for i in varied)]  # of A, of B, and of A with a parameter from B
+    functions = [orthonormal(values[rows][..., i], quantiles[i]) for i in varied]
+    if (found := sobol_indices(outputs[rows], functions, parts)) is None:
+        return shares, None
+    shares[:, varied] = found.first_order, found.total
+    return shares, found.noise
 
 
 def _no_indices(cells: CellSet) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Mask
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
@@ -228,6 +228,21 @@ class CellSet:
         """Reads the JSON form."""
         head = {key: form[key] for key in ("name", "kind", "episodes")}
         return cls(**head, definition={key: value for key, value in form.items() if key not in (*head, "cells")})
+
+
+def acts(needs: Mapping[str, float], values: Mapping[str, Array], count: int) -> Mask:
+    """Where a parameter has an effect: where one of the parameters that it needs is not 0, as a switch that is on.
+
+    Args:
+        needs: The parameters that it needs, and their nominal values; empty if it always has an effect.
+        values: Values of parameters that are not nominal, each of shape ``(count,)`` or one for all.
+        count: Number of episodes or cells.
+
+    Returns:
+        Shape ``(count,)``.
+    """
+    met = np.array([np.full(count, values.get(name, nominal)) != 0 for name, nominal in needs.items()])
+    return met.any(0) if needs else np.ones(count, np.bool_)
 
 
 @dataclass(frozen=True, repr=False)

@@ -56,7 +56,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                     "length_mean": float(lengths[name]),
                     "worst_cell": worst,
                     "least_perturbation": nearest,
-                    "sensitivity": sensitivity(returns[k], cells) if cells.points else None,
+                    "sensitivity": sensitivity(returns[k], cells, question.needs) if cells.points else None,
                 }
             )
         for (one, other), difference in pairs.items():

@@ -10,6 +10,7 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
 from gym_dr.evaluation.sets import CellSet
+from gym_dr.randomization.space import Param, ParamSpace
 from tests.evaluation.points import points_in
 
 POINTS = points_in({"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, 256, 5)
@@ -31,6 +32,23 @@ def test_noise_is_told_apart_from_parameters() -> None:
     assert result["noise"] == pytest.approx(0.5, abs=0.06)
     assert shares(result, "total") == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
     assert shares(result, "first_order") == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
+
+
+def test_a_parameter_that_needs_a_switch_has_the_indices_of_the_points_where_it_is_on() -> None:
+    kinds = {"force": "float", "on": "bool", "wind": "float"}
+    space = ParamSpace("Box", [Param(name=n, nominal=0, low=0, high=1, kind=kind) for n, kind in kinds.items()])
+    rules = Randomization({"force": Uniform(0, 1), "on": Bernoulli(0.5), "wind": Uniform(0, 1)})
+    cells = CellSet.sobol("sobol", rules, space, 256, 5)
+    force, on, wind = cells.values.T
+    returns = np.repeat((force + 3 * wind * on - 10 * on)[:, None], 5, axis=1)
+    found = sensitivity(returns, cells, {"wind": {"on": 0.0}})
+    # where it is on, uniform numbers times 1 and times 3 have variances in the ratio of 1 to 9
+    assert found["first_order"][2]["value"] == pytest.approx(0.9, abs=0.02)
+    assert found["total"][2]["value"] == pytest.approx(0.9, abs=0.02)
+    assert found["partly"] == ["wind"]
+    always = sensitivity(returns, cells)
+    assert always["total"][2]["value"] < 0.1  # without knowing of the switch
+    assert [found[key][:2] for key in ("first_order", "total")] == [always[key][:2] for key in ("first_order", "total")]
 
 
 # Ishigami and Homma (1990): sin x1 + 7 sin^2 x2 + 0.1 x3^4 sin x1, each x uniform in +-pi. Its variance is the sum of
