@@ -28,7 +28,10 @@ def command(file: str, **options: Any) -> None:
     variants and seeds.
     """
     found = study(file, command=command_line(), **options)
-    click.echo(found.markdown())
+    for sentence in found.findings:
+        click.echo(sentence)
+    for table in found.tables:
+        click.echo(f"\n{table}")
     click.echo(f"Wrote {found.folder}")
     if found.missing:
         raise TrainingError(f"Missing runs: {', '.join(found.missing)}.")

@@ -19,7 +19,7 @@ MAX_POINTS = 200  # of a distribution curve
 def distributions(comparison: Comparison) -> Section:
     """Plots, for each set, the share of episodes with at least a given return, a curve for each policy."""
     names = sorted(comparison.sets, key=lambda name: name not in comparison.main_sets)
-    views = [View(name=comparison.label(name), panels=[_distribution(comparison, name)]) for name in names]
+    views = [View(name=comparison.label(name), panels=[distribution(comparison, name)]) for name in names]
     seeds = any(len(group.policies) > 1 for group in comparison.groups)
     return Section(
         key="distributions",
@@ -37,7 +37,7 @@ def distributions(comparison: Comparison) -> Section:
 def along_parameters(comparison: Comparison) -> Section:
     """Plots the mean return along each single parameter, with the training range marked."""
     panels = {
-        name: [_along(comparison, name, parameter) for parameter in comparison.values[name]]
+        name: [along(comparison, name, parameter) for parameter in comparison.values[name]]
         for name in sorted(comparison.sets, key=comparison.rank)
     }
     return Section(
@@ -73,7 +73,8 @@ def sensitivity(comparison: Comparison) -> Section:
     )
 
 
-def _distribution(comparison: Comparison, set_name: str) -> Panel:
+def distribution(comparison: Comparison, set_name: str) -> Panel:
+    """Plots the share of episodes with at least a given return, a curve for each policy."""
     traces = []
     for index, group in enumerate(comparison.groups):
         returns = np.sort(comparison.returns(index, set_name).ravel())
@@ -88,7 +89,8 @@ def _distribution(comparison: Comparison, set_name: str) -> Panel:
     return Panel(title="", figure=figure, description=f"Shares of episodes by return, on {comparison.label(set_name)}.")
 
 
-def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
+def along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
+    """Plots the mean return along one parameter, a curve for each policy."""
     bins = make_bins(comparison.values[set_name][parameter])
     traces: list[Any] = []
     for index, group in enumerate(comparison.groups):

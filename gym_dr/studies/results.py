@@ -21,6 +21,7 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.metrics import last_row
+from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun
 from gym_dr.studies.plan import Study, describe_budget
 from gym_dr.table import Cell, Row, Table
@@ -35,6 +36,7 @@ TITLES = {
     SOLVED: "Episodes solved",
 }
 
+MOST = 3  # contrasts in the first sentence
 ALPHA = 0.05  # significance level of corrected p-values
 SMALLEST = 0.001  # smaller p-values are shown as below this
 UNEQUAL = "†"  # marks unequal budgets
@@ -171,6 +173,7 @@ class StudyResult:
             budget = next(iter(self.plan.variants.values())).budget
             unit = "" if budget is None else " environment steps"
             text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
+        text[1:1] = self.findings
         for table in self.tables:
             text += [f"## {table.caption}", table.markdown(), *table.notes]
         return "\n\n".join(text) + "\n"
@@ -255,7 +258,7 @@ def _p_value(row: Mapping[Any, Any]) -> str:
 
 
 def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
-    """Sentences on all differences of mean return on one set, and on significant ones on the others.
+    """The verdict, then sentences on all differences of mean return on one set, and on significant ones on the others.
 
     Args:
         comparisons: See ``StudyResult``; on the other sets, sentences also tell shares of solved episodes.
@@ -263,19 +266,29 @@ def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     """
     stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
     own = (stated["set"] == first) & (stated["statistic"] == MEAN)
-    significant = ~own & (stated["p_holm"] < ALPHA)
-    sentences = [_finding(row) for row in stated[own | significant].to_dict("records")]
-    if stated.loc[~own, "p_holm"].notna().any() and not significant.any():
-        sentences.append("No other difference in mean return or in solved episodes is significant.")
-    return sentences
+    significant = stated["p_holm"] < ALPHA
+    clear = [_change(row) for row in stated[significant].to_dict("records")]
+    unclear = counted(int((stated["p_holm"] >= ALPHA).sum()), "other difference")
+    if stated["p_holm"].isna().all():
+        verdict = ["Seeds cannot tell whether another training would show these differences."]
+    elif clear:
+        verdict = [f"{'; '.join(clear[:MOST])}; {unclear} may be chance."]
+    else:
+        verdict = ["No difference in mean return or in solved episodes is significant."]
+    return [*(verdict if len(stated) else []), *map(_finding, stated[own | significant].to_dict("records"))]
+
+
+def _change(row: Mapping[Any, Any]) -> str:
+    """What differs how much; names in quotes may read like words of a sentence."""
+    solved = row["statistic"] == SOLVED
+    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
+    names = {name: APART if name == APART else f"'{name}'" for name in (row["variant"], row["other"])}
+    what = f"{did} {scale * abs(row['value']):.1f}{unit} {'more' if row['value'] >= 0 else 'less'}"
+    return f"On {row['set']}, {names[row['variant']]} {what} than {names[row['other']]}"
 
 
 def _finding(row: Mapping[Any, Any]) -> str:
-    solved = row["statistic"] == SOLVED
-    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
-    more = "more" if row["value"] >= 0 else "less"
-    what = f"{did} {scale * abs(row['value']):.1f}{unit} {more}"
-    text = f"On {row['set']}, {row['variant']} {what} than {row['other']}"
+    scale, text = 100.0 if row["statistic"] == SOLVED else 1.0, _change(row)
     if math.isnan(row["p_holm"]):
         text += f"; {'there are too few seeds for an interval' if row['seeds'] < 2 else NO_SPREAD}"
     else:
