@@ -28,10 +28,7 @@ def command(file: str, **options: Any) -> None:
     variants and seeds.
     """
     found = study(file, command=command_line(), **options)
-    for sentence in found.findings:
-        click.echo(sentence)
-    for table in found.tables:
-        click.echo(f"\n{table}")
-    click.echo(f"Wrote {found.folder}")
+    click.echo(found.text)
+    click.echo(f"\nWrote {found.folder}")
     if found.missing:
         raise TrainingError(f"Missing runs: {', '.join(found.missing)}.")

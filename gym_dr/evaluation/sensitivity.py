@@ -42,24 +42,22 @@ def sensitivity(
         needs: Parameter -> the parameters of which one must not be 0 for it to have an effect -> nominal values.
 
     Returns:
-        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), ``partly``: the parameters that have
-        no effect in some cells, and ``noise``, which is None if cells have only one episode; total indices then include
-        it. An index is None if returns do not vary, or if the parameter has the same value in all cells. Correlated
-        parameters and fewer than 4 points have no indices but a ``reason``, which is None otherwise.
+        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
+        have only one episode; total indices then include it. An index is None if returns do not vary, or if the
+        parameter has the same value in all cells. Correlated parameters and fewer than 4 points have no indices but a
+        ``reason``, which is None otherwise.
     """
     n, d = cells.points or 0, len(cells.names)
     if reason := _no_indices(cells):
-        return {"parameters": [], "first_order": [], "total": [], "partly": [], "noise": None, "reason": reason}
+        return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
     quantiles = list(cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES).T)
     values, outputs = cells.values.reshape(d + 2, n, d), returns.reshape(d + 2, n, -1)
     known = {**dict(zip(cells.names, cells.values.T, strict=True)), **cells.fixed}
     shares, noise = _shares(outputs, values, quantiles)
-    partly = []
     for i, name in enumerate(cells.names):
         needed = (needs or {}).get(name, {})
         points = acts(needed, known, cells.num_cells).reshape(d + 2, n).all(0)
         if not points.all():
-            partly.append(name)
             # of a single parameter that it needs, only values other than 0 are left
             left = [q[q != 0] if [*needed] == [other] else q for other, q in zip(cells.names, quantiles, strict=True)]
             shares[:, i] = _shares(outputs[:, points], values[:, points], left)[0][:, i]
@@ -71,7 +69,6 @@ def sensitivity(
         "parameters": list(cells.names),
         "first_order": first,
         "total": total,
-        "partly": partly,
         "noise": noise if returns.shape[1] > 1 else None,
         "reason": None,
     }

@@ -51,7 +51,7 @@ def assemble(
     words = word if count == 1 else {"run": "runs", "policy": "policies"}[word]
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
-    sentences, tables = compared or (findings(comparison), ())
+    sentences, tables = compared or ((), ())
     tables = [
         sets_table(comparison),
         *tables,
@@ -64,7 +64,7 @@ def assemble(
     return Report(
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",
         facts=[fact for fact in facts if fact],
-        findings=sentences,
+        findings=sentences or findings(comparison),
         tables=tables,
         sections=[section for section in sections if section.views],
         provenance=[_provenance(group) for group in (*comparison.groups, *comparison.references)],

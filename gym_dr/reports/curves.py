@@ -64,7 +64,8 @@ def sensitivity(comparison: Comparison) -> Section:
         how_to_read="A bar is the share of the variance of a cell's mean return that the parameter explains: alone, "
         "and with its interactions. Whiskers are 95% intervals over points and their episodes, or "
         "for several seeds the smallest and largest value; if they include 0, the effect may be chance. Estimates are "
-        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time.",
+        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time. A parameter "
+        "that needs a switch has the shares of the variance between points where it is on.",
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
             for name in sets

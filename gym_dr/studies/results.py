@@ -17,13 +17,14 @@ from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import NO_SPREAD, Interval
+from gym_dr.evaluation.tables import interval_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.metrics import last_row
 from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun
-from gym_dr.studies.plan import Study, describe_budget
+from gym_dr.studies.plan import Study
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted, listed
 
@@ -165,18 +166,10 @@ class StudyResult:
         """Sentences on all differences on nominal values, and on significant ones on the other sets."""
         return difference_findings(self.comparisons, self.plan.sets[0].name)
 
-    def markdown(self) -> str:
-        """All tables in Markdown."""
-        seeds = ", ".join(map(str, self.plan.seeds))
-        text = [f"# {self.plan.env}", f"{counted(len(self.plan.variants), 'variant')}, seeds {seeds}."]
-        if self.plan.same_budget():
-            budget = next(iter(self.plan.variants.values())).budget
-            unit = "" if budget is None else " environment steps"
-            text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
-        text[1:1] = self.findings
-        for table in self.tables:
-            text += [f"## {table.caption}", table.markdown(), *table.notes]
-        return "\n\n".join(text) + "\n"
+    @property
+    def text(self) -> str:
+        """The findings, the verdict first, and all tables, as the command prints them."""
+        return "\n\n".join(["\n".join(self.findings), *map(str, self.tables)])
 
 
 def evaluate_runs(
@@ -188,7 +181,7 @@ def evaluate_runs(
     command: str,
     progress: ProgressCallback,
 ) -> StudyResult:
-    """Plays missing episodes of a study's runs, and writes its CSV files and ``tables.md``.
+    """Plays missing episodes of a study's runs, and writes its CSV files and ``tables.txt``.
 
     Args:
         plan: The study.
@@ -217,7 +210,7 @@ def evaluate_runs(
     times = pd.DataFrame(map(_time, done))
     for name, table in {"results": found.results, "comparisons": found.comparisons, "times": times}.items():
         write_atomically(folder / f"{name}.csv", table.to_csv(index=False).encode())
-    write_atomically(folder / "tables.md", found.markdown().encode())
+    write_atomically(folder / "tables.txt", f"{found.text}\n".encode())
     return found
 
 
@@ -244,12 +237,12 @@ def _table(plan: Study, caption: str, table: pd.DataFrame, key: str, *, percent:
 
 def _cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
     """A number with its interval and, for a difference, its p-value."""
-    scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
-    value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
-    p = row.get("p_holm", math.nan)
-    known = [] if low == "nan" else [f"{low} to {high}"]
-    known += [] if math.isnan(p) else [_p_value(row)]
-    return Cell(f"{value} %" if percent else value, ", ".join(known))
+    unknown = math.isnan(row["low"])
+    ends = {name: None if unknown else row[name] for name in ("low", "high")}
+    found = interval_cell({"value": row["value"], **ends}, percent=percent)
+    return Cell(
+        found.value, found.detail if math.isnan(row.get("p_holm", math.nan)) else f"{found.detail}, {_p_value(row)}"
+    )
 
 
 def _p_value(row: Mapping[Any, Any]) -> str:
