@@ -24,6 +24,7 @@ from gym_dr.envs.vector_arguments import (
     Seeds,
     check_autoreset_mode,
     check_finite,
+    check_indices,
     check_mask,
     check_render_mode,
     check_reset_mask,
@@ -306,11 +307,12 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed or not reset yet.
-            InvalidActionError: The velocities have the wrong shape or type, or are not finite; nothing has changed.
+            InvalidActionError: The velocities have the wrong shape or type, or are not finite, or there is no such
+                sub-environment; nothing has changed.
         """
         self._check_open()
         self._episodes.autoreset.check_begun("push")
-        chosen = np.asarray(envs, np.int64)
+        chosen = check_indices(envs, self.num_envs)
         self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     def get_state(self) -> EnvState:

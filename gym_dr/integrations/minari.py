@@ -18,6 +18,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium.envs.registration import EnvSpec
 
 from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
 from gym_dr.fitting.archives import check_new, check_size, new_folder
@@ -219,7 +220,7 @@ def write_minari(
     *,
     observation_space: gym.Space[Any],
     action_space: gym.Space[Any],
-    env: str | None = None,
+    env: EnvSpec | None = None,
     policy: str = "",
     description: str = "",
     author: str = "",
@@ -236,7 +237,7 @@ def write_minari(
         episodes: At least one; they are written one by one.
         observation_space: Of a single environment.
         action_space: Of a single environment.
-        env: Id of the environment, with which Minari can make it again.
+        env: Spec of a single environment, with which Minari can make it again.
         policy: The policy, as Minari's algorithm.
         description: A description of the data set.
         author: The author.
@@ -264,7 +265,7 @@ def write_minari(
             (folder / DATA).absolute(),  # Minari 0.5 does not find files below a relative path
             observation_space=observation_space,
             action_space=action_space,
-            env_spec=None if env is None else gym.spec(env.rpartition(":")[2]),
+            env_spec=env,
             data_format="hdf5",
         )
         storage.update_metadata({key: value for key, value in about.items() if value})

@@ -23,6 +23,8 @@ from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import make_env
 from gym_dr.runs.progress import Progress
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.context import DrawContext
@@ -79,12 +81,16 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
         check_spaces(observations, actions)
         played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=log.states, display=display)
         if log.format == "minari":
+            disturbances = getattr(inner, "disturbances", {})  # also those that are only set by hand
+            whole = Randomization({**draws.randomization, **disturbances}, correlation=draws.randomization.correlation)
+            with contextlib.closing(make_env(policy.env, None if policy.space is None else whole)) as env:
+                spec = env.spec
             return minari.write_minari(
                 log.output,
                 played,
                 observation_space=observations,
                 action_space=actions,
-                env=policy.env,
+                env=spec,
                 policy=str(policy.record.get("algorithm") or policy.name),
                 description=f"{draws.episodes} episodes of {policy.name} on {policy.env}, recorded by gym_dr.",
             )

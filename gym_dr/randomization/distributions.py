@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,9 @@ from gym_dr.randomization.normal import normal_cdf, normal_ppf
 class Distribution:
     """Base class of the distributions."""
 
-    name: ClassVar[str]  # in TOML and JSON files and on the command line
+    # its name in TOML and JSON files and on the command line; a field, so that Gymnasium, which writes keywords with
+    # ``dataclasses.asdict``, writes a form that can be read
+    distribution: str = field(default="", init=False, repr=False)
 
     def ppf(self, u: npt.ArrayLike) -> Array:
         """Quantile function.
@@ -50,7 +52,7 @@ class Distribution:
     def to_dict(self) -> dict[str, Any]:
         """The form for TOML and JSON; ``distribution_from_dict`` restores an equal distribution."""
         values = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if not _is_default(self, f)}
-        return {"distribution": self.name, **values}
+        return {"distribution": self.distribution, **values}
 
     def __repr__(self) -> str:
         shown = [(f, getattr(self, f.name)) for f in fields(self) if not _is_default(self, f)]
@@ -80,7 +82,7 @@ class _Bounded(Distribution):
 class Uniform(_Bounded):
     """Uniform distribution between ``low`` and ``high``."""
 
-    name: ClassVar[str] = "uniform"
+    distribution: str = field(default="uniform", init=False, repr=False)
     low: float  # lowest value
     high: float  # highest value
 
@@ -99,7 +101,7 @@ class Uniform(_Bounded):
 class LogUniform(_Bounded):
     """Log-uniform distribution between two positive ends: halving is as likely as doubling."""
 
-    name: ClassVar[str] = "loguniform"
+    distribution: str = field(default="loguniform", init=False, repr=False)
     low: float  # lowest value, above 0
     high: float  # highest value
 
@@ -125,7 +127,7 @@ class Normal(_Bounded):
     ``"truncate"`` cuts the density off at the bounds and rescales it.
     """
 
-    name: ClassVar[str] = "normal"
+    distribution: str = field(default="normal", init=False, repr=False)
     mu: float  # mean, before bounds apply
     sigma: float  # standard deviation, before bounds apply
     low: float = -math.inf  # lowest value
@@ -137,6 +139,8 @@ class Normal(_Bounded):
         if self.sigma <= 0:
             raise RandomizationError(f"{self!r}: expected sigma > 0, got {self.sigma}. Use Constant for a fixed value.")
         self._check_ordered()
+        if not math.isfinite(abs(self.mu) + 9.0 * self.sigma):
+            raise RandomizationError(f"{self!r}: expected draws that float64 can hold, got mu +- 9 sigma beyond it.")
         if self.method not in ("clip", "truncate"):
             raise RandomizationError(f"{self!r}: expected method 'clip' or 'truncate', got {self.method!r}.")
         if self.method == "truncate" and not self._mass() > 1e-300:
@@ -150,11 +154,10 @@ class Normal(_Bounded):
         if self.method == "clip":
             return np.clip(self.mu + self.sigma * normal_ppf(u), self.low, self.high)
         a, b = self._standardized()
-        if a > 0:  # mirror the upper tail into the lower one, where probabilities keep their precision
-            p = normal_cdf(-b) + (1.0 - u) * self._mass()
-            return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
-        p = normal_cdf(a) + u * self._mass()
-        return np.clip(self.mu + self.sigma * normal_ppf(np.minimum(p, 1.0)), self.low, self.high)
+        below, above = normal_cdf(a) + u * self._mass(), normal_cdf(-b) + (1.0 - u) * self._mass()
+        upper = (below >= 1.0) | (a > 0.0)  # mirrored into the lower tail, where probabilities keep their precision
+        scores = np.where(upper, -1.0, 1.0) * normal_ppf(np.where(upper, above, below))
+        return np.clip(self.mu + self.sigma * scores, self.low, self.high)
 
     def _standardized(self) -> tuple[float, float]:
         return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma
@@ -169,7 +172,7 @@ class Normal(_Bounded):
 class Integer(_Bounded):
     """Whole numbers from ``low`` to ``high``, inclusive, equally likely."""
 
-    name: ClassVar[str] = "integer"
+    distribution: str = field(default="integer", init=False, repr=False)
     low: int  # smallest number, included
     high: int  # largest number, included
 
@@ -218,7 +221,7 @@ class _Discrete(Distribution):
 class Choice(_Discrete):
     """One of ``values``, equally likely or with the given ``probabilities``, which sum to 1."""
 
-    name: ClassVar[str] = "choice"
+    distribution: str = field(default="choice", init=False, repr=False)
     values: tuple[float, ...]  # what may be drawn
     probabilities: tuple[float, ...] | None = None  # one for each value, with sum 1; None for equal ones
 
@@ -241,7 +244,7 @@ class Choice(_Discrete):
 class Bernoulli(_Discrete):
     """1 with probability ``p``, else 0."""
 
-    name: ClassVar[str] = "bernoulli"
+    distribution: str = field(default="bernoulli", init=False, repr=False)
     p: float  # probability of 1
 
     def __post_init__(self) -> None:
@@ -260,7 +263,7 @@ class Bernoulli(_Discrete):
 class Constant(_Discrete):
     """Always ``value``."""
 
-    name: ClassVar[str] = "constant"
+    distribution: str = field(default="constant", init=False, repr=False)
     value: float  # the value
 
     def __post_init__(self) -> None:
@@ -279,7 +282,7 @@ class Mixture(Distribution):
     distribution is still correct, but a correlation with other parameters acts only within components.
     """
 
-    name: ClassVar[str] = "mixture"
+    distribution: str = field(default="mixture", init=False, repr=False)
     components: tuple[Distribution, ...]  # the distributions; in files, tables of the same form
     weights: tuple[float, ...] | None = None  # one for each component, at least 0; None for equal ones
 
@@ -330,7 +333,7 @@ def uniform_outside(low: float, inner_low: float, inner_high: float, high: float
 
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {
-    cls.name: cls for cls in (Uniform, LogUniform, Normal, Integer, Choice, Bernoulli, Constant, Mixture)
+    cls.distribution: cls for cls in (Uniform, LogUniform, Normal, Integer, Choice, Bernoulli, Constant, Mixture)
 }
 
 
@@ -347,7 +350,7 @@ def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
         raise RandomizationError(f"Expected a 'distribution' field ({', '.join(DISTRIBUTIONS)}), got {dict(form)!r}.")
     check_known("distribution", name, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[name]
-    known = {f.name: f for f in fields(cls)}
+    known = {f.name: f for f in fields(cls) if f.init}
     for key in values:
         check_known(f"field of distribution {name!r}:", key, known)
     if missing := [key for key, f in known.items() if f.default is MISSING and key not in values]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import RandomizationError, check_known, located
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
 
@@ -91,7 +91,7 @@ class Correlation:
 
     def __post_init__(self) -> None:
         try:
-            matrix = np.asarray(self.matrix, dtype=np.float64)
+            matrix = as_numbers(self.matrix)
             names = tuple(str(name) for name in self.names)
         except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Correlation: expected names and a matrix of numbers, got {self!r}.") from None
@@ -193,9 +193,19 @@ class Randomization(Mapping[str, Rule]):
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Randomization:
-        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings."""
+        """Reads the form that ``to_dict`` or ``dataclasses.asdict`` writes, or a handwritten one.
+
+        The latter may have tuples, numbers and strings.
+        """
+        pairs = form.get("rules")
+        if set(form) == {"rules", CORRELATION} and isinstance(pairs, list | tuple) and all(map(_is_named, pairs)):
+            return cls(dict(pairs), correlation=form[CORRELATION])  # Gymnasium's specs use ``asdict``
         rules = {name: rule for name, rule in form.items() if name != CORRELATION}
-        return cls(rules, correlation=form.get(CORRELATION))
+        return cls(rules, correlation=form.correlation if isinstance(form, Randomization) else form.get(CORRELATION))
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None:
@@ -226,11 +236,12 @@ def as_rule(value: Any) -> Rule:
     if isinstance(value, Mapping):
         form = dict(value)
         operation = form.pop("operation", "absolute")
-        return Rule(distribution_from_dict(form), operation)
+        nested = set(form) == {"distribution"} and isinstance(form["distribution"], Mapping)  # from ``asdict``
+        return Rule(distribution_from_dict(form["distribution"] if nested else form), operation)
     if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
     if isinstance(value, np.ndarray) and not value.ndim:
-        return as_rule(value.item())
+        return as_rule(value.tolist())  # None if it is masked
     if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
@@ -259,9 +270,11 @@ def parse_rule(text: str) -> Rule:
         if len(rest) != 1:
             raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
         head, rest = "uniform", [head, *rest]
+    if "," in head:
+        raise RandomizationError(f"expected LOW:HIGH such as -11:-5, or choice:1,2,3, got {text!r}.")
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
-    known = fields(cls)
+    known = [f for f in fields(cls) if f.init]
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):
         usage = ":".join([head, *(f.name.upper() if f.default is MISSING else f"[{f.name.upper()}]" for f in known)])

@@ -56,12 +56,10 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
                 number.
             ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
-        visible = {"context": context, "context_params": context_params}
-        RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive, **visible)
         gym.Wrapper.__init__(self, env)
         check_not_randomized(env)
         known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))
-        space = space or known_space
+        given, space = space, space or known_space
         if space is None:
             raise RandomizationError(
                 f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}, got none. Only "
@@ -76,6 +74,9 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         space = ParamSpace(space.name, actual)
         self._derive = derive or known_derive
         self._randomize(space, randomization, context, context_params)
+        visible = {"context": context, "context_params": context_params}
+        rules = self.randomization.to_dict()  # JSON keeps it as it is, so that the environment's spec can be compared
+        RecordConstructorArgs.__init__(self, randomization=rules, space=given, derive=derive, **visible)
         self.observation_space = self.context.extend_space(env.observation_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

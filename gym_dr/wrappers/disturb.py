@@ -57,13 +57,13 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             UnknownNameError: There is no such disturbance or sensor.
             RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
-        RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
         gym.Wrapper.__init__(self, env)
         self._pushed: Any = pushed_layer(env)
         push_size = int(getattr(self._pushed, "push_size", 0))
         spaces = env.observation_space, env.action_space
         self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
         self.disturbances = self._state.randomization
+        RecordConstructorArgs.__init__(self, randomization=self.disturbances.to_dict(), obs_scale=obs_scale)
         self.observation_space = self._state.disturbed_space(env.observation_space)
         self._begun = False
 
@@ -145,13 +145,14 @@ class DisturbVector(ViewWrapper):
         inner: Any = env.unwrapped
         self._sub_envs = [pushed_layer(sub) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
         self._push_to: Any = self._sub_envs[0] if self._sub_envs else inner
+        sizes = {int(getattr(layer, "push_size", 0)) for layer in self._sub_envs or [inner]}
         self._state = Disturbances(
             randomization,
             self.num_envs,
             env.single_observation_space,
             env.single_action_space,
             obs_scale,
-            int(getattr(self._push_to, "push_size", 0)),
+            sizes.pop() if len(sizes) == 1 else 0,  # pushes reach all or none
             _id_of(env) or _id_of(self._push_to),
         )
         self.disturbances = self._state.randomization

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
+import gym_dr
 from gym_dr.api.record import record
 from gym_dr.errors import ConfigError, LogError
 from gym_dr.fitting.log_checks import check_log
@@ -107,6 +108,23 @@ def test_a_recording_is_the_same_in_both_formats_and_plays_again_with_minaris_ow
     assert data[1].terminations[-1]
     assert data[1].infos["state"]["physics"]["streams"].shape == (len(found[1]) + 1, 6)
     check_log(found, env.observation_space, env.action_space)
+    env.close()
+
+
+RULES = {"gravity": gym_dr.Normal(-8, 0.5, low=-9, high=-7), "obs_noise": (0, 0.1), "action_delay": 1}
+
+
+@pytest.mark.parametrize("randomization", ["none", "wide", RULES], ids=["none", "wide", "rules"])
+def test_the_recovered_environment_has_the_recordings_physics_and_disturbances(randomization: Any) -> None:
+    record("random", gym_dr.draws(randomization), env=LANDER, episodes=2, output="lander/a-v0", progress=False)
+    data = minari.load_dataset("lander/a-v0")
+    (about,) = data.storage.get_episode_metadata([1])
+    env = data.recover_environment()
+    observation, info = env.reset(seed=about["seed"])
+    assert info["params"] == about["options"]["params"]
+    np.testing.assert_array_equal(observation, data[1].observations[0])
+    for action, expected in zip(data[1].actions, data[1].observations[1:], strict=True):
+        np.testing.assert_array_equal(env.step(action)[0], expected)
     env.close()
 
 

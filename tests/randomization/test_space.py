@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale
+from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.space import Param, ParamSpace
@@ -82,7 +82,12 @@ def test_possible_values_come_back_as_float64(param: Param, value: Any) -> None:
         (GRAVITY, -12.000001, "expected a value from -12 to 0 m/s^2, got -12.000001"),
         (GRAVITY, [-1.0, 3.0, -2.0], "got 3.0"),
         (GRAVITY, [-1.0, math.nan], "got nan"),
-        (GRAVITY, None, "got nan"),
+        (GRAVITY, None, "expected numbers, got None"),
+        (GRAVITY, np.complex128(-5 + 3j), "expected numbers"),
+        (GRAVITY, np.array([-5.0, -6 + 3j]), "expected numbers"),
+        (GRAVITY, np.array([-5.0, "-6"], dtype=object), "expected numbers"),
+        (GRAVITY, np.ma.array([-5.0, -6.0], mask=[True, False]), "expected numbers"),  # type: ignore[no-untyped-call]
+        (GRAVITY, np.timedelta64(-5, "s"), "expected numbers"),
         (GRAVITY, [-1.0, "-5"], "expected numbers, got [-1.0, '-5']"),
         (GRAVITY, b"-5", "expected numbers"),
         (GRAVITY, 1j, "expected numbers, got 1j"),
@@ -260,6 +265,13 @@ def test_a_scale_that_lands_on_a_bound_but_for_rounding_is_accepted() -> None:
     space.check_randomization(Randomization({"a": Scale((0.5, 3.0))}))
     with pytest.raises(RandomizationError, match="reaches from"):
         space.check_randomization(Randomization({"a": Scale((0.5, 3.01))}))
+
+
+@pytest.mark.parametrize("rule", [Uniform(1e-10, 1e-9), Scale((0.1, 1.0)), Add((-9e-10, 0.0))])
+def test_a_range_below_a_small_lower_bound_is_refused_however_large_the_upper_bound_is(rule: Any) -> None:
+    space = ParamSpace("light", [Param(name="mass", nominal=1e-9, low=5e-10, high=1e5)])
+    with pytest.raises(RandomizationError, match="mass"):
+        space.check_randomization(Randomization({"mass": rule}))
 
 
 def test_a_parameter_without_an_upper_bound_keeps_its_lower_one() -> None:

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import pickle
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gym_dr
-from gym_dr import Add, Constant, Correlation, Param, ParamSpace, Randomization, Scale, Uniform
+from gym_dr import (
+    Add,
+    Choice,
+    Constant,
+    Correlation,
+    Mixture,
+    Normal,
+    Param,
+    ParamSpace,
+    Randomization,
+    Scale,
+    Uniform,
+)
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.spec import Rule
+from gym_dr.testing.playing import assert_same
 from tests.strategies import correlations, distributions, few, names, randomizations
 from tests.toml_text import toml_text
 
@@ -66,6 +83,7 @@ def test_every_form_of_a_rule_is_read(written: Any, meant: Rule) -> None:
         (None, "expected a distribution, Scale(...), Add(...), a pair (low, high), a number"),
         ((), "got ()"),
         (1j, "got 1j"),
+        (np.ma.masked, "got None"),
         (Uniform, "expected a distribution"),
         ((2, 1), "expected low < high, got low=2.0 and high=1.0"),
         (10**400, "expected a number for value"),
@@ -119,10 +137,29 @@ def test_files_text_and_pickles_give_an_equal_randomization_back(randomization: 
     for again in (
         Randomization.from_dict(json.loads(json.dumps(form, allow_nan=False))),
         Randomization.from_dict(tomllib.loads(toml_text(form))),
+        Randomization.from_dict(randomization),
+        Randomization.from_dict(json.loads(json.dumps(dataclasses.asdict(randomization)))),
         eval(repr(randomization), EVAL.copy()),
         pickle.loads(pickle.dumps(randomization)),
     ):
         assert (again, hash(again)) == (randomization, hash(randomization))
+
+
+@pytest.mark.parametrize("mode", [None, "sync"])
+def test_a_spec_of_gymnasium_keeps_the_kind_of_every_rule(mode: str | None) -> None:
+    rules = {
+        "gravity": Uniform(-4, -3),
+        "main_engine_power": Scale(Normal(1, 0.1, low=0.8, high=1.2)),
+        "side_engine_power": Mixture((Uniform(0.5, 0.6), Choice((0.7, 0.8)))),
+        "initial_random": Add((0, 10)),
+    }
+    link = {"names": ["gravity", "main_engine_power"], "matrix": [[1, 0.5], [0.5, 1]]}
+    for randomization in (rules, Randomization(rules, correlation=link)):
+        make: Any = gym.make if mode is None else partial(gym.make_vec, num_envs=2, vectorization_mode=mode)
+        env = make("gym_dr/LunarLanderDR-v3", randomization=randomization)
+        spec = EnvSpec.from_json(env.spec.to_json())
+        again: Any = gym.make(spec) if mode is None else gym.make_vec(spec)
+        assert_same(again.reset(seed=1), env.reset(seed=1))
 
 
 @few
@@ -164,6 +201,8 @@ def test_correlations_compare_by_value_also_through_a_pickle() -> None:
         # a with b and b with c nearly equal, a with c opposed: no three numbers are so
         (("a", "b", "c"), ((1, 0.9, -0.9), (0.9, 1, 0.9), (-0.9, 0.9, 1)), "smallest eigenvalue -0.8"),
         (("a", "b"), ((1, "x"), ("x", 1)), "expected names and a matrix of numbers"),
+        (("a", "b"), ((1, "0.5"), ("0.5", 1)), "expected names and a matrix of numbers"),
+        (("a", "b"), np.array(HALF) + 0.1j, "expected names and a matrix of numbers"),
         (None, HALF, "expected names and a matrix of numbers"),
     ],
 )

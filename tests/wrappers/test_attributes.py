@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from gym_dr import Normal, Param, ParamSpace, RandomizeAttributes, Scale, Uniform
 from gym_dr.errors import RandomizationError, UnknownNameError
@@ -105,7 +106,8 @@ def test_an_attribute_that_is_no_number_is_named(value: Any) -> None:
 
 def test_spec_recreates_the_wrapped_environment() -> None:
     env = cart_pole()
-    copy: Any = gym.make(env.spec)
+    assert env.spec is not None
+    copy: Any = gym.make(EnvSpec.from_json(env.spec.to_json()))
     assert copy.reset(seed=4)[1] == env.reset(seed=4)[1]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gym_dr import (
@@ -18,6 +19,7 @@ from gym_dr import (
     Integer,
     RecordEpisodes,
     ResampleParams,
+    Uniform,
     VectorParams,
 )
 from gym_dr.envs.stack import pushed_layer
@@ -298,13 +300,13 @@ def results_of_two(envs: Any) -> None:
 
 
 def test_observation_spaces_and_specs_are_right() -> None:
-    env = Disturb(gym.make("Pendulum-v1"), {"obs_noise": 0.1, "action_delay": Integer(0, 2)})
+    env = Disturb(gym.make("Pendulum-v1"), {"obs_noise": Uniform(0, 0.1), "action_delay": Integer(0, 2)})
     assert env.observation_space == gym.spaces.Box(-np.inf, np.inf, (3,))
     observation, _ = env.reset(seed=1)
     assert observation in env.observation_space
     assert observation.dtype == np.float32
     assert env.spec is not None
-    again = gym.make(env.spec)
+    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
     np.testing.assert_array_equal(again.reset(seed=1)[0], env.reset(seed=1)[0])
     delayed = DisturbVector(gym.make_vec(LANDER, 2), {"obs_delay": 2})
     assert delayed.observation_space == gym.make_vec(LANDER, 2).observation_space

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 XYZ = ("x", "y", "z")
+FACTOR_HIGH = 1000.0  # largest factor that scales a whole field or a whole vector
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Field:
     @property
     def factor_low(self) -> float:
         """Smallest factor that scales the whole field or a whole vector."""
-        return -1000.0 if self.low < 0 else 1e-6 if self.low > 0 else 0.0
+        return -FACTOR_HIGH if self.low < 0 else 1e-6 if self.low > 0 else 0.0
 
 
 _INERTIA = "principal moment of inertia; scales with the mass unless set"

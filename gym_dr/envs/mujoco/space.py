@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names, owner_of
+from gym_dr.envs.mujoco.fields import FACTOR_HIGH, FIELDS, Field, element_names, owner_of
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
@@ -202,7 +202,7 @@ def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
         }
         if field.axes and field.objects:
             elements.append(_factor(field, full, own, values))
-        elements += [_value(field, component, values[column], column) for column, component in own.items()]
+        elements += [_value(field, component, float(values[column]), column) for column, component in own.items()]
         numbers |= own
     if numbers and (field.objects or field.axes):
         yield _factor(field, field.name, numbers, values)
@@ -219,9 +219,11 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
 
 def _value(field: Field, name: str, nominal: float, column: int) -> tuple[Param, Target]:
     """A parameter for one number, given by its place."""
-    low, high = min(field.low, nominal), max(field.high, nominal)
+    # a number that the model places outside the field's range varies as far as a factor for the field moves it
+    reach = (nominal,) if field.low <= nominal <= field.high else (nominal * field.factor_low, nominal * FACTOR_HIGH)
+    low, high = min(field.low, *reach), max(field.high, *reach)
     needs = ("density", "viscosity") if field.name == "wind" else ()
-    param = Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)
+    param = Param(name=name, nominal=nominal, low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)
     return param, Target(factor=False, parts=(Part(field=field.name, columns=(column,)),))
 
 
@@ -230,7 +232,7 @@ def _factor(field: Field, name: str, numbers: Mapping[int, str], values: Array) 
     columns = tuple(numbers)
     needs = () if values[list(columns)].any() else tuple(numbers.values())
     doc = f"factor: {field.doc}"
-    param = Param(name=name, nominal=1.0, low=field.factor_low, high=1000.0, unit="x", doc=doc, needs=needs)
+    param = Param(name=name, nominal=1.0, low=field.factor_low, high=FACTOR_HIGH, unit="x", doc=doc, needs=needs)
     return param, Target(factor=True, parts=(Part(field=field.name, columns=columns),))
 
 

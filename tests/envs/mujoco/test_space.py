@@ -164,6 +164,14 @@ def test_every_preset_holds_for_its_model(name: str) -> None:
         assert ((drawn <= low) | (drawn >= high)).all()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_of_a_preset_all_differ_since_none_is_clipped_to_a_bound(name: str) -> None:
+    space = space_of(name)
+    for preset in PRESETS[name]:
+        drawn = sample(preset, space, 100)  # type: ignore[arg-type]
+        assert (drawn.nunique() == 100).all(), preset
+
+
 # ---- values -> model ------------------------------------------------------------------------------------------------
 
 

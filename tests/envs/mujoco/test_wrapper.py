@@ -9,9 +9,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.mujoco import MujocoEnv
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box
 
-from gym_dr import RandomizeMujoco, Scale
+from gym_dr import RandomizeMujoco, Scale, Uniform
 from gym_dr.errors import EnvStateError, RandomizationError, RandomizationWarning
 
 CART = """<mujoco><option timestep="0.01"/><worldbody><body name="cart"><joint name="slider" type="slide" axis="1 0 0"/>
@@ -131,7 +132,7 @@ def test_one_of_our_ids_is_gymnasiums_environment_in_the_wrapper_and_its_spec_ta
 
 
 def test_the_spec_recreates_it() -> None:
-    env = RandomizeMujoco(gym.make("Hopper-v5"), {"gravity.z": (-12, -8)})
+    env = RandomizeMujoco(gym.make("Hopper-v5"), {"gravity.z": Uniform(-12, -8), "body_mass:*": Scale((0.5, 2))})
     assert env.spec is not None
-    copy: Any = gym.make(env.spec)
+    copy: Any = gym.make(EnvSpec.from_json(env.spec.to_json()))
     assert copy.reset(seed=4)[1]["params"] == env.reset(seed=4)[1]["params"]
