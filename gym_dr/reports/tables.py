@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.envs.family import return_limits
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
@@ -53,7 +54,8 @@ def pooled(comparison: Comparison, group: int, set_name: str, statistic: str) ->
     if len(found) == 1:
         single: Interval = found[0]
         return single
-    return mean_over_seeds(np.array([one["value"] for one in found]))[0]
+    limits = (0.0, 1.0) if statistic == "success_rate" else return_limits(comparison.document["env"])
+    return mean_over_seeds(np.array([one["value"] for one in found]), limits)[0]
 
 
 def results_on(comparison: Comparison, set_name: str, *, weakest: bool = False) -> SetResults:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gym_dr.envs.family import return_limits
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.evaluation.statistics import NO_SPREAD, Interval
+from gym_dr.evaluation.statistics import NO_SPREAD
 from gym_dr.evaluation.tables import interval_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
@@ -92,18 +93,22 @@ class StudyResult:
         order = list(TITLES)
         return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
 
+    def _limits(self, statistic: str) -> tuple[float, float]:
+        """The lowest and highest possible value."""
+        return {SOLVED: (0.0, 1.0), REGRET: (-math.inf, math.inf)}.get(statistic, return_limits(self.plan.env))
+
     @cached_property
     def results(self) -> pd.DataFrame:
         """A row for each variant, set and statistic: mean over seeds, interval and budget."""
         rows: list[dict[str, Any]] = []
         for (statistic, name), by_variant in self.values.items():
             for variant, by_seed in by_variant.items():
-                interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
+                interval, _ = mean_over_seeds(np.array(list(by_seed.values())), self._limits(statistic))
                 rows.append(
                     {
                         **{"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)},
                         "seeds_missing": len(self.plan.variants[variant].seeds) - len(by_seed),
-                        **(_within(interval, 0.0, 1.0) if statistic == SOLVED else interval),
+                        **interval,
                         "steps": self.plan.variants[variant].budget,
                         "budgets": "equal" if self.plan.same_budget() else "unequal",
                     }
@@ -119,15 +124,16 @@ class StudyResult:
                 differences = contrast.over_seeds(by_variant)
                 if statistic == REGRET or not len(differences):  # regret differs as returns do, negated
                     continue
-                interval, p = mean_over_seeds(differences)
-                most = sum(abs(weight) for weight in contrast.weights.values()) / 2
+                low, high = self._limits(statistic)
+                most = (high - low) * sum(abs(weight) for weight in contrast.weights.values()) / 2
+                interval, p = mean_over_seeds(differences, (-most, most))
                 planned = set.intersection(*(set(self.plan.variants[variant].seeds) for variant in contrast.weights))
                 rows.append(
                     {
                         **{"variant": contrast.variant, "other": contrast.other, "set": name, "statistic": statistic},
                         "seeds": len(differences),
                         "seeds_missing": len(planned) - len(differences),
-                        **(_within(interval, -most, most) if statistic == SOLVED else interval),
+                        **interval,
                         "p": p,
                         "budgets": "equal" if contrast.same_budget(self.plan.variants) else "unequal",
                     }
@@ -289,11 +295,3 @@ def _finding(row: Mapping[Any, Any]) -> str:
         text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {_p_value(row)}"
         text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
     return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
-
-
-def _within(interval: Interval, lowest: float, highest: float) -> Interval:
-    """Clips an interval of shares, or of their differences, to possible values."""
-    low, high = interval["low"], interval["high"]
-    if low is None or high is None:
-        return interval
-    return {**interval, "low": max(low, lowest), "high": min(high, highest)}
