@@ -19,7 +19,7 @@ def heat_maps(comparison: Comparison) -> Section:
     maps = _maps(comparison)
     return Section(
         key="maps",
-        title="Where it works, and which policy is better where",
+        title="Where it works",
         lead="Mean return of each policy, and how much more it returns than the first, on the same draws and episode "
         f"seeds, over each pair of parameters; of many only the {MAX_PARAMETERS} that matter most are shown.",
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were, but "
