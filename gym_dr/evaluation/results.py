@@ -69,9 +69,24 @@ class Evaluation:
         if not document.get("complete"):
             raise RunFolderError(f"{folder}: the evaluation was interrupted. {_RESUME}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
-        if (got := len(evaluation.episodes)) != (expected := evaluation.question.episodes):
-            raise RunFolderError(f"{folder / EPISODES}: expected {expected} episodes, got {got}. {_RESUME}")
+        if not evaluation.in_order:
+            expected, got = evaluation.question.episodes, len(evaluation.episodes)
+            raise RunFolderError(
+                f"{folder / EPISODES}: expected each of {expected} episodes once, in order; got {got} rows. {_RESUME}"
+            )
         return evaluation
+
+    @property
+    def in_order(self) -> bool:
+        """Whether ``episodes`` has each episode of each policy, set and cell once, in order."""
+        order = {name: k for k, name in enumerate(self.policies)}
+
+        def numbers(cells: CellSet) -> Array:
+            rows = self.episodes_of(cells.name)
+            found = (rows["policy"].map(order) * cells.num_cells + rows["cell"]) * cells.episodes + rows["episode"]
+            return found.to_numpy(np.float64)
+
+        return all(np.array_equal(numbers(each), np.arange(len(order) * each.num_episodes)) for each in self.sets)
 
     @cached_property
     def question(self) -> Question:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
+from gym_dr.envs.family import return_limits
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sets import TRAINING, CellSet
@@ -112,6 +113,11 @@ class Comparison:
         return self.evaluation.document
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and highest possible return."""
+        return return_limits(self.document["env"])
+
+    @property
     def sets(self) -> list[str]:
         """Names of the sets, in the order of the file."""
         return [cells.name for cells in self.evaluation.sets]
@@ -197,6 +203,24 @@ class Comparison:
         """
         returns = self._returns[set_name][self.policies[group]]
         return returns.reshape(len(returns), -1)
+
+    def differences(self, first: int, second: int, set_name: str) -> tuple[Array, str]:
+        """Returns of one group minus those of another, on the same draws and episode seeds.
+
+        Returns:
+            Shape ``(runs, episodes)``, and what intervals are over: "seeds", the rows, each of two runs with the same
+            seed, or if no two seeds are common of runs in the same order; "episodes" of two single policies; or
+            nothing, where only one group has several runs.
+        """
+        one, two = (
+            dict(zip(self.groups[g].seeds or [0], self.returns(g, set_name), strict=True)) for g in (first, second)
+        )
+        shared = sorted(one.keys() & two.keys())
+        pairs = zip(shared, shared, strict=True) if len(shared) > 1 else zip(one, two, strict=False)
+        rows = np.stack([one[a] - two[b] for a, b in pairs])
+        if len(rows) > 1 or len(one) == len(two):
+            return rows, "seeds" if len(rows) > 1 else "episodes"
+        return np.mean([*one.values()], axis=0)[None] - np.mean([*two.values()], axis=0), ""
 
     @cached_property
     def values(self) -> dict[str, dict[str, Array]]:

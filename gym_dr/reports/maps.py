@@ -27,7 +27,8 @@ def heat_maps(comparison: Comparison) -> Section:
         "about the same number of episodes. Maps of returns share one color scale, so policies can be compared. The "
         "white frame is the policy's training range, if it is known; a white cross marks a single value. Tiles without "
         "episodes are blank. In a map of differences, blue: the policy named first has the higher return. Hover over "
-        "a tile for its standard error; a difference below two standard errors may be chance.",
+        "a tile for its 95 % interval, over seeds if there are several; a difference whose interval includes 0 may be "
+        "chance.",
         views=[
             View(
                 name=name,
@@ -79,7 +80,12 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
     """Mean return of each policy."""
     axes = _axes(comparison, set_name, x, y)
     everyone = range(len(comparison.groups))
-    found = [bin_statistics(comparison.returns(group, set_name), *axes.values()) for group in everyone]
+    found = [
+        bin_statistics(
+            comparison.returns(group, set_name), comparison.cells(set_name), *axes.values(), within=comparison.limits
+        )
+        for group in everyone
+    ]
     means = np.stack([table.mean for table in found])
     scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(means)), "zmax": float(np.nanmax(means))}
     panels = []
@@ -92,8 +98,8 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
 def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: str) -> Panel:
     """How much more a policy returns than the first one."""
     axes = _axes(comparison, set_name, x, y)
-    returns, others = (comparison.returns(g, set_name).mean(axis=0) for g in (group, 0))  # over seeds
-    found = bin_statistics((returns - others)[None], *axes.values())
+    rows, over = comparison.differences(group, 0, set_name)
+    found = bin_statistics(rows, comparison.cells(set_name) if over else None, *axes.values())
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
     title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"
@@ -119,11 +125,12 @@ def _map(
         x=x_bins.edges.tolist(),
         y=y_bins.edges.tolist(),
         z=found.mean.tolist(),
-        customdata=np.stack([found.count, found.error], axis=-1).tolist(),
+        customdata=np.stack([found.count, found.low, found.high], axis=-1).tolist(),
         hoverongaps=False,
         colorbar={"title": {"text": words, "side": "right"}, "thickness": 12},
         hovertemplate=f"{plain(x)} %{{x:.4g}}<br>{plain(y)} %{{y:.4g}}<br>{words} <b>%{{z:.1f}}</b>"
-        "<br>standard error of the mean %{customdata[1]:.1f}<br>%{customdata[0]} episodes<extra></extra>",
+        "<br>mean: 95 % interval %{customdata[1]:.1f} to %{customdata[2]:.1f}"
+        "<br>%{customdata[0]} episodes<extra></extra>",
         **scale,
     )
     xaxis, yaxis = (parameter_axis(comparison, n, b, showgrid=False, zeroline=False) for n, b in axes.items())

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.envs.family import return_limits
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
+from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, means_with_intervals
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
@@ -54,7 +53,7 @@ def pooled(comparison: Comparison, group: int, set_name: str, statistic: str) ->
     if len(found) == 1:
         single: Interval = found[0]
         return single
-    limits = (0.0, 1.0) if statistic == "success_rate" else return_limits(comparison.document["env"])
+    limits = (0.0, 1.0) if statistic == "success_rate" else comparison.limits
     return mean_over_seeds(np.array([one["value"] for one in found]), limits)[0]
 
 
@@ -95,25 +94,13 @@ def findings(comparison: Comparison) -> list[str]:
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
     """Mean return of one group minus that of another.
 
-    For single runs this is the evaluation's paired difference over episodes. For several seeds it compares the seeds'
-    means (Welch's t interval), so that the finding holds for other seeds.
+    The interval is over seeds if both have several, so that it holds for other seeds, and over episodes for two single
+    policies.
     """
-    names = [entry["name"] for g in (first, second) for entry in comparison.entries(g)]
-    for entry in comparison.document["differences"]:
-        if entry["set"] == set_name and sorted(names) == sorted([entry["policy"], entry["other"]]):
-            found: Interval = entry["statistics"]["mean"]
-            if entry["policy"] == names[0]:
-                return found
-            mirror = {"value": "value", "low": "high", "high": "low"}
-            return {end: None if found[other] is None else 0.0 - found[other] for end, other in mirror.items()}
-    a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
-    value = float(a.mean() - b.mean())
-    if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
-        return {"value": value, "low": None, "high": None}
-    from scipy import stats  # heavy
-
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE)
-    return {"value": value, "low": float(interval.low), "high": float(interval.high)}
+    rows, over = comparison.differences(first, second, set_name)
+    if over == "episodes":
+        return means_with_intervals(rows, comparison.cells(set_name))[0]
+    return mean_over_seeds(rows.mean(axis=1))[0]  # a single row has no interval
 
 
 def _over(comparison: Comparison, first: int, second: int) -> str:

@@ -36,7 +36,7 @@ class Progress:
         Args:
             title: The current activity.
             done: Units so far; units of the first call do not count for the speed.
-            total: Total units.
+            total: Total units, as far as they are known.
             steps: Environment steps so far, to show the speed in steps.
             result: Other text to show.
         """
@@ -52,6 +52,7 @@ class Progress:
         speed, left = self._measure(done, total, steps)
         state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:
+            self._bar.total = total
             self._bar.set_description(title, refresh=False)
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(done - self._bar.n)
