@@ -17,11 +17,10 @@ from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import point_statistics, statistic_names
 from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import AGGREGATE, RunFolder
 from gym_dr.runs.metrics import read_metrics, write_csv
 
-METRICS = "metrics.csv"  # of all runs, with a column ``seed``
-SUMMARY = "summary.json"
+METRICS, SUMMARY, _ = AGGREGATE  # the metrics of all runs have a column ``seed``
 
 
 def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:

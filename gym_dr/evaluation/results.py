@@ -19,7 +19,7 @@ from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import CONFIG
+from gym_dr.runs.folder import CONFIG, EVALUATION
 from gym_dr.runs.metrics import write_csv
 from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
@@ -241,7 +241,8 @@ def check_folder(folder: Path) -> None:
         if folder.is_dir():
             if (folder / CONFIG).is_file():
                 raise RunFolderError(f"{folder}: is a run folder; choose another `output`.")
-            if not (folder / DOCUMENT).is_file() and any(not path.name.startswith(".") for path in folder.iterdir()):
+            owned = (folder / DOCUMENT).is_file() or (folder.name == EVALUATION and (folder.parent / CONFIG).is_file())
+            if not owned and any(not path.name.startswith(".") for path in folder.iterdir()):
                 raise RunFolderError(f"{folder}: already exists and holds no evaluation; choose another `output`.")
         elif folder.exists():
             raise RunFolderError(f"{folder}: is a file; choose another `output`.")

@@ -14,6 +14,7 @@ import importlib
 import inspect
 import json
 import operator
+import os
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -236,7 +237,7 @@ def read_onnx(path: Path) -> OnnxPolicy:
         ConfigError: There is no such file, a package is missing, or the file is not a policy or is dangerous.
     """
     try:
-        content = read_plain(path.resolve(), MAX_FILE)
+        content = read_plain(Path(os.path.realpath(path)), MAX_FILE)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     return read_policy(path, content)
