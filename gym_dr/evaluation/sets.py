@@ -246,8 +246,10 @@ def acts(needs: Mapping[str, float], values: Mapping[str, Array], count: int) ->
     Returns:
         Shape ``(count,)``.
     """
-    met = np.array([np.full(count, values.get(name, nominal)) != 0 for name, nominal in needs.items()])
-    return met.any(0) if needs else np.ones(count, np.bool_)
+    found = np.full(count, not needs)
+    for name, nominal in needs.items():
+        found |= np.not_equal(values.get(name, nominal), 0)
+    return found
 
 
 @dataclass(frozen=True, repr=False)

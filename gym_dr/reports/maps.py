@@ -82,7 +82,7 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
     everyone = range(len(comparison.groups))
     found = [
         bin_statistics(
-            comparison.returns(group, set_name), comparison.cells(set_name), *axes.values(), within=comparison.limits
+            comparison.returns(group, set_name), comparison.cells(set_name), axes[x], axes[y], comparison.limits
         )
         for group in everyone
     ]
@@ -99,7 +99,7 @@ def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: st
     """How much more a policy returns than the first one."""
     axes = _axes(comparison, set_name, x, y)
     rows, over = comparison.differences(group, 0, set_name)
-    found = bin_statistics(rows, comparison.cells(set_name) if over else None, *axes.values())
+    found = bin_statistics(rows, comparison.cells(set_name) if over else None, axes[x], axes[y])
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
     title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"

@@ -110,7 +110,7 @@ def _over(comparison: Comparison, first: int, second: int) -> str:
 
 def _comparison(comparison: Comparison, groups: Sequence[int], set_name: str) -> str:
     """How much more groups return than the first, on one set."""
-    parts = []
+    parts: list[str] = []
     for group in groups:
         found, over = difference(comparison, group, 0, set_name), _over(comparison, group, 0)
         value, low, high = found["value"], found["low"], found["high"]

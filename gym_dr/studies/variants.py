@@ -110,7 +110,7 @@ class VariantFile:
         for name in top.keys() - {field.name for field in fields(cls)}:
             named = {self.table.get("algorithm", cls.algorithm), *self.table}
             algorithms = [each for each in ALGORITHMS if each in named] or ALGORITHMS
-            owned = {each: option_names(ALGORITHMS.get(each)) for each in algorithms}
+            owned: dict[str, Collection[str]] = {each: option_names(ALGORITHMS.get(each)) for each in algorithms}
             owned |= {each: [field.name for field in SAMPLERS.get(each).option_fields()] for each in SAMPLERS}
             owned |= {**tables, "settings": {*SETTINGS} - {"seed"}}
             if places := [f"[{table}]" for table, keys in owned.items() if name in keys]:
