@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import signal
 import sys
 import warnings
@@ -11,9 +12,20 @@ from collections.abc import Collection, Iterable, Iterator
 
 MAX_LENGTH = 200  # of a value in a message
 
+# control characters, which steer terminals, and bytes of file names that are not UTF-8, which cannot be written
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Text that may hold a stranger's names, with escapes for characters that cannot be shown."""
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
 
 class GymDrError(Exception):
     """Base class of gym_dr's own errors; the command line prints them without a traceback."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UnknownNameError(GymDrError, ValueError):
@@ -93,7 +105,7 @@ class Interrupted(KeyboardInterrupt):
         self.number = int(number)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return printable(str(self.args[0]))
 
 
 class NotFiniteError(TrainingError):
@@ -109,7 +121,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("gym_dr", "gymnasium"):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(printable(message), category, stacklevel=level)
 
 
 def shortened(value: object) -> str:
@@ -128,11 +140,22 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
         listing: A command that lists them, in place of the known names.
     """
     names = sorted(known)
-    # matching takes quadratic time, and the name may come from an untrusted file
-    close = difflib.get_close_matches(str(name)[:MAX_LENGTH], names, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = did_you_mean(name, names)
     rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""
     return UnknownNameError(f"Unknown {kind} {shortened(name)}.{hint}{rest}")
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The question after an unknown name, for the end of a message; empty if no known name is near it."""
+    found = near(name, known)
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def near(name: object, known: Iterable[str]) -> list[str]:
+    """The known names of which a name is a word, as ``lr`` of ``actor_lr``, or else the most similar one."""
+    wanted, names = str(name)[:MAX_LENGTH], sorted(known)  # matching takes quadratic time, and files may hold the name
+    longer = [one for one in names if wanted in re.split("[^A-Za-z0-9]", one)]
+    return longer[:4] or difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
 
 
 def check_known(kind: str, name: object, known: Collection[str]) -> None:

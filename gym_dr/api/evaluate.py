@@ -56,7 +56,7 @@ def evaluate(
         success: Return from which an episode counts as solved; None for the threshold of the evaluation in the folder,
             or else the environment's.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
-            the current folder for a single other policy.
+            the current folder for a single other policy, or one of ``gym_dr.pretrained``.
         trust: See ``gym_dr.open_policy``.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, recorded in the folder.
@@ -73,7 +73,7 @@ def evaluate(
         RandomizationError: A value is out of bounds.
         Interrupted: A signal stopped the evaluation.
     """
-    check_success(success)
+    success = check_success(success)
     opened = open_policies(policies, references, env=env, trust=trust)
     folder = evaluation_folder([policy.home for policy in opened], output)
     found = sets_for(opened, sets, episodes)

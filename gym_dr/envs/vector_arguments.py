@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -13,8 +12,8 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
-from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
-from gym_dr.options import is_number
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, did_you_mean, shortened
+from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.space import ParamSpace
 
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
@@ -29,7 +28,7 @@ def check_whole_number(name: str, value: Any) -> int:
     Raises:
         ConfigError: The value is something else.
     """
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
     return int(value)
 
@@ -68,8 +67,7 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
     """
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, *OF_EVERY_ENV], n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, [*known, *OF_EVERY_ENV])
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
             names = f" Known: {', '.join(known)}, and for every environment {', '.join(OF_EVERY_ENV)}." if known else ""
             raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
@@ -129,7 +127,7 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     """
     if seed is None:
         return [None] * num_envs
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+    if is_whole(seed):
         seeds: list[Any] = list(range(int(seed), int(seed) + num_envs))
     elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and getattr(seed, "ndim", 1) == 1:
         seeds = list(seed)
@@ -138,8 +136,7 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     if len(seeds) != num_envs:
         raise RandomizationError(f"Expected a seed for each of {num_envs} sub-environments, got {len(seeds)}.")
     for value in seeds:
-        good = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0)
-        if not good:
+        if value is not None and not (is_whole(value) and value >= 0):
             raise RandomizationError(f"Expected seeds to be whole numbers >= 0 or None, got {value!r}.")
     return [None if value is None else int(value) for value in seeds]
 

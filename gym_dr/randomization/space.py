@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from gym_dr.errors import (
     shortened,
     unknown_name,
 )
+from gym_dr.options import plain
 from gym_dr.randomization.spec import CORRELATION, Randomization, Rule
 
 KINDS = ("float", "int", "bool")
@@ -55,6 +56,8 @@ class Param:
 
     def __post_init__(self) -> None:
         check_known("kind of parameter", self.kind, KINDS)
+        for end in ("nominal", "low", "high"):
+            object.__setattr__(self, end, plain(getattr(self, end)))
         for names, what in ((LOG_COLUMNS, "a column of episode tables"), ({CORRELATION}, "an entry of randomizations")):
             if self.name in names:
                 raise RandomizationError(
@@ -62,7 +65,7 @@ class Param:
                 )
         numbers = (self.nominal, self.low, self.high)
         if not (
-            all(isinstance(number, int | float | np.integer | np.floating) for number in numbers)
+            all(isinstance(number, int | float | np.floating) for number in numbers)
             and math.isfinite(self.nominal)
             and self.low < self.high
         ):
@@ -348,6 +351,13 @@ def with_switches(
 def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tuple[float, float]]:
     """The lowest and the highest value of each parameter that a randomization draws."""
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
+
+
+def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
+    """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
+    needing = [param for param in space.values() if param.needs]
+    idle = [p.name for p in needing if not any(values.get(other, space[other].nominal) for other in p.needs)]
+    return [name for name in names if name in values and name not in idle]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

@@ -205,7 +205,7 @@ class Randomization(Mapping[str, Rule]):
         if set(form) == {"rules", CORRELATION} and isinstance(pairs, list | tuple) and all(map(_is_named, pairs)):
             return cls(dict(pairs), correlation=form[CORRELATION])  # Gymnasium's specs use ``asdict``
         rules = {name: rule for name, rule in form.items() if name != CORRELATION}
-        return cls(rules, correlation=form.get(CORRELATION))
+        return cls(rules, correlation=form.correlation if isinstance(form, Randomization) else form.get(CORRELATION))
 
 
 def _is_named(value: Any) -> bool:
@@ -242,11 +242,10 @@ def as_rule(value: Any) -> Rule:
         operation = form.pop("operation", "absolute")
         nested = set(form) == {"distribution"} and isinstance(form["distribution"], Mapping)  # from ``asdict``
         return Rule(distribution_from_dict(form["distribution"] if nested else form), operation)
-    if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
+    value = value.tolist() if hasattr(value, "tolist") else value  # of numpy or torch; None if it is masked
+    if isinstance(value, int | float | np.floating):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
-    if isinstance(value, np.ndarray) and not value.ndim:
-        return as_rule(value.tolist())  # None if it is masked
-    if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
+    if isinstance(value, tuple | list) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
         "expected a distribution, Scale(...), Add(...), a pair (low, high), a number, a table with a 'distribution' "
@@ -274,6 +273,8 @@ def parse_rule(text: str) -> Rule:
         if len(rest) != 1:
             raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
         head, rest = "uniform", [head, *rest]
+    if "," in head:
+        raise RandomizationError(f"expected LOW:HIGH such as -11:-5, or choice:1,2,3, got {text!r}.")
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     known = [f for f in fields(cls) if f.init]

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -21,7 +22,13 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "gym_dr/LunarLandrDR-v3"], "'gym_dr/LunarLandrDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'loggers', 'plugins'"),
-        (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
+        (["play", "gym_dr/LunarLanderDR-v3"], "play it with gymdr play --human"),
+        (["play", "lander"], "--pretrained lander"),
+        (["evaluate", "landr"], "Did you mean 'lander'?"),
+        (["play", "LunarLander"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
+        (["train", "a2c", "--lr", "0.1"], "'--actor-lr' or '--critic-lr'"),
+        (["train", "ppo", "--actor-lr", "0.1"], "'--lr'"),
+        (["train", "ppo", "--learning-rate", "0.1"], "'--lr'"),
         (["play", "--human", "FrozenLake-v1"], "There are no keys"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -47,6 +54,7 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--randomize", "gravity=uniform:-2:-12"], "'gravity': Uniform(-2.0, -12.0): expected low < high"),
         (["--randomize", "gravity=uniform:-20:-2"], "'gravity': expected a value from -12 to 0 m/s^2, got Uniform(-20"),
         (["--randomize", "gravity=uniform:-12"], "expected uniform:LOW:HIGH"),
+        (["--randomize", "gravity=-11,-5"], "expected LOW:HIGH such as -11:-5"),
         (["--randomize", "gravity=normal:-9:1"], "Give the distribution bounds"),
         (["--randomize", "gravity=nan"], "expected a number"),
         (["--randomize", "gravity=-9", "--randomize", "gravity=-8"], "parameter 'gravity' is given twice"),
@@ -60,6 +68,9 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--seed", "-1"], "seed: expected at least 0, got -1"),
         (["--seeds", "1,1"], "expected distinct seeds"),
         (["--seeds", "1,x"], "expected numbers separated by commas"),
+        (["--seeds", "5-1"], "expected numbers separated by commas"),
+        (["--reserved-seeds", "0-999999999"], "expected numbers separated by commas"),
+        (["--hidden-sizes", "8-9"], "expected numbers separated by commas"),
         (["--seed", "1", "--seeds", "1,2"], "Expected --seed or --seeds, got both"),
         (["--gamma", "nan"], "gamma: expected between 0 and 1, got nan"),
     ],
@@ -80,6 +91,7 @@ def test_cuda_is_refused_where_there_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
+        ("empty.toml", b"# updates = 3\n", "empty.toml: expected settings, got an empty file"),
         ("bad.toml", b"a = [", "bad.toml: is not a valid TOML file"),
         ("bad.json", b"{", "bad.json: is not a valid JSON file"),
         ("latin.toml", b"# \xff\nnum_envs = 2\n", "latin.toml: is not a valid TOML file"),
@@ -97,6 +109,11 @@ def test_an_impossible_config_file_is_refused_by_name(name: str, content: bytes,
     (tmp_path / name).write_bytes(content)
     assert expected in refused(train(tmp_path / "run", "--config", tmp_path / name))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play", "export", "report"])
+def test_a_name_that_is_too_long_gets_no_traceback(command: str, tmp_path: Path) -> None:
+    assert "x" * 300 in refused(gymdr(command, "x" * 300, *(["--output", "a.onnx"] if command == "export" else [])))
 
 
 def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
@@ -181,6 +198,24 @@ def test_metrics_that_are_not_a_table_are_named(run: Path) -> None:
     (run / "metrics.csv").write_text("garbage\nmore\n")
     assert "metrics.csv: expected columns update" in refused(gymdr("plot", run))
     assert "metrics.csv: was not written by a run" in refused(gymdr("resume", run))
+
+
+@pytest.mark.parametrize("new", ["update,steps,return_mean\n1,", "x,", "3,"])
+def test_metrics_with_a_second_header_or_a_cell_that_is_no_number_are_named(new: str, run: Path) -> None:
+    (run / "metrics.csv").write_text((run / "metrics.csv").read_text().replace("\n1,", f"\n{new}"))
+    before = files(run)
+    for command in ("plot", "resume"):
+        assert refused(gymdr(command, run)).startswith(f"{run / 'metrics.csv'}: ")
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "fit"])
+def test_a_randomization_without_rules_is_refused(command: str, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("# gravity = [-12, -6]\n")
+    np.savez(tmp_path / "log.npz", observations=np.zeros((3, 8)), actions=np.zeros(2, int))
+    given = {"train": ["a2c"], "evaluate": [run], "fit": [tmp_path / "log.npz", "--env", "gym_dr/LunarLanderDR-v3"]}
+    message = refused(gymdr(command, *given[command], "--randomization", tmp_path / "empty.toml"))
+    assert message.startswith(f"{tmp_path / 'empty.toml'}: ")
 
 
 def test_a_run_of_an_environment_that_is_gone_says_which(run: Path) -> None:

@@ -18,7 +18,7 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
-from tests.cli.command import gymdr, train
+from tests.cli.command import TINY, gymdr, train
 from tests.envs.equations.swing import register
 from tests.registered import forgotten_afterwards
 
@@ -38,6 +38,19 @@ def test_every_field_of_the_configuration_is_an_option_with_its_help() -> None:
     for field in (*dataclasses.fields(RunSettings), *dataclasses.fields(config)):
         assert option(field.name) in out
         assert field.metadata["help"].split(" ")[0] in out
+
+
+def test_the_options_of_a_training_stand_in_groups() -> None:
+    out = gymdr("train", "ppo", "--help").out
+    groups = dict(re.findall(r"^(\w+):\n((?:  .*\n|\n)+)", out, re.MULTILINE))
+    first = {"Task": "--env", "Randomization": "--randomize", "Algorithm": "--lr", "Run": "--run-dir"}
+    for title, flag in first.items():
+        assert [name for name, text in groups.items() if f"\n  {flag} " in f"\n{text}"] == [title]
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "gym_dr", "list", "algorithms"], capture_output=True, text=True)
+    assert done.stdout == gymdr("list", "algorithms").out
 
 
 def test_list_envs_names_every_id() -> None:
@@ -65,6 +78,12 @@ def test_params_shows_bounds_units_and_presets() -> None:
     assert "m/s^2" in out
     for preset in ("none", "default", "wide", "random", "extreme"):
         assert f"\npreset {preset}" in out
+
+
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", "gym_dr/BipedalWalkerDR-v3"])
+def test_ranges_of_presets_are_shown_with_few_digits(env_id: str) -> None:
+    presets = gymdr("params", env_id).out.partition("\npreset ")[2]
+    assert not re.findall(r"\d\.\d{7,}", presets)
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +132,13 @@ def test_axes_of_a_grid_are_read_and_may_be_named_after_an_element() -> None:
 def test_a_malformed_axis_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got '"):
         grid_of((text,))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+@pytest.mark.parametrize("closed", ["2>&-", "1>&- 2>&-"])
+def test_closed_streams_neither_end_a_command_nor_lend_their_numbers_to_its_files(closed: str, tmp_path: Path) -> None:
+    command = f'exec "$0" -c "from gym_dr.cli.main import main; main()" "$@" {closed}'
+    args = ["train", "a2c", *TINY, "--run-dir", str(tmp_path / "run")]
+    assert subprocess.run(["sh", "-c", command, sys.executable, *args], capture_output=True).returncode == 0
+    rows = (tmp_path / "run/metrics.csv").read_text().splitlines()
+    assert [row.partition(",")[0] for row in rows] == ["update", "0", "1"]

@@ -137,6 +137,7 @@ def test_files_text_and_pickles_give_an_equal_randomization_back(randomization: 
     for again in (
         Randomization.from_dict(json.loads(json.dumps(form, allow_nan=False))),
         Randomization.from_dict(tomllib.loads(toml_text(form))),
+        Randomization.from_dict(randomization),
         Randomization.from_dict(json.loads(json.dumps(dataclasses.asdict(randomization)))),
         eval(repr(randomization), EVAL.copy()),
         pickle.loads(pickle.dumps(randomization)),

@@ -137,6 +137,17 @@ def test_an_environment_whose_package_is_missing_is_refused(monkeypatch: pytest.
         param_space_of("Needy-v0")
 
 
+@pytest.mark.parametrize(
+    "make", [make_env, lambda env_id, _, **kwargs: make_vector_env(env_id, 1, "sync", None, **kwargs)]
+)
+def test_a_picture_of_an_environment_that_draws_none_is_refused(make: Any) -> None:
+    with forgotten_afterwards():
+        gym.register("Unseen-v0", lambda: gym.make("CartPole-v1"))
+        make("Unseen-v0", None).close()
+        with pytest.raises(ConfigError, match="render_mode"):
+            make("Unseen-v0", None, render_mode="rgb_array")
+
+
 def test_an_unknown_vectorization_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'async'"):
         check_vectorization(LANDER, "asink")
@@ -185,7 +196,8 @@ def test_a_run_has_disturbances_and_what_its_policy_is_shown_around_its_environm
 def test_without_a_display_mujoco_draws_through_egl_unless_told_otherwise(
     given: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+    monkeypatch.setattr("gym_dr.envs.mujoco.camera.find_library", lambda name: name == "EGL")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL", "PYOPENGL_PLATFORM"):
         monkeypatch.setenv(name, "")  # so that it is put back
         monkeypatch.delenv(name)
     make_env("CartPole-v1", None).close()  # imports no MuJoCo, and draws nothing

@@ -17,6 +17,7 @@ from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, family_of, origin
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
 from gym_dr.errors import EquationsError, located
+from gym_dr.options import plain
 from gym_dr.randomization.space import Param, ParamSpace
 
 _HERE = "gym_dr.envs.equations"
@@ -107,7 +108,7 @@ def equations_family(
         derive: ``derive(p)`` -> a named tuple of what follows from the parameters, once per episode; None for the
             parameters themselves.
         process_noise: name -> ``Uniform``, its bounds, or ``Normal``: random numbers of each step, which ``step`` gets
-            as a named tuple ``w``.
+            as a fourth argument, a named tuple: ``{"gust": Normal(0, 1)}`` is ``w.gust``. None for a step without one.
         pushed: Fields of the state that a push changes: velocities.
         render: ``render(c, state)`` -> a picture ``(height, width, 3)`` uint8; not compiled. None for no pictures.
         render_fps: Pictures per second of a video.
@@ -189,7 +190,7 @@ def equations_family(
         render_fps=check_whole_number("render_fps", render_fps),
         described=interface,
         state_from=state_from,
-        time_step=time_step,
+        time_step=plain(time_step),
     )
 
 
