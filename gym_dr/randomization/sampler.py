@@ -163,5 +163,5 @@ def check_support(sampler: ParamSampler, randomization: Randomization) -> None:
     if (support.rules, support.correlation) != (randomization.rules, randomization.correlation):
         raise RandomizationError(
             f"Expected a sampler whose support is the environment's randomization, {randomization!r}, got "
-            f"{support!r}. Make the environment with randomization=sampler.support."
+            f"{support!r}. Make the sampler from env.randomization, which includes the switches that it turns on."
         )
