@@ -28,7 +28,7 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     so their noise is independent.
 
     Estimates are unbiased rather than positive: a parameter without effect is estimated below 0 half of the time, and
-    its interval includes 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode per
+    its interval begins at 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode per
     cell, intervals are too wide rather than too narrow.
 
     Args:
