@@ -27,6 +27,7 @@ class EpisodeRecord:
     length: int  # steps
     terminated: bool  # whether the environment ended it rather than the step limit
     version: int | None = None  # of the sampler that drew it; None for one that never changes
+    diverged: bool = False  # whether the simulation did, whose return is no evidence
 
 
 Row = Mapping[str, float | str]  # of the table of a sampler's updates: column -> value
