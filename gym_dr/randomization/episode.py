@@ -42,6 +42,7 @@ class RandomizedEnv:
     _values: dict[str, float]  # the table's
     _exact: dict[str, Array]  # checked values for the next episode only
     _begun: bool = False  # whether an episode has begun
+    _named: dict[str, tuple[str, Any]]  # attribute -> parameter and value, when ``_attributes`` were last looked at
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters if the physics reads them in place; called after all arguments are checked."""
@@ -61,7 +62,7 @@ class RandomizedEnv:
         self.context = Context(context, context_params, space, chosen)
         self.param_space, self.randomization = space.reporting(chosen), chosen
         self._table = ParamTable(self.param_space, FixedSampler(self.param_space, chosen), 1, self._allocate())
-        self._values, self._exact = dict(self.param_space.nominal), {}
+        self._values, self._exact, self._named = dict(self.param_space.nominal), {}, {}
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 
@@ -77,7 +78,8 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter; nothing has changed.
             RandomizationError: A value is impossible; nothing has changed.
         """
-        values = exact_values(options)
+        values = exact_values(options, self.param_space)
+        self._pin_written()
         exact = {} if values is None else self._checked_values(values)
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
@@ -96,6 +98,29 @@ class RandomizedEnv:
         """Reads the table's values, without those that are nan."""
         pairs = zip(self._table.names, self._table.current[:, 0].tolist(), strict=True)
         self._values = {name: value for name, value in pairs if value == value}
+
+    def _attributes(self) -> Mapping[str, Any]:
+        """Those of the unwrapped environment, if nobody but users writes to one that is named like a parameter."""
+        return {}
+
+    def _find_named(self) -> dict[str, tuple[str, Any]]:
+        """The attributes that are named like parameters, ``LINK_MASS_1`` too: attribute -> parameter and value."""
+        pairs = [(a, a if a in self.param_space else a.lower(), value) for a, value in self._attributes().items()]
+        return {a: (n, value) for a, n, value in pairs if n in self.param_space and not hasattr(gym.Env, n)}
+
+    def _pin_written(self) -> None:
+        """Pins what a user has written to attributes: the physics reads the table alone."""
+        before, self._named = self._named, self._find_named()
+        written = {n: v for a, (n, v) in self._named.items() if a not in before or v is not before[a][1]}
+        if written:
+            self.set_params(written)
+
+    def set_wrapper_attr(self, name: str, value: Any, **kwargs: Any) -> bool:
+        """Sets an attribute, as in Gymnasium; the name of a parameter pins it, see ``set_params``."""
+        if name not in self.param_space or hasattr(type(self), name):
+            return bool(cast(Any, super()).set_wrapper_attr(name, value, **kwargs))
+        self.set_params({name: value})
+        return True
 
     def _check_begun(self, call: str) -> None:
         """Raises EnvStateError if there was no reset yet."""
@@ -142,6 +167,7 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is not a single number, out of bounds or not finite, or would have no effect.
         """
+        self._pin_written()
         self._table.pin(None if values is None else self._checked_values(values), _ONE)
 
     def _checked_values(self, values: Any) -> dict[str, Array]:
@@ -152,12 +178,13 @@ class RandomizedEnv:
     @property
     def pinned_params(self) -> dict[str, float]:
         """The values that replace draws from the next reset on."""
+        self._pin_written()
         return {name: float(pins[0]) for name, pins in self._table.pinned.items()}
 
     @pinned_params.setter
     def pinned_params(self, values: Mapping[str, float]) -> None:
         checked = self.param_space.check_vector(values, 1)
-        self._table.pin(None, _ONE)
+        self.set_params(None)
         self._table.pin(checked, _ONE)
 
     @property
@@ -177,7 +204,10 @@ def check_not_randomized(env: gym.Env[Any, Any]) -> None:
 
 
 class BuiltEnv(RandomizedEnv):
-    """A randomized environment in place of one of Gymnasium's; a subclass builds it."""
+    """A randomized environment in place of one of Gymnasium's; a subclass builds it.
+
+    Attributes that are named like parameters show the values of the episode; one that a user sets pins a parameter.
+    """
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
@@ -198,11 +228,25 @@ class BuiltEnv(RandomizedEnv):
             TypeError: There is no such keyword.
         """
         self._randomize(self._build(**kwargs), randomization, context, context_params)
+        self._named = self._find_named()
+        self._show_values()
         env = cast(Any, self)
         env.observation_space = self.context.extend_space(env.observation_space)
         # replaces the arguments that Gymnasium's class recorded for pickling, since its constructor takes others
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(env, **kwargs)
+
+    def _attributes(self) -> Mapping[str, Any]:
+        return vars(self)
+
+    def _note_values(self) -> None:
+        super()._note_values()
+        self._show_values()
+
+    def _show_values(self) -> None:
+        """Gives the attributes that are named like parameters their values."""
+        self._named = {attribute: (name, self._values[name]) for attribute, (name, _) in self._named.items()}
+        vars(self).update({attribute: value for attribute, (_, value) in self._named.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """The constructor's arguments and pinned values, from which a copy is made."""
