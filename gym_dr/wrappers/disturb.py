@@ -145,13 +145,14 @@ class DisturbVector(ViewWrapper):
         inner: Any = env.unwrapped
         self._sub_envs = [pushed_layer(sub) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
         self._push_to: Any = self._sub_envs[0] if self._sub_envs else inner
+        sizes = {int(getattr(layer, "push_size", 0)) for layer in self._sub_envs or [inner]}
         self._state = Disturbances(
             randomization,
             self.num_envs,
             env.single_observation_space,
             env.single_action_space,
             obs_scale,
-            int(getattr(self._push_to, "push_size", 0)),
+            sizes.pop() if len(sizes) == 1 else 0,  # pushes reach all or none
             _id_of(env) or _id_of(self._push_to),
         )
         self.disturbances = self._state.randomization

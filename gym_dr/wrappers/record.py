@@ -57,14 +57,15 @@ class RecordEpisodes(EpisodeWrapper):
         if self._seeds is None:
             seeds = self.env.unwrapped.np_random_seed
             self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
-        params = {key: values for key, values in info.get("params", {}).items() if not key.startswith("_")}
+        given = info.get("params", {})
+        params = {key: (values, given.get(f"_{key}", mask)) for key, values in given.items() if not key.startswith("_")}
         for i in np.flatnonzero(mask & ~self.paused).tolist():
             self.callback(
                 EpisodeRecord(
                     env_index=i,
                     seed=self._seeds[i],
                     draw_index=int(info["draw_index"][i]) if "draw_index" in info else -1,
-                    params={name: float(values[i]) for name, values in params.items()},
+                    params={name: float(values[i]) for name, (values, told) in params.items() if told[i]},
                     episode_return=float(self._returns[i]),
                     length=int(self._lengths[i]),
                     terminated=bool(terminations[i]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from gymnasium.vector.utils import CloudpickleWrapper
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
-from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
 from gym_dr.randomization.spec import Randomization
@@ -77,14 +77,37 @@ class VectorParams(EpisodeWrapper):
                 "wrapper directly around the vector environment, inside other wrappers."
             )
         self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
-        self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
-        self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
+        names = "param_space", "randomization", "sampler"
+        # of each sub-environment
+        self._spaces, self._randomizations, self._samplers = map(self._sub_envs.get_attr, names)
+        kinds = [(s, s.constants, r) for s, r in zip(self._spaces, self._randomizations, strict=True)]
+        self._others = [i for i, kind in enumerate(kinds) if kind != kinds[0]]  # those that differ from the first
+
+    @property
+    def param_space(self) -> ParamSpace:
+        """The parameters that may vary.
+
+        Raises:
+            ConfigError: The sub-environments differ in keywords or ranges, also for all that needs this attribute.
+        """
+        return cast(ParamSpace, self._common(self._spaces))
+
+    @property
+    def randomization(self) -> Randomization:
+        """Those that do, and how; errors as for ``param_space``."""
+        return cast(Randomization, self._common(self._randomizations))
+
+    @property
+    def sampler(self) -> ParamSampler:
+        """The sampler that makes the draws; errors as for ``param_space``."""
+        return cast(ParamSampler, self._common(self._samplers))
 
     @property
     def params(self) -> dict[str, Array]:
-        """The current values: name -> array of shape ``(num_envs,)``; a copy."""
-        return self._table(self._sub_envs.get_attr("params"))
+        """The current values: name -> array of shape ``(num_envs,)``, nominal where one is missing; a copy."""
+        rows = self._sub_envs.get_attr("params")
+        names, pairs = dict.fromkeys(name for row in rows for name in row), list(zip(rows, self._spaces, strict=True))
+        return {name: np.array([row.get(name, space[name].nominal) for row, space in pairs]) for name in names}
 
     @property
     def pinned(self) -> dict[str, Array]:
@@ -98,7 +121,7 @@ class VectorParams(EpisodeWrapper):
         check_support(sampler, self.randomization)
         sent = sampler if isinstance(self._sub_envs, SyncVectorEnv) else _Sent(sampler)
         self._set("sampler", [sent] * self.num_envs)
-        self.sampler = sampler
+        self._samplers = (sampler,)
 
     @property
     def draw_index(self) -> Indices:
@@ -181,7 +204,12 @@ class VectorParams(EpisodeWrapper):
         columns = [array.tolist() for array in arrays.values()]
         return [dict(zip(arrays, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def _table(self, rows: tuple[dict[str, float], ...]) -> dict[str, Array]:
-        """One mapping for each sub-environment -> arrays by name; nominal where a value is missing."""
-        names = dict.fromkeys(name for row in rows for name in row)
-        return {name: np.array([row.get(name, self.param_space[name].nominal) for row in rows]) for name in names}
+    def _common(self, values: Sequence[Any]) -> Any:
+        """The value that all sub-environments share."""
+        if self._others:
+            raise ConfigError(
+                "Expected sub-environments with the same keywords and ranges, since this holds for all of them, got "
+                f"others in sub-environment {self._others[0]} than in 0. Make them with the same ones; then set_params "
+                "and reset(options={'params': {NAME: [...]}}) give each its own values."
+            )
+        return values[0]

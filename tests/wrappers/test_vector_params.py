@@ -1,15 +1,26 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import DrawContext, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
-from gym_dr.errors import RandomizationError
+from gym_dr import (
+    AdaptParams,
+    DisturbVector,
+    DrawContext,
+    EpisodeRecord,
+    RandomizeAttributes,
+    RecordEpisodes,
+    ResampleParams,
+    VectorParams,
+)
+from gym_dr.errors import GymDrError, RandomizationError
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
+SLOW = pytest.mark.slow
 
 
 def test_environments_without_parameters_are_refused() -> None:
@@ -24,6 +35,66 @@ def test_environments_wrapped_in_randomize_attributes_have_parameters(make: Any)
     _, info = envs.reset(seed=1)
     assert info["params"]["length"].tolist() == [0.4, 0.5]
     envs.close()
+
+
+# keywords of sub-environments: the landers of Gymnasium's tutorial, and ranges beside each other
+TUTORIAL = (
+    {"gravity": -10.0, "enable_wind": True, "wind_power": 15.0, "turbulence_power": 1.5},
+    {"gravity": -9.8, "enable_wind": True, "wind_power": 10.0, "turbulence_power": 1.3},
+    {"gravity": -7.0, "enable_wind": False},
+)
+RANGES = tuple({"randomization": {"gravity": (-high - 1, -high)}} for high in (1, 4, 8))
+
+
+def different(keywords: Any, make: Any = gym.vector.SyncVectorEnv) -> Any:
+    return make([partial(gym.make, ENV_ID, **given) for given in keywords])
+
+
+@pytest.mark.parametrize("make", [gym.vector.SyncVectorEnv, pytest.param(gym.vector.AsyncVectorEnv, marks=SLOW)])
+@pytest.mark.parametrize("keywords", [TUTORIAL, RANGES], ids=["tutorial", "ranges"])
+def test_sub_environments_with_other_keywords_or_ranges_keep_their_own(keywords: Any, make: Any) -> None:
+    expected = [gym.make(ENV_ID, **given).reset(seed=20 + i)[1]["params"] for i, given in enumerate(keywords)]
+    envs = ResampleParams(different(keywords, make), rollout_steps=2)
+    envs.reset(seed=20)
+    for name, values in envs.params.items():
+        assert values.tolist() == [row[name] for row in expected]
+    envs.close()
+
+
+@pytest.mark.parametrize("keywords", [TUTORIAL, RANGES], ids=["tutorial", "ranges"])
+@pytest.mark.parametrize(
+    "common",
+    [
+        lambda envs: ResampleParams(envs, rollout_steps=2).randomization,
+        lambda envs: VectorParams(envs).set_params({"wind_power": 5.0}),
+        lambda envs: VectorParams(envs).reset(options={"params": {"gravity": -3.0}}),
+        lambda envs: DrawContext(envs, "observation", ["gravity"]),
+        lambda envs: AdaptParams(envs, "uniform"),
+        lambda envs: DisturbVector(envs, {"obs_noise": 0.1}).randomization,
+    ],
+)
+def test_what_holds_for_all_sub_environments_is_refused_where_they_differ(keywords: Any, common: Any) -> None:
+    envs = different(keywords)
+    with pytest.raises(GymDrError, match="sub-environment 1"):
+        common(envs)
+
+
+def test_pushes_that_would_not_reach_every_sub_environment_are_refused() -> None:
+    envs = gym.vector.SyncVectorEnv([lambda: gym.make("gym_dr/CartPoleDR-v1"), lambda: gym.make("CartPole-v1")])
+    with pytest.raises(RandomizationError, match="push"):
+        DisturbVector(envs, {"push_speed": 1.0, "push_probability": 1.0})
+
+
+def test_a_record_has_the_values_that_its_own_sub_environment_reports() -> None:
+    records: list[EpisodeRecord] = []
+    ranges = {"body_mass:torso": (3, 4)}, {"body_mass:foot": (4, 5)}
+    make = partial(gym.make, "gym_dr/HopperDR-v5", max_episode_steps=1)
+    envs = RecordEpisodes(
+        gym.vector.SyncVectorEnv([partial(make, randomization=one) for one in ranges]), records.append
+    )
+    envs.reset(seed=1)
+    envs.step(envs.action_space.sample())
+    assert [list(record.params) for record in records] == [["body_mass:torso"], ["body_mass:foot"]]
 
 
 def test_a_reset_that_gymnasium_refuses_leaves_no_values_behind() -> None:
