@@ -97,9 +97,8 @@ class ResampleParams(EpisodeWrapper):
 
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None] | None:
         """Restarts the draws of sub-environments that get a seed, or never had one; they are keyed before the reset."""
-        values = exact_values(options, self.param_space)
-        if values is not None:
-            self.param_space.check_vector(values, self.num_envs)  # before anything changes
+        if options.keys() - {"reset_mask"} and exact_values(options, self.param_space) is not None:
+            self.param_space.check_vector(options["params"], self.num_envs)  # before anything changes
         restarted = np.flatnonzero(mask & (~self._seeded | [seed is not None for seed in seeds]))
         if len(restarted) == 0:
             return None

@@ -166,7 +166,7 @@ class VectorParams(EpisodeWrapper):
             raise
 
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
-        values = exact_values(options, self.param_space)
+        values = exact_values(options, self._spaces[0])
         options.pop("params", None)
         if values is not None:
             rows = self._rows(self._checked(values))
