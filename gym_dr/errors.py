@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import signal
 import sys
 import warnings
@@ -128,11 +129,22 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
         listing: A command that lists them, in place of the known names.
     """
     names = sorted(known)
-    # matching takes quadratic time, and the name may come from an untrusted file
-    close = difflib.get_close_matches(str(name)[:MAX_LENGTH], names, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = did_you_mean(name, names)
     rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""
     return UnknownNameError(f"Unknown {kind} {shortened(name)}.{hint}{rest}")
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The question after an unknown name, for the end of a message; empty if no known name is near it."""
+    found = near(name, known)
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def near(name: object, known: Iterable[str]) -> list[str]:
+    """The known names of which a name is a word, as ``lr`` of ``actor_lr``, or else the most similar one."""
+    wanted, names = str(name)[:MAX_LENGTH], sorted(known)  # matching takes quadratic time, and files may hold the name
+    longer = [one for one in names if wanted in re.split("[^A-Za-z0-9]", one)]
+    return longer[:4] or difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
 
 
 def check_known(kind: str, name: object, known: Collection[str]) -> None:

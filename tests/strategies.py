@@ -68,6 +68,24 @@ def integers(draw: st.DrawFn, low: float, high: float) -> Integer:
     return Integer(first, draw(st.integers(first + 1, math.floor(high))))
 
 
+def wide_distributions() -> st.SearchStrategy[Any]:
+    """Normal, uniform and log-uniform distributions with any numbers that float64 can hold, and open ends."""
+    number, positive = st.floats(-1e300, 1e300), st.floats(1e-300, 1e300)
+    normal = st.builds(
+        lambda low, width, sigma, method, sides: Normal(
+            low,
+            sigma,
+            low=low if sides != "high" else -math.inf,
+            high=low + width if sides != "low" else math.inf,
+            method=method,
+        ),
+        *(number, positive.filter(lambda w: w > 1.0), positive),
+        *(st.sampled_from(["clip", "truncate"]), st.sampled_from(["low", "high", "both"])),
+    )
+    ends = st.tuples(positive, positive).map(sorted).filter(lambda pair: pair[0] < pair[1])
+    return st.one_of(normal, ends.map(lambda pair: Uniform(*pair)), ends.map(lambda pair: LogUniform(*pair)))
+
+
 def simple_distributions(low: float = -1e3, high: float = 1e3, *, whole: bool = False) -> st.SearchStrategy[Any]:
     """All distributions but mixtures, with a support inside of [low, high]."""
     options: list[st.SearchStrategy[Any]] = [choices(low, high, whole)]

@@ -12,7 +12,7 @@ from tests.sources import PACKAGE, nodes_of
 # earlier stages know nothing of later ones
 LAYERS = (
     ("errors", "version", "wording"),
-    ("registry", "arrays", "options", "table"),
+    ("registry", "arrays", "tensors", "options", "table"),
     ("randomization",),
     ("compiled",),
     ("envs",),
@@ -28,7 +28,7 @@ LAYERS = (
     ("reports",),
     ("api",),
     ("bench",),
-    ("cli",),
+    ("cli", "__main__"),
     ("testing",),
 )
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}

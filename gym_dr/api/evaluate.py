@@ -56,7 +56,7 @@ def evaluate(
         success: Return from which an episode counts as solved; None for the threshold of the evaluation in the folder,
             or else the environment's.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
-            the current folder for a single other policy.
+            the current folder for a single other policy, or one of ``gym_dr.pretrained``.
         trust: See ``gym_dr.open_policy``.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, recorded in the folder.

@@ -30,7 +30,7 @@ LARGEST = 10_000  # sub-environments; more exhaust the memory of most machines a
 @click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="folder for bench.json")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: about a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
-@click.option("--seeds", type=NumberList(int), help="training seeds  [default: 1,2,3,4,5; 1 with --quick]")
+@click.option("--seeds", type=NumberList(int, ranges=True), help="training seeds  [default: 1,2,3,4,5; 1 with --quick]")
 @click.option(
     "--threshold", type=float, help="mean training return to reach  [default: the environment's, if it has one]"
 )

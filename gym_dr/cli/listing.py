@@ -33,14 +33,11 @@ def command(what: str) -> None:
     gymdr params ENV_ID shows the parameters and presets of an environment.
     """
     plugins = load_plugins()
-    if what == "envs":
-        rows = [(entry.id, _limit_of(entry)) for entry in ENVIRONMENTS.values()]
-    elif what == "algorithms":
-        rows = [(item.name, item.summary) for item in ALGORITHMS.values()]
-    elif what == "samplers":
-        rows = [(item.name, f"{item.summary} {_options_of(item)}".rstrip()) for item in SAMPLERS.values()]
-    elif what == "loggers":
-        rows = [(item.name, item.summary) for item in LOGGERS.values()]
-    else:
-        rows = [(p.name, f"{p.package}, {p.origin}{': disabled' if p.disabled else ''}") for p in plugins]
-    click.echo(Table(rows=sorted(rows)))
+    rows = {
+        "envs": [(entry.id, _limit_of(entry)) for entry in ENVIRONMENTS.values()],
+        "algorithms": [(item.name, item.summary) for item in ALGORITHMS.values()],
+        "samplers": [(item.name, f"{item.summary} {_options_of(item)}".rstrip()) for item in SAMPLERS.values()],
+        "loggers": [(item.name, item.summary) for item in LOGGERS.values()],
+        "plugins": [(p.name, f"{p.package}, {p.origin}{': disabled' if p.disabled else ''}") for p in plugins],
+    }
+    click.echo(Table(rows=sorted(rows[what])))

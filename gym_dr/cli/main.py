@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from gym_dr.cli.typed import as_typed, short_warnings
-from gym_dr.errors import GymDrError, Interrupted, unknown_name
+from gym_dr.errors import GymDrError, Interrupted, near, unknown_name
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -44,6 +44,9 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"gym_dr.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
+        for param in command.params if ctx.resilient_parsing else ():  # a shell completes a line
+            if param.type is click.STRING:
+                param.type = importlib.import_module("gym_dr.cli.options").TEXT
         return command
 
     def resolve_command(
@@ -78,6 +81,14 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.ctx:
+            name = error.option_name.lstrip("-")
+            helps = {param.opts[0].lstrip("-"): getattr(param, "help", "") for param in error.ctx.command.params}
+            told = [flag for flag, help in helps.items() if "-" in name and name.replace("-", " ") in help]
+            words = [flag for flag in helps if flag in name.split("-")]
+            meant = " or ".join(f"'--{flag}'" for flag in told or near(name, helps) or words)
+            hint = f" Did you mean {meant}?" if meant else ""
+            error = click.UsageError(f"No such option {error.option_name!r}.{hint}", error.ctx)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stop:
@@ -96,7 +107,7 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EACCES):
             raise
-        tell(f"Output cannot be written: {error.strerror}.")
+        tell(f"{error.filename or 'Output'} cannot be {'read or ' if error.filename else ''}written: {error.strerror}.")
         sys.exit(2)

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import click
+from click.shell_completion import CompletionItem
 
 from gym_dr.cli.typed import option as flag
+from gym_dr.envs.family import ENVIRONMENTS, described_space
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet, draws
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
+from gym_dr.training.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from gym_dr.policies.frozen import FrozenPolicy
 
 Read = TypeVar("Read")
+
+RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")
+
+# arguments and options -> their names, which shells complete
+KNOWN: dict[str, Iterable[str]] = {
+    "algorithm": ALGORITHMS,
+    "sampler": SAMPLERS,
+    "env": ENVIRONMENTS,
+    "env_id": ENVIRONMENTS,
+}
 
 trust_option = click.option(
     "--trust",
@@ -154,20 +169,41 @@ def chosen_draws(
     return None if randomization is None and not rules else draws(randomization, **rules)
 
 
+class _Text(click.types.StringParamType):
+    """Text that a shell completes: a name, or else a file."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        load_plugins()
+        usage, described = param.make_metavar(ctx), described_space(str(ctx.params.get("env")))
+        words = KNOWN.get(param.name or "", [word for word in usage.split("|") if word.islower()])
+        if usage.startswith("NAME=") and described is not None:
+            words = [f"{name}=" for name in described[0]]
+        found = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        return found or [CompletionItem(incomplete, type="file")]
+
+
+TEXT = _Text()
+
+
 class NumberList(click.ParamType[Any]):
     """Numbers separated by commas, as a tuple."""
 
     name = "list"
 
-    def __init__(self, item: type) -> None:
-        """Makes the type for items of type ``item``."""
-        self.item = item
+    def __init__(self, item: type, *, ranges: bool = False) -> None:
+        """Makes the type for items of type ``item``; with ``ranges``, 1-3 stands for 1,2,3."""
+        self.item, self.ranges = item, ranges
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
         if isinstance(value, tuple):
             return value
+        text = (
+            RANGE.sub(lambda ends: ",".join(map(str, range(int(ends[1]), int(ends[2]) + 1))), str(value))
+            if self.ranges
+            else str(value)
+        )
         try:
-            parts = [part.strip() for part in str(value).split(",")]
+            parts = [part.strip() for part in text.split(",")]
             return tuple(self.item(part) for part in parts) if value or self.item is not str else ()
         except ValueError:
             self.fail(f"expected numbers separated by commas, such as 64,64, got {value!r}.", param, ctx)
@@ -285,7 +321,8 @@ def _option(
     if get_origin(hint) is tuple:
         if default is not None:
             shared["show_default"] = ",".join(map(str, default)) or False
-        return click.Option([name, field.name], type=NumberList(get_args(hint)[0]), **shared)
+        numbers = NumberList(get_args(hint)[0], ranges=field.name.endswith("seeds"))
+        return click.Option([name, field.name], type=numbers, **shared)
     # the configuration checks choices, from files too
     words = [*field.metadata.get("choices", ()), *(["RUN"] if field.metadata.get("run") else [])]
-    return click.Option([name], type=hint, metavar="|".join(words) or None, **shared)
+    return click.Option([name], type=TEXT if hint is str else hint, metavar="|".join(words) or None, **shared)

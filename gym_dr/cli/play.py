@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import gymnasium as gym
 from click.core import ParameterSource
 
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
 from gym_dr.cli.typed import option
-from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.errors import ConfigError
 from gym_dr.evaluation.suite import cells_to_play, sets_of
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.pretrained import names, pretrained
+from gym_dr.randomization.space import in_effect
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import param_space_of
 from gym_dr.wording import counted
@@ -67,16 +67,11 @@ def command(
         return
     if not given:
         raise ConfigError("Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got none.")
-    try:
-        policy = one_policy(given, stochastic=stochastic or None, **options)
-    except RunFolderError as error:
-        if target in gym.registry:
-            raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
-        raise
+    policy = one_policy(given, stochastic=stochastic or None, **options)
     cells = cells_to_play(policy, played, episodes)
     _show_notes(cells)
     for episode in play.play_policy(policy, cells.draws, seed=seed, video=video):
-        shown = [key for key in cells.draws.names if key in episode.params]
+        shown = in_effect(cells.draws.names, episode.params, policy.space or {})
         values = ", ".join(f"{key} {episode.params[key]:g}" for key in shown)
         click.echo(
             f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{f' ({values})' if values else ''}"

@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from gym_dr.api.train import train
-from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize, sampler_options
+from gym_dr.cli.options import TEXT, NumberList, command_line, field_options, read_randomize, sampler_options
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.runs.configure import option_names
@@ -40,46 +40,88 @@ def command() -> None:
     """
 
 
+class _Grouped(click.Command):
+    """A command whose help has a heading for each group of options."""
+
+    groups: dict[str, list[click.Parameter]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, options in self.groups.items():
+            with formatter.section(title):
+                formatter.write_dl([text for option in options if (text := option.get_help_record(ctx))])
+
+
 def _algorithm_command(algorithm: Algorithm) -> click.Command:
     """Builds ``gymdr train NAME`` with its options."""
     option_names(algorithm)  # checks for name clashes
-    options = [
-        *field_options(RunSettings, num_envs=algorithm.num_envs),
-        click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3, with one run for each"),
-        click.Option(
-            ["--launcher"],
-            metavar="|".join(LAUNCHERS),
-            default="local",
-            show_default=True,
-            help="where several seeds train",
-        ),
-        click.Option(
-            ["--workers"], type=click.IntRange(min=1), help="seeds in parallel on this machine  [default: cores]"
-        ),
-        click.Option(["--ray-address"], help="address of a running Ray cluster  [default: start one on this machine]"),
-        click.Option(
-            ["--randomize"],
-            multiple=True,
-            metavar="NAME=DIST",
-            help="randomize one parameter, such as gravity=-12:-2, gravity=scale:normal:1:0.1:0.8:1.2 or "
-            "wind_power=10; without --randomization, nothing else varies; repeatable",
-        ),
-        click.Option(["--randomization"], metavar="PRESET|FILE", help="a preset or a TOML file  [default: default]"),
-        click.Option(["--config"], metavar="FILE", help="TOML or JSON file with these settings; options override it"),
-        click.Option(
-            ["--trust"], multiple=True, metavar="MODULE", help="a module that --config may import; repeatable"
-        ),
-        click.Option(["--run-dir"], metavar="FOLDER", help="folder of the run  [default: runs/...]"),
-        click.Option(["--overwrite"], is_flag=True, help="replace an existing run in the folder"),
-        click.Option(
-            ["--total-steps"], type=int, help="environment steps, instead of --updates; rounded up to whole updates"
-        ),
-        *field_options(algorithm.config_class()),
-        *sampler_options(),
-    ]
-    return click.Command(
-        algorithm.name, params=list(options), callback=lambda **_: _train(algorithm), help=algorithm.summary
-    )
+    settings = {str(option.name): option for option in field_options(RunSettings, num_envs=algorithm.num_envs)}
+    groups: dict[str, list[click.Parameter]] = {
+        "Task": [
+            settings.pop(name)
+            for name in ("env", "context", "stack_observations", "observe_reward", "num_envs", "vectorization")
+        ],
+        "Randomization": [
+            click.Option(
+                ["--randomize"],
+                type=TEXT,
+                multiple=True,
+                metavar="NAME=DIST",
+                help="randomize one parameter, such as gravity=-12:-2, gravity=scale:normal:1:0.1:0.8:1.2 or "
+                "wind_power=10; without --randomization, nothing else varies; repeatable",
+            ),
+            click.Option(
+                ["--randomization"],
+                type=TEXT,
+                metavar="PRESET|FILE",
+                help="a preset or a TOML file  [default: default]",
+            ),
+            *(settings.pop(name) for name in ("sampler", "resample_every")),
+            *sampler_options(),
+        ],
+        "Algorithm": [
+            click.Option(
+                ["--total-steps"], type=int, help="environment steps, instead of --updates; rounded up to whole updates"
+            ),
+            *field_options(algorithm.config_class()),
+        ],
+        "Run": [
+            settings.pop("seed"),
+            click.Option(
+                ["--seeds"],
+                type=NumberList(int, ranges=True),
+                help="several seeds, such as 1,2,3 or 1-3, with one run for each",
+            ),
+            click.Option(["--run-dir"], type=TEXT, metavar="FOLDER", help="folder of the run  [default: runs/...]"),
+            click.Option(["--overwrite"], is_flag=True, help="replace an existing run in the folder"),
+            click.Option(
+                ["--config"],
+                type=TEXT,
+                metavar="FILE",
+                help="TOML or JSON file with these settings; options override it",
+            ),
+            click.Option(
+                ["--trust"], multiple=True, metavar="MODULE", help="a module that --config may import; repeatable"
+            ),
+            click.Option(
+                ["--launcher"],
+                metavar="|".join(LAUNCHERS),
+                default="local",
+                show_default=True,
+                help="where several seeds train",
+            ),
+            click.Option(
+                ["--workers"], type=click.IntRange(min=1), help="seeds in parallel on this machine  [default: cores]"
+            ),
+            click.Option(
+                ["--ray-address"], help="address of a running Ray cluster  [default: start one on this machine]"
+            ),
+            *settings.values(),
+        ],
+    }
+    params = [option for options in groups.values() for option in options]
+    command = _Grouped(algorithm.name, params=params, callback=lambda **_: _train(algorithm), help=algorithm.summary)
+    command.groups = groups
+    return command
 
 
 def _train(algorithm: Algorithm) -> None:

@@ -26,6 +26,7 @@ from gym_dr.envs.vector_arguments import (
     Seeds,
     check_autoreset_mode,
     check_finite,
+    check_indices,
     check_mask,
     check_memory,
     check_render_mode,
@@ -312,12 +313,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed or not reset yet.
+            InvalidActionError: There is no such sub-environment, or one is named twice.
         """
+        chosen = range(self.num_envs) if indices is None else check_indices(indices, self.num_envs).tolist()
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
         self._episodes.autoreset.check_begun("render")
-        return tuple(self._backend.render(int(i)) for i in (range(self.num_envs) if indices is None else indices))
+        return tuple(self._backend.render(i) for i in chosen)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends threads and frees memory."""
@@ -345,10 +348,11 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed or not reset yet.
-            InvalidActionError: The velocities have the wrong shape or type, or are not finite; nothing has changed.
+            InvalidActionError: The velocities have the wrong shape or type, or are not finite, or there is no such
+                sub-environment; nothing has changed.
         """
         self._episodes.autoreset.check_begun("push")
-        chosen = np.asarray(envs, np.int64)
+        chosen = check_indices(envs, self.num_envs)
         self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     @_alone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -14,7 +13,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
-from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, did_you_mean, shortened
 from gym_dr.options import is_number
 from gym_dr.randomization.space import ParamSpace
 
@@ -84,8 +83,7 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
     """
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, *OF_EVERY_ENV], n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, [*known, *OF_EVERY_ENV])
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
             names = f" Known: {', '.join(known)}, and for every environment {', '.join(OF_EVERY_ENV)}." if known else ""
             raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
@@ -112,12 +110,29 @@ def check_mask(mask: Any, num_envs: int) -> Mask:
     """
     if mask is None:
         return np.ones(num_envs, dtype=np.bool_)
-    array = np.asarray(mask)
-    if array.dtype != np.bool_ or array.shape != (num_envs,):
+    array: Mask = np.asanyarray(mask)  # a masked array stays one
+    if array.dtype != np.bool_ or array.shape != (num_envs,) or np.any(getattr(array, "mask", False)):
         raise RandomizationError(
             f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
         )
     return array
+
+
+def check_indices(envs: Any, num_envs: int) -> Indices:
+    """Checks the indices of some sub-environments and returns them as an array.
+
+    Raises:
+        InvalidActionError: They are not whole numbers from 0 to ``num_envs - 1``, or one of them is repeated.
+    """
+    array = np.asanyarray(envs)  # a masked array stays one, and lists None
+    whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
+    listed, known = array.tolist() if whole else [None], range(num_envs)
+    if not all(i in known for i in listed) or len(set(listed)) < len(listed):
+        raise InvalidActionError(
+            f"Expected the indices of sub-environments, whole numbers from 0 to {num_envs - 1}, each once, got "
+            f"{shortened(envs)}."
+        )
+    return np.array(listed, np.int64)
 
 
 def check_seeds(seed: Any, num_envs: int) -> list[int | None]:

@@ -20,6 +20,7 @@ from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
+from gym_dr.runs.metrics import write_csv
 from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
 from gym_dr.version import check_written_by
@@ -293,4 +294,4 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
 
 def write_episodes(path: Path, table: pd.DataFrame) -> None:
     """Writes ``episodes.csv`` whole or not at all."""
-    write_atomically(path, table.to_csv(index=False, lineterminator="\n").encode())
+    write_csv(path, table)

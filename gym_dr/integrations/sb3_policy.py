@@ -94,6 +94,8 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
         import stable_baselines3  # noqa: F401
         from stable_baselines3.common.save_util import load_from_zip_file
 
+        from gym_dr.tensors import torch_defaults
+
         with zipfile.ZipFile(saved.path) as archive:
             others = dict.fromkeys(key for key in json.loads(archive.read("data")) if key not in _NEEDED)
         with warnings.catch_warnings():  # missing entries raise below
@@ -103,8 +105,9 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
         kwargs = {key: value for key, value in kwargs.items() if key != "device"}
         more = {"lr_schedule": lambda progress: 0.0, "use_sde": saved.use_sde}  # arguments of some policies
         takes = inspect.signature(policy_class).parameters
-        policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
-        policy.load_state_dict(parameters["policy"])
+        with torch_defaults():
+            policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
+            policy.load_state_dict(parameters["policy"])
         policy.set_training_mode(False)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
@@ -169,7 +172,9 @@ class _Acting:
         """Restarts the random numbers of sampled actions, which have their own generator."""
         import torch
 
-        with torch.random.fork_rng(devices=[]):
+        from gym_dr.tensors import torch_defaults
+
+        with torch.random.fork_rng(devices=[]), torch_defaults():
             torch.manual_seed(seed)
             if self._loaded.saved.use_sde and self._loaded.stochastic:
                 self._loaded.policy.reset_noise(self._num_envs)
@@ -179,6 +184,8 @@ class _Acting:
         """Acts; see ``gym_dr.training.api.PolicyWithMemory``."""
         import torch
 
+        from gym_dr.tensors import torch_defaults
+
         policy, statistics = self._loaded.policy, self._loaded.statistics
         if statistics is not None and self._first:
             observations = statistics.normalize_obs(observations)
@@ -186,7 +193,7 @@ class _Acting:
             observations = self._stack(observations, episode_starts)
         if statistics is not None and not self._first:
             observations = statistics.normalize_obs(observations)
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), torch_defaults():
             torch.set_rng_state(self._random)
             actions, self._state = policy.predict(
                 observations, self._state, episode_starts, deterministic=not self._loaded.stochastic

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, in_effect
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 
@@ -21,11 +21,11 @@ def caption_of(names: Iterable[str], params: Mapping[str, float], space: ParamSp
     """Lines with the values of parameters, as many as fit a picture.
 
     Args:
-        names: The parameters, in the order of the lines; parameters without a value are left out.
+        names: The parameters, in the order of the lines; those without a value or an effect are left out.
         params: name -> value.
         space: Their units.
     """
-    lines = [f"{name} {params[name]:.4g} {_unit(name, space)}".rstrip() for name in names if name in params]
+    lines = [f"{name} {params[name]:.4g} {_unit(name, space)}".rstrip() for name in in_effect(names, params, space)]
     left = len(lines) - MAX_LINES
     return lines if left <= 0 else [*lines[: MAX_LINES - 1], f"and {left + 1} more"]
 

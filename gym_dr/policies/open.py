@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from gym_dr.errors import ConfigError, check_known, shortened
+from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.errors import ConfigError, RunFolderError, check_known, did_you_mean, shortened
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies import pretrained
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.onnx_metadata import env_of
 from gym_dr.policies.origins import (
@@ -227,6 +229,8 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
     if isinstance(given, str | Path):
         if Path(given).suffix == ".onnx":
             raise ConfigError(f"{given}: expected a run, got an ONNX file. Name it so: `policies='onnx:{given}'`")
+        if not Path(given).exists():
+            raise RunFolderError(f"{given}: no such run folder.{_meant(str(given))}")
         runs = [open_run(folder.path, trust) for folder in expand([str(given)])]
         return _run_source(name, runs, Path(given))
     if isinstance(given, OpenedRuns):
@@ -238,6 +242,15 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
         )
     own_name = name or getattr(given, "__name__", type(given).__name__).strip("<>")
     return _Source(kind="callable", open=lambda setting: [open_callable(given, own_name, setting)])
+
+
+def _meant(text: str) -> str:
+    """What a text may mean that names no run, for the end of a message."""
+    if text in pretrained.names():
+        return f" For the policy {text} of the package: gymdr play --pretrained {text}, or gym_dr.pretrained({text!r})."
+    if text in ENVIRONMENTS:
+        return " It is an environment: name a run or a policy, or play it with gymdr play --human."
+    return "" if Path(text).name != text else did_you_mean(text, [*pretrained.names(), *ENVIRONMENTS])
 
 
 def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source:
@@ -258,7 +271,8 @@ def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source
 
 def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Source:
     def opened(setting: Setting) -> list[FrozenPolicy]:
-        home = path / EVALUATION
+        own = path.resolve().parent == pretrained.FOLDER  # nothing is written into the package
+        home = Path(f"{name or path.name}-{EVALUATION}") if own else path / EVALUATION
         return [open_trained(run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
 
     return _Source(kind="run", open=opened, env=runs[0].config.settings.env)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gym_dr.errors import check_known
 
-FOLDER = Path(__file__).parent.parent / "pretrained"
+FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 
 
 def names() -> list[str]:

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import ConfigError, RandomizationError, check_known
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
@@ -81,7 +81,7 @@ def normalized_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[Con
     stacked = np.stack(np.broadcast_arrays(*values), axis=-1)
     low, high = np.array([r.low for r in ranges]), np.array([r.high for r in ranges])
     span = np.array([r.span for r in ranges])
-    scaled: Array = span * np.clip(2.0 * (stacked - low) / (high - low) - 1.0, -1.0, 1.0)
+    scaled: Array = span * np.clip((stacked - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
     return scaled
 
 
@@ -156,8 +156,8 @@ def check_context(mode: Any, chosen: Any) -> None:
 def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextRange:
     if given is not None:
         try:
-            low, high = (float(end) for end in given)
-        except (TypeError, ValueError):
+            low, high = as_numbers(given).tolist()
+        except (TypeError, ValueError, OverflowError):
             raise RandomizationError(
                 f"Parameter {param.name!r}: expected a range (low, high), got {given!r}."
             ) from None
@@ -165,7 +165,7 @@ def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextR
         ends = rule.support(param.nominal) if rule is not None else (param.nominal, param.nominal)
         varies = math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]
         low, high = ends if varies else (param.low, param.high)
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (math.isfinite(high - low) and low < high):
         raise RandomizationError(
             f"Parameter {param.name!r}: expected a finite range low < high to map to [-1, 1], got {low:g} to {high:g}. "
             f"Give its distribution bounds or name the range: context_params={{{param.name!r}: (low, high)}}."

@@ -139,6 +139,8 @@ class Normal(_Bounded):
         if self.sigma <= 0:
             raise RandomizationError(f"{self!r}: expected sigma > 0, got {self.sigma}. Use Constant for a fixed value.")
         self._check_ordered()
+        if not math.isfinite(abs(self.mu) + 9.0 * self.sigma):
+            raise RandomizationError(f"{self!r}: expected draws that float64 can hold, got mu +- 9 sigma beyond it.")
         if self.method not in ("clip", "truncate"):
             raise RandomizationError(f"{self!r}: expected method 'clip' or 'truncate', got {self.method!r}.")
         if self.method == "truncate" and not self._mass() > 1e-300:
@@ -152,11 +154,10 @@ class Normal(_Bounded):
         if self.method == "clip":
             return np.clip(self.mu + self.sigma * normal_ppf(u), self.low, self.high)
         a, b = self._standardized()
-        if a > 0:  # mirror the upper tail into the lower one, where probabilities keep their precision
-            p = normal_cdf(-b) + (1.0 - u) * self._mass()
-            return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
-        p = normal_cdf(a) + u * self._mass()
-        return np.clip(self.mu + self.sigma * normal_ppf(np.minimum(p, 1.0)), self.low, self.high)
+        below, above = normal_cdf(a) + u * self._mass(), normal_cdf(-b) + (1.0 - u) * self._mass()
+        upper = (below >= 1.0) | (a > 0.0)  # mirrored into the lower tail, where probabilities keep their precision
+        scores = np.where(upper, -1.0, 1.0) * normal_ppf(np.where(upper, above, below))
+        return np.clip(self.mu + self.sigma * scores, self.low, self.high)
 
     def _standardized(self) -> tuple[float, float]:
         return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma

@@ -146,7 +146,8 @@ def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, A
     for name, rule in randomization.rules:
         param = space[name]
         values = rule.apply(param.nominal, rule.distribution.ppf(u[name]))
-        drawn[name] = np.clip(values, param.low, param.high)  # nominal x draw may round to one ulp past a bound
+        # nominal x draw may round to one ulp past a bound, or to -0
+        drawn[name] = np.clip(values, param.low, param.high) + 0.0
     return drawn
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import (
     RandomizationError,
     UnknownNameError,
@@ -85,9 +85,7 @@ class Param:
             RandomizationError: A value is not a number, not finite, out of bounds or of the wrong kind.
         """
         try:
-            if np.asarray(values).dtype.kind in "SU":  # numpy would read text as numbers
-                raise TypeError
-            array = np.asarray(values, dtype=np.float64)
+            array = as_numbers(values)
         except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
@@ -358,6 +356,13 @@ def with_switches(
 def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tuple[float, float]]:
     """The lowest and the highest value of each parameter that a randomization draws."""
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
+
+
+def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
+    """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
+    needing = [param for param in space.values() if param.needs]
+    idle = [p.name for p in needing if not any(values.get(other, space[other].nominal) for other in p.needs)]
+    return [name for name in names if name in values and name not in idle]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

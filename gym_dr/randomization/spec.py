@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import RandomizationError, check_known, located
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
 
@@ -91,7 +91,7 @@ class Correlation:
 
     def __post_init__(self) -> None:
         try:
-            matrix = np.asarray(self.matrix, dtype=np.float64)
+            matrix = as_numbers(self.matrix)
             names = tuple(str(name) for name in self.names)
         except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Correlation: expected names and a matrix of numbers, got {self!r}.") from None
@@ -201,7 +201,7 @@ class Randomization(Mapping[str, Rule]):
         if set(form) == {"rules", CORRELATION} and isinstance(pairs, list | tuple) and all(map(_is_named, pairs)):
             return cls(dict(pairs), correlation=form[CORRELATION])  # Gymnasium's specs use ``asdict``
         rules = {name: rule for name, rule in form.items() if name != CORRELATION}
-        return cls(rules, correlation=form.get(CORRELATION))
+        return cls(rules, correlation=form.correlation if isinstance(form, Randomization) else form.get(CORRELATION))
 
 
 def _is_named(value: Any) -> bool:
@@ -241,7 +241,7 @@ def as_rule(value: Any) -> Rule:
     if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
     if isinstance(value, np.ndarray) and not value.ndim:
-        return as_rule(value.item())
+        return as_rule(value.tolist())  # None if it is masked
     if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
@@ -270,6 +270,8 @@ def parse_rule(text: str) -> Rule:
         if len(rest) != 1:
             raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
         head, rest = "uniform", [head, *rest]
+    if "," in head:
+        raise RandomizationError(f"expected LOW:HIGH such as -11:-5, or choice:1,2,3, got {text!r}.")
     check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     known = [f for f in fields(cls) if f.init]

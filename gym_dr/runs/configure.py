@@ -6,7 +6,6 @@ Both check everything before the first step.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -14,7 +13,16 @@ from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
-from gym_dr.errors import ConfigError, GymDrError, PluginError, RunFolderError, located, shortened, unknown_name
+from gym_dr.errors import (
+    ConfigError,
+    GymDrError,
+    PluginError,
+    RunFolderError,
+    did_you_mean,
+    located,
+    shortened,
+    unknown_name,
+)
 from gym_dr.options import check_fields, check_values, expect
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import file_beside, read_table
@@ -74,7 +82,7 @@ def build_config(
         RandomizationError: A range is impossible.
         PluginError: An option of the algorithm or the sampler has the name of another option.
     """
-    in_file, rules = ({}, None) if config is None else read_config_file(config, algorithm)
+    in_file, drawn = ({}, {}) if config is None else read_config_file(config, algorithm)
     before = in_file.get("sampler", UNIFORM)
     sampler = SAMPLERS.get(str(values.get("sampler", before)))
     if sampler.name != before:  # the file's options are another sampler's
@@ -83,9 +91,12 @@ def build_config(
     values = _checked(algorithm, sampler, values)
     if "env" not in values:
         check_source(in_file.get("env", ""), trust)
-    if config is not None and isinstance(rules, str):
-        rules = file_beside(Path(config), rules)
-    made = _make(algorithm, {**in_file, **values}, rules if randomization is None else randomization, randomize)
+    if randomization is not None:  # replaces both of the file's
+        drawn = {"randomization": randomization}
+    elif config is not None and isinstance(rules := drawn.get("randomization"), str):
+        drawn["randomization"] = file_beside(Path(config), rules)
+    drawn |= {"randomize": randomize} if randomize else {}
+    made = _make(algorithm, {**in_file, **values}, drawn.get("randomization"), drawn.get("randomize"))
     _check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
     made = _with_runs(made, values, by_seed=by_seed)
@@ -108,9 +119,12 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
     table = folder.read_config()
     with located(folder.config):
         algorithm = find_algorithm(table["algorithm"])
-    values, rules = read_config_file(folder.config, algorithm)
+    values, drawn = read_config_file(folder.config, algorithm)
+    rules = drawn.pop("randomization", None)
     with located(folder.config):
         check_source(values.get("env", ""), trust, table.get(REGISTERED_BY, ""))
+        if drawn:
+            raise ConfigError("randomize: expected only a randomization in a run's configuration.")
         if isinstance(rules, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(rules, Mapping):
@@ -119,8 +133,8 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
     return OpenedRun(folder=folder, config=config, algorithm=algorithm)
 
 
-def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], Any]:
-    """Reads a configuration file: settings and options by name, checked, and the randomization unchecked.
+def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Reads a configuration file: settings and options by name, checked; ``randomization``, ``randomize`` unchecked.
 
     Raises:
         ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
@@ -129,7 +143,7 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
     table = read_table(path)
     for name in (WRITTEN_BY, REGISTERED_BY):
         table.pop(name, None)
-    rules = table.pop("randomization", None)
+    drawn: dict[str, Any] = {name: table.pop(name) for name in ("randomization", "randomize") if name in table}
     with located(path):
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
             raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
@@ -148,7 +162,7 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
             values |= inner
         if other := next((name for name in table if name in SAMPLERS), None):
             raise ConfigError(f"[{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
-        return _checked(algorithm, sampler, {**table, **values}), rules
+        return _checked(algorithm, sampler, {**table, **values}), drawn
 
 
 def option_names(algorithm: Algorithm) -> list[str]:
@@ -313,8 +327,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         try:
             other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
-            close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(value, choices)
             raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
         source = str(other.folder.path)
         if kind == "weights" and "initial_std" in given:

@@ -76,6 +76,16 @@ class CsvLog:
             rest = rest[self._file.write(rest) :]
 
 
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Writes a table whole or not at all, with all digits: numpy's print options may leave out some.
+
+    Raises:
+        RunFolderError: The file cannot be written.
+    """
+    content = table.to_csv(index=False, lineterminator="\n", float_format=float.__repr__)
+    write_atomically(path, content.encode())
+
+
 def whole_rows(path: Path) -> str:
     """Reads the text of a CSV file up to its last whole row.
 

@@ -36,9 +36,13 @@ def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) ->
     Raises:
         BusyFolderError: Another process writes into the folder.
     """
+    import torch  # heavy
+
     stop = stop or StopRequest()
     with (
         one_thread(),
+        torch.inference_mode(False),
+        torch.enable_grad(),  # the caller may have turned them off
         run.folder.locked(),
         stop_signals(stop),
         contextlib.closing(RunLoggers(run.folder, run.config, required=new)) as loggers,

@@ -20,7 +20,7 @@ from gym_dr.evaluation.statistics import NO_SPREAD, Interval
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.metrics import last_row
+from gym_dr.runs.metrics import last_row, write_csv
 from gym_dr.studies.folder import StudyRun
 from gym_dr.studies.plan import Study, describe_budget
 from gym_dr.table import Cell, Row, Table
@@ -213,7 +213,7 @@ def evaluate_runs(
     found = StudyResult(folder=folder, plan=plan, evaluation=evaluation, policies=policies, missing=missing)
     times = pd.DataFrame(map(_time, done))
     for name, table in {"results": found.results, "comparisons": found.comparisons, "times": times}.items():
-        write_atomically(folder / f"{name}.csv", table.to_csv(index=False).encode())
+        write_csv(folder / f"{name}.csv", table)
     write_atomically(folder / "tables.md", found.markdown().encode())
     return found
 

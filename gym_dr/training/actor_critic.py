@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from gym_dr.arrays import Floats
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
+from gym_dr.tensors import PLAIN
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
@@ -91,7 +92,7 @@ class ActorCritic:
             seen = observation_size(envs) + self.actor.code_size
             self.critic_memory = GRUMemory(seen, remembers, config.init) if remembers else None
             predicts = config.predict_draw > 0
-            self.predictor = nn.Linear(memory_units(config), len(self.visible)) if predicts else None
+            self.predictor = nn.Linear(memory_units(config), len(self.visible), **PLAIN) if predicts else None
             if config.init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions start equally likely
                 orthogonal(self.critic, last_gain=1.0)
@@ -107,7 +108,7 @@ class ActorCritic:
         value_function = nn.ModuleList([self.critic])
         if self.critic_memory is not None:
             value_function.append(self.critic_memory.to(device))
-        self._critic_state = torch.zeros(envs.num_envs, remembers, device=device)
+        self._critic_state = torch.zeros(envs.num_envs, remembers, **PLAIN).to(device)
         policy = nn.ModuleList([self.actor])
         if self.predictor is not None:
             policy.append(self.predictor.to(device))
@@ -115,7 +116,7 @@ class ActorCritic:
         self.actor_optimizer = make_optimizer(policy.parameters(), lr=actor_lr)
         self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
         self.entropy_coef = config.entropy_coef
-        self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
+        self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
             (policy, self.actor_optimizer),
@@ -235,7 +236,7 @@ class ActorCritic:
     def prediction_loss(self, part: Batch) -> Tensor:
         """Mean squared error of the draws that the memory predicts, in units of the context, without its weight."""
         if self.predictor is None or part.memories is None or part.draws is None:
-            return torch.zeros((), device=part.returns.device)
+            return part.returns.new_zeros(())
         loss: Tensor = (self.predictor(part.memories) - part.draws).pow(2).mean()
         return loss
 

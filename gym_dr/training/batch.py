@@ -187,6 +187,6 @@ def minibatches(size: int, count: int, generator: torch.Generator) -> Sequence[T
     """
     if count == 1:
         return [slice(None)]
-    shuffled = torch.randperm(size, generator=generator)
+    shuffled = torch.randperm(size, generator=generator, device="cpu")
     parts = shuffled.chunk(count)  # all of one size but the last, and so maybe fewer than ``count``
     return parts if len(parts) == count or size < count else shuffled.tensor_split(count)

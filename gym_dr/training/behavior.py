@@ -17,6 +17,7 @@ from gym_dr.compiled import policy as compiled
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError
+from gym_dr.tensors import PLAIN
 from gym_dr.training.api import EpisodeStarts, Policy, seed_for
 from gym_dr.training.config import AS_IN_TRAINING
 from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
@@ -43,8 +44,8 @@ class TorchBehavior:
         self.actor, self.generator, self.device = actor, generator, device
         self._deterministic = deterministic
         self.units = 0 if actor.memory is None else actor.memory.size
-        self._state = torch.zeros(num_envs, self.units, device=device)
-        self._previous = torch.zeros(num_envs, actor.code_size, device=device)
+        self._state = torch.zeros(num_envs, self.units, **PLAIN).to(device)
+        self._previous = torch.zeros(num_envs, actor.code_size, **PLAIN).to(device)
 
     def begin(self) -> None:
         """Called before each rollout, since weights may have changed; does nothing here."""
@@ -56,7 +57,7 @@ class TorchBehavior:
 
     def restore(self, state: Floats, previous: Floats) -> None:
         """Sets ``remembered``."""
-        self._state[:], self._previous[:] = torch.as_tensor(state), torch.as_tensor(previous)
+        self._state, self._previous = (torch.from_numpy(part.copy()).to(self.device) for part in (state, previous))
 
     def act(self, steps: Steps, t: int, noise: Floats, starts: Mask) -> npt.NDArray[Any]:
         """Chooses actions for the observations in row ``t``, and fills in the rest of the row.
@@ -71,8 +72,8 @@ class TorchBehavior:
             The actions for the environment.
         """
         with torch.no_grad():
-            inputs, by = (torch.as_tensor(array).to(self.device) for array in (steps.observations[t], noise))
-            inputs = self._features(inputs, steps, t, torch.as_tensor(starts).to(self.device))
+            inputs, by = (torch.from_numpy(array).to(self.device) for array in (steps.observations[t], noise))
+            inputs = self._features(inputs, steps, t, torch.from_numpy(starts).to(self.device))
             actions = self.actor.most_likely(inputs) if self._deterministic else self.actor.sample(inputs, by)
             log_probs, _ = self.actor.log_prob_and_entropy(inputs, actions)
             if self.units:
@@ -205,7 +206,7 @@ class _ActorPolicy:
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
         """See ``trained_policy``."""
         self.actor, self._deterministic = actor, deterministic
-        self._generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+        self._generator = torch.Generator("cpu").manual_seed(seed_for(0, stream=2, index=2))
         self._behaviors: dict[int, Behavior] = {}  # by the number of observations
         self._ahead: list[Floats] = []
 

@@ -20,6 +20,7 @@ from gym_dr.compiled.gradients import Remembered, Settings, Transitions
 from gym_dr.compiled.gru import TrainedMemory
 from gym_dr.compiled.network import Trained
 from gym_dr.errors import NotFiniteError, TrainingError
+from gym_dr.tensors import PLAIN
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
@@ -180,7 +181,7 @@ class _Copy:
                 here = slice(at, at := at + weights.numel())
                 weights.copy_(torch.from_numpy(self.trained.network.weights[here]).view_as(weights))
                 self._optimizer.state[weights] = {
-                    "step": torch.tensor(float(self.steps)),
+                    "step": torch.tensor(float(self.steps), **PLAIN),
                     **{
                         name: torch.from_numpy(memory[here].copy()).view_as(weights)
                         for name, memory in self._moments.items()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gym_dr.tensors import PLAIN
+
 LONGEST = 63.0  # most steps that an untrained unit remembers, so that it can learn long dependencies
 
 
@@ -28,14 +30,14 @@ class GRUMemory(nn.Module):
         """
         super().__init__()
         self.size = size
-        self.unit = nn.GRUCell(inputs, size)
+        self.unit = nn.GRUCell(inputs, size, **PLAIN)
         if init == "orthogonal":
             for weights in (self.unit.weight_ih, self.unit.weight_hh):
                 for gate in weights.chunk(3):
                     nn.init.orthogonal_(gate)
             nn.init.zeros_(self.unit.bias_ih)
             nn.init.zeros_(self.unit.bias_hh)
-            spans = torch.empty(size).uniform_(1.0, LONGEST)
+            spans = torch.empty(size, **PLAIN).uniform_(1.0, LONGEST)
             with torch.no_grad():
                 self.unit.bias_ih[size : 2 * size] = spans.log()
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.errors import ConfigError
+from gym_dr.tensors import PLAIN
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.normalization import NormalizeObservations
 from gym_dr.wrappers.context import shown_columns
@@ -32,8 +33,8 @@ def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str)
     sizes = [inputs, *hidden_sizes]
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
-        layers += [nn.Linear(before, after), _ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+        layers += [nn.Linear(before, after, **PLAIN), _ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs, **PLAIN))
 
 
 class RememberingActor(nn.Module):
@@ -72,7 +73,7 @@ class CategoricalActor(RememberingActor):
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Noise for ``steps`` calls of ``sample``: uniform on [0, 1), shape ``(steps, num_envs, 1)``."""
-        return torch.rand((steps, num_envs, 1), generator=generator)
+        return torch.rand((steps, num_envs, 1), generator=generator, **PLAIN)
 
     def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
         """Random actions ``(N,)``, counted from 0, for observations ``(N, obs)`` and noise ``(N, 1)``.
@@ -143,7 +144,7 @@ class _NormalActor(RememberingActor):
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Noise for ``steps`` calls of ``sample``: standard normal, shape ``(steps, num_envs, actions)``."""
-        return torch.randn((steps, num_envs, self.size), generator=generator)
+        return torch.randn((steps, num_envs, self.size), generator=generator, **PLAIN)
 
     def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
         """Random actions ``(N, actions)``, not clipped, for observations ``(N, obs)`` and noise ``(N, actions)``."""
@@ -175,9 +176,9 @@ class GaussianActor(_NormalActor):
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Box, activation: str) -> None:
         """Builds the network for a one-dimensional ``Box`` action space."""
         super().__init__(mlp(inputs, hidden_sizes, int(np.prod(space.shape)), activation), space)
-        self.log_std = nn.Parameter(torch.zeros(self.size))
-        self.register_buffer("low", torch.as_tensor(space.low, dtype=torch.float32), persistent=False)
-        self.register_buffer("high", torch.as_tensor(space.high, dtype=torch.float32), persistent=False)
+        self.log_std = nn.Parameter(torch.zeros(self.size, **PLAIN))
+        self.register_buffer("low", torch.as_tensor(space.low, **PLAIN), persistent=False)
+        self.register_buffer("high", torch.as_tensor(space.high, **PLAIN), persistent=False)
 
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         return self.network(observations), self.log_std.exp()
@@ -216,13 +217,13 @@ class TwoHeadedGaussianActor(_NormalActor):
         return mean, nn.functional.softplus(raw) + STD_FLOOR
 
     def set_std(self, std: float) -> None:
-        wanted = torch.as_tensor(0.5 * std * (self.space.high - self.space.low), dtype=torch.float32)
+        wanted = torch.as_tensor(0.5 * std * (self.space.high - self.space.low), **PLAIN)
         with torch.no_grad():  # inverse of the softplus
             linear_layers(self.network)[-1].bias[self.size :] = wanted + (-torch.expm1(-wanted)).log()
 
     def coded(self, actions: Tensor) -> Tensor:
         """Sampled actions ``(..., actions)`` as memory sees them, in [-1, 1]."""
-        low, high = (torch.as_tensor(b).to(actions) for b in (self.space.low, self.space.high))
+        low, high = (torch.as_tensor(b, device="cpu").to(actions) for b in (self.space.low, self.space.high))
         return (2.0 * (actions - low) / (high - low) - 1.0).clamp(-1.0, 1.0)
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:

@@ -29,9 +29,9 @@ class Moments(nn.Module):
     def __init__(self, columns: int) -> None:
         """Starts without rows."""
         super().__init__()
-        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
-        self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64))
-        self.register_buffer("variance", torch.ones(columns, dtype=torch.float64))
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64, device="cpu"))
+        self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64, device="cpu"))
+        self.register_buffer("variance", torch.ones(columns, dtype=torch.float64, device="cpu"))
 
     def update(self, rows: Tensor) -> None:
         """Adds ``rows``, shape ``(B, columns)``, at least one (Chan et al. 1979, "Updating Formulae", eq. 1.5)."""

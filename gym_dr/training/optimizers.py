@@ -13,6 +13,8 @@ from typing import TypeVar, cast
 
 import torch
 
+from gym_dr.tensors import torch_defaults
+
 OptimizerClass = TypeVar("OptimizerClass", bound=type[torch.optim.Optimizer])
 
 _MARKED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
@@ -22,4 +24,5 @@ def without_compiler(optimizer: OptimizerClass) -> OptimizerClass:
     """A subclass of an optimizer with the same results that imports no compiler; it cannot be pickled."""
     methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in _MARKED}
     step = torch.no_grad()(inspect.unwrap(optimizer.step))  # the removed decorator also turns gradients off
+    step = torch_defaults()(step)  # of which some optimizers make their state
     return cast(OptimizerClass, type(optimizer.__name__, (optimizer,), {**methods, "step": step}))

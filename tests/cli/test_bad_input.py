@@ -21,7 +21,13 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "gym_dr/LunarLandrDR-v3"], "'gym_dr/LunarLandrDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'loggers', 'plugins'"),
-        (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
+        (["play", "gym_dr/LunarLanderDR-v3"], "play it with gymdr play --human"),
+        (["play", "lander"], "--pretrained lander"),
+        (["evaluate", "landr"], "Did you mean 'lander'?"),
+        (["play", "LunarLander"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
+        (["train", "a2c", "--lr", "0.1"], "'--actor-lr' or '--critic-lr'"),
+        (["train", "ppo", "--actor-lr", "0.1"], "'--lr'"),
+        (["train", "ppo", "--learning-rate", "0.1"], "'--lr'"),
         (["play", "--human", "FrozenLake-v1"], "There are no keys"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -47,6 +53,7 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--randomize", "gravity=uniform:-2:-12"], "'gravity': Uniform(-2.0, -12.0): expected low < high"),
         (["--randomize", "gravity=uniform:-20:-2"], "'gravity': expected a value from -12 to 0 m/s^2, got Uniform(-20"),
         (["--randomize", "gravity=uniform:-12"], "expected uniform:LOW:HIGH"),
+        (["--randomize", "gravity=-11,-5"], "expected LOW:HIGH such as -11:-5"),
         (["--randomize", "gravity=normal:-9:1"], "Give the distribution bounds"),
         (["--randomize", "gravity=nan"], "expected a number"),
         (["--randomize", "gravity=-9", "--randomize", "gravity=-8"], "parameter 'gravity' is given twice"),
@@ -60,6 +67,9 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--seed", "-1"], "seed: expected at least 0, got -1"),
         (["--seeds", "1,1"], "expected distinct seeds"),
         (["--seeds", "1,x"], "expected numbers separated by commas"),
+        (["--seeds", "5-1"], "expected numbers separated by commas"),
+        (["--reserved-seeds", "0-999999999"], "expected numbers separated by commas"),
+        (["--hidden-sizes", "8-9"], "expected numbers separated by commas"),
         (["--seed", "1", "--seeds", "1,2"], "Expected --seed or --seeds, got both"),
         (["--gamma", "nan"], "gamma: expected between 0 and 1, got nan"),
     ],
@@ -97,6 +107,11 @@ def test_an_impossible_config_file_is_refused_by_name(name: str, content: bytes,
     (tmp_path / name).write_bytes(content)
     assert expected in refused(train(tmp_path / "run", "--config", tmp_path / name))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play", "export", "report"])
+def test_a_name_that_is_too_long_gets_no_traceback(command: str, tmp_path: Path) -> None:
+    assert "x" * 300 in refused(gymdr(command, "x" * 300, *(["--output", "a.onnx"] if command == "export" else [])))
 
 
 def test_a_missing_config_file_is_named(tmp_path: Path) -> None:

@@ -40,6 +40,19 @@ def test_every_field_of_the_configuration_is_an_option_with_its_help() -> None:
         assert field.metadata["help"].split(" ")[0] in out
 
 
+def test_the_options_of_a_training_stand_in_groups() -> None:
+    out = gymdr("train", "ppo", "--help").out
+    groups = dict(re.findall(r"^(\w+):\n((?:  .*\n|\n)+)", out, re.MULTILINE))
+    first = {"Task": "--env", "Randomization": "--randomize", "Algorithm": "--lr", "Run": "--run-dir"}
+    for title, flag in first.items():
+        assert [name for name, text in groups.items() if f"\n  {flag} " in f"\n{text}"] == [title]
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "gym_dr", "list", "algorithms"], capture_output=True, text=True)
+    assert done.stdout == gymdr("list", "algorithms").out
+
+
 def test_list_envs_names_every_id() -> None:
     out = gymdr("list", "envs").out
     assert all(env_id in out for env_id in ENVIRONMENTS)
@@ -65,6 +78,12 @@ def test_params_shows_bounds_units_and_presets() -> None:
     assert "m/s^2" in out
     for preset in ("none", "default", "wide", "random", "extreme"):
         assert f"\npreset {preset}" in out
+
+
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", "gym_dr/BipedalWalkerDR-v3"])
+def test_ranges_of_presets_are_shown_with_few_digits(env_id: str) -> None:
+    presets = gymdr("params", env_id).out.partition("\npreset ")[2]
+    assert not re.findall(r"\d\.\d{7,}", presets)
 
 
 @pytest.fixture(scope="module")

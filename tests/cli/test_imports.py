@@ -9,12 +9,14 @@ import pytest
 
 HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "scipy", "Box2D", "pygame", "plotly", "jinja2"}
 COMMANDS = ("--help", "--version", "train --help", "train a2c --help", "bench --help", "list plugins", "list envs")
+COMPLETED = ("gymdr train a2c --env gym", "gymdr train a2c --randomize grav")
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What a process says that has loaded the package, and then run each command."""
     program = f"""
+import os
 import sys
 import gym_dr
 
@@ -29,6 +31,15 @@ for command in {COMMANDS}:
     except SystemExit as stop:
         assert not stop.code, stop
     tell(command)
+os.environ["_GYMDR_COMPLETE"], os.environ["COMP_CWORD"] = "bash_complete", "4"
+for line in {COMPLETED}:
+    os.environ["COMP_WORDS"] = line
+    try:
+        main([])
+    except SystemExit as stop:
+        assert not stop.code, stop
+    tell(line)
+del os.environ["_GYMDR_COMPLETE"]
 from gym_dr.api import training
 training.plot_training = lambda *_: None  # which takes longer than all else
 main("train a2c --updates 1 --num-envs 2 --eval-episodes 0 --hidden-sizes 8 --run-dir run".split())
@@ -45,7 +56,7 @@ def test_nothing_heavy_is_imported_with_the_package(told: list[str]) -> None:
 
 
 def test_nothing_heavy_is_imported_by_what_answers_at_once(told: list[str]) -> None:
-    assert told[1:-1] == [f"loaded by {command}: []" for command in COMMANDS]
+    assert told[1:-1] == [f"loaded by {command}: []" for command in (*COMMANDS, *COMPLETED)]
 
 
 def test_a_training_does_without_the_compiler_of_torch(told: list[str]) -> None:

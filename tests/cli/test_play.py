@@ -60,6 +60,16 @@ def test_values_are_played_printed_and_stand_in_the_picture(run: Path, captions:
     assert {tuple(lines) for lines in captions} == {("gravity -3 m/s^2", "wind_power 15 N", "enable_wind 1")}
 
 
+def test_what_an_off_switch_makes_idle_is_neither_printed_nor_in_the_picture(
+    run: Path, captions: list[list[str]]
+) -> None:
+    result = watch(
+        run, "--randomize", "enable_wind=bernoulli:1e-6", "--randomize", "gravity=-3", "--randomization", "default"
+    )
+    assert result.out.count("(enable_wind 0, gravity -3)") == 2, result.out + result.err
+    assert {tuple(lines) for lines in captions} == {("enable_wind 0", "gravity -3 m/s^2")}
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [

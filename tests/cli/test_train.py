@@ -85,6 +85,41 @@ def test_a_preset_on_the_command_line_replaces_that_of_the_file(tmp_path: Path) 
     assert replaced == {}
 
 
+def test_rules_of_a_file_are_put_over_its_preset_as_in_a_study(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('randomization = "default"\n[randomize]\ngravity = -9\n')
+    found = randomization_of(tmp_path / "a", "--config", tmp_path / "c.toml")
+    assert found["gravity"] == {"distribution": "constant", "value": -9.0}
+    assert set(found) == {"gravity", "enable_wind", "wind_power", "turbulence_power"}
+
+
+def test_rules_of_a_file_alone_vary_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("randomize = { gravity = [-11, -9] }\n")
+    assert set(randomization_of(tmp_path / "a", "--config", tmp_path / "c.toml")) == {"gravity"}
+
+
+def test_options_replace_the_rules_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('randomization = "default"\nrandomize = { gravity = -9, lander_density = 6 }\n')
+    found = randomization_of(tmp_path / "a", "--config", tmp_path / "c.toml", "--randomize", "gravity=-8")
+    assert found["gravity"]["value"] == -8.0
+    assert "lander_density" not in found
+    assert randomization_of(tmp_path / "b", "--config", tmp_path / "c.toml", "--randomization", "none") == {}
+
+
+def test_rules_in_the_configuration_of_a_run_are_refused(tmp_path: Path) -> None:
+    train(tmp_path / "run", "--updates", "1")
+    config = config_of(tmp_path / "run") | {"randomize": {"gravity": -9}}
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    assert "randomize: expected" in refused(gymdr("resume", tmp_path / "run"))
+
+
+def test_a_range_of_seeds_trains_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("gym_dr.cli.train.train", lambda *_, seeds, **__: asked.append(seeds))
+    monkeypatch.setattr("gym_dr.cli.tables.show_training", lambda trained: None)
+    train(tmp_path / "run", "--seeds", "1-3,7")
+    assert asked == [(1, 2, 3, 7)]
+
+
 def test_an_environment_without_parameters_trains(tmp_path: Path) -> None:
     assert train(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none").code == 0
     assert config_of(tmp_path / "run")["randomization"] == {}

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from gym_dr.errors import ConfigError, EnvStateError, GymDrError
+from gym_dr.errors import ConfigError, EnvStateError, GymDrError, InvalidActionError
 from gym_dr.testing.mode import Mode
 from gym_dr.testing.playing import actions_of, assert_same
 from tests.registered import forgotten_afterwards
@@ -136,3 +136,11 @@ def test_copies_and_pickles_are_refused_for_get_state(copied: Callable[[Any], An
 def test_more_environments_than_memory_holds_are_refused(env_id: str, num_envs: int) -> None:
     with pytest.raises(ConfigError, match="num_envs"):
         native(env_id, num_envs)
+
+
+@pytest.mark.parametrize("indices", [[3], [-1], [1.7], [True], 5, "all"])
+def test_pictures_of_nobody_are_refused(indices: Any) -> None:
+    envs = native("gym_dr/LunarLanderDR-v3", render_mode="rgb_array")
+    envs.reset(seed=1)
+    with pytest.raises(InvalidActionError, match="indices"):
+        envs.render(indices=indices)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import gym_dr
 from gym_dr.api.record import record
@@ -202,3 +203,19 @@ def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: 
 def test_a_policy_of_another_environment_is_refused(saved: Path, name: str, env: str, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         evaluate(saved / f"{name}.zip", env=env)
+
+
+@pytest.mark.parametrize("name", ["ppo.zip", "sde.zip", "normal.zip"])
+def test_a_program_that_sets_other_defaults_of_torch_gets_the_same_episodes(saved: Path, name: str) -> None:
+    env = CONTINUOUS if name == "sde.zip" else LANDER
+    stochastic = name == "sde.zip"
+    expected = evaluate(saved / name, env=env, output="plain", stochastic=stochastic).episodes
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    try:
+        with torch.inference_mode():
+            found = evaluate(saved / name, env=env, output="other", stochastic=stochastic).episodes
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
+    assert found.equals(expected)

@@ -38,6 +38,17 @@ def test_it_returns_what_is_said_of_it(name: str, tmp_path: Path) -> None:
     assert found.returns("nominal").mean() >= RETURNS[name]
 
 
+def test_it_is_evaluated_in_the_current_folder_and_never_in_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder, before = gym_dr.pretrained("lander"), sorted(gym_dr.pretrained("lander").rglob("*"))
+    for given in (folder, gym_dr.load_run(folder)):
+        found = gym_dr.evaluate(given, episodes=1)
+        assert found.folder.resolve() == tmp_path / "lander-evaluation"
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_an_unknown_one_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'lander'"):
         gym_dr.pretrained("landr")

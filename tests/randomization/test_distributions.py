@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 import gym_dr
 from gym_dr import Bernoulli, Choice, Constant, Distribution, Integer, LogUniform, Mixture, Normal, Uniform
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.distributions import DISTRIBUTIONS, distribution_from_dict
-from tests.strategies import LEAST, MOST, distributions, few, probabilities, simple_distributions
+from tests.strategies import (
+    LEAST,
+    MOST,
+    distributions,
+    few,
+    probabilities,
+    simple_distributions,
+    wide_distributions,
+)
 from tests.toml_text import toml_text
 
+NAN, INF = math.nan, math.inf
 # the middles of 1000 equal parts of (0, 1), and both tails
 U = np.concatenate([10.0 ** np.arange(-15, -3), (np.arange(1000) + 0.5) / 1000, 1 - 10.0 ** np.arange(-15.0, -3.0)])
 
@@ -115,6 +125,20 @@ def test_a_mixture_without_weights_has_equal_ones() -> None:
 def test_a_mixture_of_unbounded_normals_stays_finite() -> None:
     mixture = Mixture((Normal(0, 1), Normal(5, 2)), (0.3, 0.7))
     assert np.isfinite(mixture.ppf([LEAST, np.nextafter(0.3, 0), 0.3, np.nextafter(0.3, 1), MOST])).all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, INF), (-INF, 0.0), (-1.0, INF), (-INF, INF)])
+def test_the_smallest_and_largest_draws_of_a_truncated_normal_are_scipys(low: float, high: float) -> None:
+    found = Normal(0, 1, low=low, high=high, method="truncate").ppf([LEAST, MOST])
+    np.testing.assert_allclose(found, stats.truncnorm(low, high).ppf([LEAST, MOST]), rtol=1e-2, atol=1e-15)
+
+
+@few
+@given(st.one_of(distributions(), wide_distributions()))
+def test_the_smallest_and_largest_draws_are_finite_and_inside_the_support(distribution: Distribution) -> None:
+    values, (low, high) = distribution.ppf([LEAST, MOST]), distribution.support
+    assert np.isfinite(values).all()
+    assert ((values >= low) & (values <= high)).all()
 
 
 @few
@@ -288,8 +312,6 @@ def test_distributions_cannot_be_changed(distribution: Distribution) -> None:
 
 # bad input
 
-NAN, INF = math.nan, math.inf
-
 
 @pytest.mark.parametrize(
     ("make", "message"),
@@ -307,6 +329,7 @@ NAN, INF = math.nan, math.inf
         (lambda: Normal(0, 0), "expected sigma > 0"),
         (lambda: Normal(INF, 1), "expected a finite mu"),
         (lambda: Normal(0, INF), "expected a finite sigma"),
+        (lambda: Normal(0, 1e308), "expected draws that float64 can hold"),
         (lambda: Normal(0, 1, low=NAN), "expected a number for low"),
         (lambda: Normal(0, 1, low=2, high=1), "expected low < high"),
         (lambda: Normal(0, 1, method="cut"), "expected method 'clip' or 'truncate'"),

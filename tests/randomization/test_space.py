@@ -82,7 +82,12 @@ def test_possible_values_come_back_as_float64(param: Param, value: Any) -> None:
         (GRAVITY, -12.000001, "expected a value from -12 to 0 m/s^2, got -12.000001"),
         (GRAVITY, [-1.0, 3.0, -2.0], "got 3.0"),
         (GRAVITY, [-1.0, math.nan], "got nan"),
-        (GRAVITY, None, "got nan"),
+        (GRAVITY, None, "expected numbers, got None"),
+        (GRAVITY, np.complex128(-5 + 3j), "expected numbers"),
+        (GRAVITY, np.array([-5.0, -6 + 3j]), "expected numbers"),
+        (GRAVITY, np.array([-5.0, "-6"], dtype=object), "expected numbers"),
+        (GRAVITY, np.ma.array([-5.0, -6.0], mask=[True, False]), "expected numbers"),  # type: ignore[no-untyped-call]
+        (GRAVITY, np.timedelta64(-5, "s"), "expected numbers"),
         (GRAVITY, [-1.0, "-5"], "expected numbers, got [-1.0, '-5']"),
         (GRAVITY, b"-5", "expected numbers"),
         (GRAVITY, 1j, "expected numbers, got 1j"),

@@ -83,6 +83,7 @@ def test_every_form_of_a_rule_is_read(written: Any, meant: Rule) -> None:
         (None, "expected a distribution, Scale(...), Add(...), a pair (low, high), a number"),
         ((), "got ()"),
         (1j, "got 1j"),
+        (np.ma.masked, "got None"),
         (Uniform, "expected a distribution"),
         ((2, 1), "expected low < high, got low=2.0 and high=1.0"),
         (10**400, "expected a number for value"),
@@ -136,6 +137,7 @@ def test_files_text_and_pickles_give_an_equal_randomization_back(randomization: 
     for again in (
         Randomization.from_dict(json.loads(json.dumps(form, allow_nan=False))),
         Randomization.from_dict(tomllib.loads(toml_text(form))),
+        Randomization.from_dict(randomization),
         Randomization.from_dict(json.loads(json.dumps(dataclasses.asdict(randomization)))),
         eval(repr(randomization), EVAL.copy()),
         pickle.loads(pickle.dumps(randomization)),
@@ -199,6 +201,8 @@ def test_correlations_compare_by_value_also_through_a_pickle() -> None:
         # a with b and b with c nearly equal, a with c opposed: no three numbers are so
         (("a", "b", "c"), ((1, 0.9, -0.9), (0.9, 1, 0.9), (-0.9, 0.9, 1)), "smallest eigenvalue -0.8"),
         (("a", "b"), ((1, "x"), ("x", 1)), "expected names and a matrix of numbers"),
+        (("a", "b"), ((1, "0.5"), ("0.5", 1)), "expected names and a matrix of numbers"),
+        (("a", "b"), np.array(HALF) + 0.1j, "expected names and a matrix of numbers"),
         (None, HALF, "expected names and a matrix of numbers"),
     ],
 )

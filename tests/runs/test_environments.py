@@ -185,7 +185,8 @@ def test_a_run_has_disturbances_and_what_its_policy_is_shown_around_its_environm
 def test_without_a_display_mujoco_draws_through_egl_unless_told_otherwise(
     given: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+    monkeypatch.setattr("gym_dr.envs.mujoco.camera.find_library", lambda name: name == "EGL")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL", "PYOPENGL_PLATFORM"):
         monkeypatch.setenv(name, "")  # so that it is put back
         monkeypatch.delenv(name)
     make_env("CartPole-v1", None).close()  # imports no MuJoCo, and draws nothing

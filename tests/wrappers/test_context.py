@@ -18,6 +18,7 @@ from gym_dr import (
     ResampleParams,
 )
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
+from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.testing.playing import assert_same, play
 
 LANDER = "gym_dr/LunarLanderDR-v3"
@@ -124,6 +125,12 @@ def test_impossible_spans_are_refused(context: tuple[Any, ...]) -> None:
         DrawContext(make(LANDER, "native"), *context)
 
 
+def test_the_largest_ranges_are_mapped_linearly_too() -> None:
+    ranges = (ContextRange(name="x", low=-1e308, high=0.0, nominal=0.0),)
+    shown = normalized_context({"x": np.array([-1e308, -7.5e307, -1e307, 0.0])}, ranges)
+    np.testing.assert_allclose(shown[:, 0], [-1.0, -0.5, 0.8, 1.0])
+
+
 @pytest.mark.parametrize(
     ("error", "kwargs"),
     [
@@ -136,6 +143,8 @@ def test_impossible_spans_are_refused(context: tuple[Any, ...]) -> None:
         (RandomizationError, {"context": "observation", "context_params": {"gravity": (0.0, -1.0)}}),
         (RandomizationError, {"context": "observation", "context_params": {"gravity": (0.0,)}}),
         (RandomizationError, {"context": "observation", "context_params": {"gravity": (float("nan"), 1.0)}}),
+        (RandomizationError, {"context": "observation", "context_params": {"gravity": (-1e308, 1e308)}}),
+        (RandomizationError, {"context": "observation", "context_params": {"gravity": ("-9", "-1")}}),
         (RandomizationError, {"context": "observation", "randomization": "none"}),
     ],
 )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
+import numpy as np
+
+from gym_dr.arrays import as_numbers
 from gym_dr.envs.equations.equations import Bounds
 from gym_dr.errors import RandomizationError
+
+_LARGEST = float(np.finfo(np.float32).max)  # of an observation
 
 
 def low_and_high(options: Mapping[str, Any], bounds: Bounds) -> Bounds:
@@ -24,15 +29,17 @@ def low_and_high(options: Mapping[str, Any], bounds: Bounds) -> Bounds:
 
 
 def number_option(name: str, value: Any) -> float:
-    """A finite number in the options of ``reset``.
+    """A number that observations can hold, in the options of ``reset``.
 
     Raises:
         RandomizationError: The value is something else.
     """
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = float(as_numbers(value))
+    except (TypeError, ValueError, OverflowError):
         number = nan
-    if not isfinite(number):
-        raise RandomizationError(f"Expected options[{name!r}] to be a finite number, got {value!r}.")
+    if not abs(number) <= _LARGEST:
+        raise RandomizationError(
+            f"Expected options[{name!r}] to be a number between -{_LARGEST:.3g} and {_LARGEST:.3g}, got {value!r}."
+        )
     return number

@@ -14,6 +14,7 @@ from gymnasium.utils import seeding
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.backend import Backend, Info, Outcome
+from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.reference import pushed_dofs
@@ -131,10 +132,14 @@ class MujocoBackend(Backend):
         self.engine.push(envs, pushed_dofs(self.nominal), velocities)
 
     def render(self, env: int) -> Any:
-        """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
+        """One frame, drawn by Gymnasium's renderer from a copy of the simulation.
+
+        Raises:
+            ConfigError: There is no display.
+        """
         self.engine.snapshot(env, self.env.model, self.env.data)
         mujoco.mj_forward(self.env.model, self.env.data)
-        return self.env.render()
+        return draw(self.env)
 
     def close(self) -> None:
         if self.engine is not None:

@@ -1,25 +1,56 @@
-"""The camera for MuJoCo's pictures."""
+"""The camera for MuJoCo's pictures, and a way to draw them without a display."""
 
 from __future__ import annotations
 
 import os
 import sys
+from ctypes.util import find_library
 from typing import Any
 
 import gymnasium as gym
+
+from gym_dr.errors import ConfigError
+
+_DISPLAYS = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"})  # variables that say how to draw
+
+
+def draw(env: Any) -> Any:
+    """One frame by Gymnasium's renderer.
+
+    Raises:
+        ConfigError: There is no display and no library to do without.
+    """
+    find_renderer()
+    try:
+        return env.render()
+    except gym.error.ResetNeeded:
+        raise
+    except Exception as error:  # without a display, graphics libraries raise all kinds of errors
+        raise ConfigError(f"{error}: MuJoCo needs a display, or MUJOCO_GL=egl and libEGL.") from error
+
+
+def find_renderer() -> None:
+    """Without a display, sets MUJOCO_GL to EGL or, where that is not installed, OSMesa, unless something is set.
+
+    It sets nothing without such a library: with MUJOCO_GL=egl, MuJoCo could not even be imported.
+    """
+    if sys.platform == "linux" and not _DISPLAYS & os.environ.keys():
+        for library in ("EGL", "OSMesa"):
+            # the other variable is set once something has been drawn
+            if os.environ.get("PYOPENGL_PLATFORM", library.lower()) == library.lower() and find_library(library):
+                os.environ["MUJOCO_GL"] = library.lower()
+                break
 
 
 def follow(env: gym.Env[Any, Any]) -> None:
     """Renders a robot from its model's camera "track", if there is one; Gymnasium's default view lets it walk away.
 
-    Without a display it renders through EGL, unless something else is set. Call it after the environment is made: with
-    MUJOCO_GL=egl and a missing library MuJoCo cannot even be imported.
+    See also ``find_renderer``, since a robot of Gymnasium is not drawn by ``draw``.
     """
     inner: Any = env.unwrapped
     if not hasattr(inner, "mujoco_renderer"):
         return
-    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        os.environ.setdefault("MUJOCO_GL", "egl")
+    find_renderer()
     if inner.camera_name is not None:  # the user has chosen one
         return
     for number in range(inner.model.ncam):

@@ -13,10 +13,11 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.core import warn_diverged
+from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import space_of_env
 from gym_dr.envs.vector_arguments import check_finite
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
 
 
@@ -170,9 +171,4 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
-        try:
-            return self.env.render()
-        except gym.error.ResetNeeded:
-            raise
-        except Exception as error:  # without a display, graphics libraries raise all kinds of errors
-            raise ConfigError(f"{error}: MuJoCo needs a display, or MUJOCO_GL=egl and libEGL.") from error
+        return draw(self.env)

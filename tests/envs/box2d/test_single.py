@@ -27,6 +27,14 @@ PAIRS = [
 ]
 
 
+@pytest.mark.parametrize("make", [lander_box2d.LunarLanderDR, walker_box2d.BipedalWalkerDR])
+def test_a_first_force_of_minus_0_is_one_of_0(make: Any) -> None:
+    by_hand, drawn = (make(randomization=rule) for rule in ("none", {"initial_random": -0.0}))
+    expected = by_hand.reset(seed=3, options={"params": {"initial_random": 0.0}})[0]
+    for found in (drawn.reset(seed=3), by_hand.reset(seed=3, options={"params": {"initial_random": -0.0}})):
+        np.testing.assert_array_equal(found[0], expected)
+
+
 def play(env: Any, steps: int = 80) -> list[Any]:
     """Everything that three episodes return, the second one without a seed."""
     rows: list[Any] = []

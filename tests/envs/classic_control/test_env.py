@@ -133,7 +133,10 @@ def test_options_of_reset_bound_the_first_states_as_gymnasiums(name: str, option
         ("CartPoleDR-v1", {"low": 0.2, "high": 0.1}),
         ("AcrobotDR-v1", {"high": float("nan")}),
         ("MountainCarDR-v0", {"low": "left"}),
+        ("MountainCarDR-v0", {"low": np.complex128(-0.5 + 1j)}),
+        ("CartPoleDR-v1", {"low": -1e308, "high": 1e308}),  # observations would be infinite
         ("PendulumDR-v1", {"x_init": -1.0}),
+        ("PendulumDR-v1", {"x_init": 1e308}),
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_changed(name: str, options: dict[str, Any]) -> None:
