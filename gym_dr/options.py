@@ -60,14 +60,15 @@ def changed(cls: type, name: str, default: Any) -> Any:
 def check_values(config: Any) -> None:
     """Checks fields with ``choices`` or a range (``within``), then the ``CHECKS`` of the configuration's class.
 
-    Each of the ``CHECKS`` is a function and the names of the fields that it takes.
+    Numbers become Python's (``plain``). Each of the ``CHECKS`` is a function and the names of the fields that it takes.
 
     Raises:
         UnknownNameError: A value is not among the choices.
         ConfigError: A number is out of its range, or a further check fails.
     """
     for field in dataclasses.fields(config):
-        value, known, within = getattr(config, field.name), field.metadata.get("choices"), field.metadata.get("within")
+        value, known, within = plain(getattr(config, field.name)), *map(field.metadata.get, ("choices", "within"))
+        object.__setattr__(config, field.name, value)
         if within:
             expect(_RANGES[within](value), field.name, within, value)
         if known and value != field.default and not field.metadata.get("run"):
@@ -106,14 +107,19 @@ class Checked:
         check_values(self)
 
 
+def plain(value: Any) -> Any:
+    """A number of numpy or torch, also in an array or tensor without dimensions, as Python's; other values as is."""
+    return value.tolist() if getattr(value, "ndim", None) == 0 else value
+
+
 def is_whole(value: object) -> bool:
     """Whether a value given in Python is a whole number."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return isinstance(plain(value), numbers.Integral) and not isinstance(plain(value), bool)
 
 
 def is_number(value: object) -> bool:
     """Whether a value given in Python is a finite real number."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(plain(value), numbers.Real) and not isinstance(plain(value), bool) and math.isfinite(plain(value))
 
 
 def expect(good: bool, name: str, expected: str, got: object) -> None:
@@ -146,6 +152,7 @@ def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ())
 
 
 def _convert(name: str, hint: Any, value: Any) -> Any:
+    value = plain(value)
     if get_origin(hint) in (Union, types.UnionType):
         inner = [part for part in get_args(hint) if part is not type(None)]
         if isinstance(value, Mapping) and any(get_origin(part) is Mapping for part in inner):

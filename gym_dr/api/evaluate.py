@@ -73,7 +73,7 @@ def evaluate(
         RandomizationError: A value is out of bounds.
         Interrupted: A signal stopped the evaluation.
     """
-    check_success(success)
+    success = check_success(success)
     opened = open_policies(policies, references, env=env, trust=trust)
     folder = evaluation_folder([policy.home for policy in opened], output)
     found = sets_for(opened, sets, episodes)

@@ -68,7 +68,7 @@ def record(
         Interrupted: A signal stopped it; nothing was written.
     """
     log = Log(output=output, format=format, states=states)
-    check_whole_number("`episodes`", episodes)
+    episodes = check_whole_number("`episodes`", episodes)
     if not is_whole(seed) or not 0 <= seed <= 2**62:
         raise ConfigError(f"`seed`: expected a whole number from 0 to 2**62, got {seed!r}.")
     log.check()

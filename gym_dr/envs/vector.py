@@ -35,6 +35,7 @@ from gym_dr.envs.vector_arguments import (
     check_whole_number,
 )
 from gym_dr.errors import EnvStateError
+from gym_dr.options import plain
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
@@ -121,6 +122,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         max_steps = NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
         threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         mode = check_autoreset_mode(autoreset_mode)
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
         self._backend = self._make_backend(render_mode, **kwargs)
         try:
             frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, did_you_mean, shortened
-from gym_dr.options import is_number
+from gym_dr.options import is_number, is_whole
 from gym_dr.randomization.space import ParamSpace
 
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
@@ -29,7 +29,7 @@ def check_whole_number(name: str, value: Any) -> int:
     Raises:
         ConfigError: The value is something else.
     """
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
     return int(value)
 
@@ -143,7 +143,7 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     """
     if seed is None:
         return [None] * num_envs
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+    if is_whole(seed):
         seeds: list[Any] = list(range(int(seed), int(seed) + num_envs))
     elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and getattr(seed, "ndim", 1) == 1:
         seeds = list(seed)
@@ -152,8 +152,7 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     if len(seeds) != num_envs:
         raise RandomizationError(f"Expected a seed for each of {num_envs} sub-environments, got {len(seeds)}.")
     for value in seeds:
-        good = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0)
-        if not good:
+        if value is not None and not (is_whole(value) and value >= 0):
             raise RandomizationError(f"Expected seeds to be whole numbers >= 0 or None, got {value!r}.")
     return [None if value is None else int(value) for value in seeds]
 

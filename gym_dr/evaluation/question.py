@@ -26,14 +26,15 @@ EVALUATION_SEED = seed_for(0, stream=1)  # of the first episode; the same for ev
 _DESCRIBED = ("nominal", "low", "high", "unit", "kind", "doc")  # of a parameter
 
 
-def check_success(success: float | None) -> None:
-    """Checks the return from which an episode counts as solved.
+def check_success(success: float | None) -> float | None:
+    """Checks the return from which an episode counts as solved, and returns it.
 
     Raises:
         ConfigError: It is not a finite number.
     """
     if success is not None and not is_number(success):
         raise ConfigError(f"`success`: expected a finite return, got {shortened(success)}.")
+    return None if success is None else float(success)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -26,7 +26,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
-from gym_dr.options import is_whole
+from gym_dr.options import is_whole, plain
 from gym_dr.policies.draws import Draws
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.draws import values_at
@@ -259,7 +259,7 @@ def grid(*, episodes: int | None = None, **axes: tuple[float, float, int]) -> Ev
         ConfigError: An axis describes no values.
     """
     values = {name: _axis(name, given) for name, given in axes.items()}
-    check_episodes(episodes)
+    episodes = check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
         return [CellSet.grid(space, values, episodes or default or CELL_EPISODES)]
@@ -274,7 +274,7 @@ def sobol(points: int, *, episodes: int | None = None) -> EvaluationSet:
         points: Number of points, a power of 2; indices need at least 4.
         episodes: Episodes of each point; None for 5.
     """
-    check_episodes(episodes)
+    episodes = check_episodes(episodes)
 
     def make(space: ParamSpace, trained: Trained, default: int | None) -> list[CellSet]:
         each = episodes or default or POINT_EPISODES
@@ -303,7 +303,8 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
         episodes: Episodes; None for 100.
         **params: name=value, which replaces a draw, or name=rule, which replaces the rule of ``randomization``.
     """
-    check_episodes(episodes)
+    episodes = check_episodes(episodes)
+    params = {key: plain(value) for key, value in params.items()}
     rules = {key: value for key, value in params.items() if not isinstance(value, numbers.Real)}
     exact = {key: value for key, value in params.items() if key not in rules}
 
@@ -340,7 +341,7 @@ def _axis(name: str, given: Any) -> Array:
     """
     try:
         low, high, count = given
-        values = np.linspace(low, high, count)
+        values = np.linspace(np.asarray(low), np.asarray(high), count)
         fits = bool(np.isfinite(values).all()) and (count == 1 if low == high else low < high and count > 1)
     except (TypeError, ValueError):
         fits = False
@@ -352,14 +353,15 @@ def _axis(name: str, given: Any) -> Array:
     return values
 
 
-def check_episodes(episodes: int | None) -> None:
-    """Checks a number of episodes.
+def check_episodes(episodes: int | None) -> int | None:
+    """Checks a number of episodes and returns it.
 
     Raises:
         ConfigError: It is not a whole number of at least 1.
     """
     if episodes is not None and not (is_whole(episodes) and episodes >= 1):
         raise ConfigError(f"`episodes`: expected a whole number of at least 1, got {shortened(episodes)}.")
+    return None if episodes is None else int(episodes)
 
 
 # ---- draws and values that the user chooses --------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def sets_of(
         UnknownNameError: There is no such parameter or preset.
         RandomizationError: A value is out of bounds.
     """
-    check_episodes(episodes)
+    episodes = check_episodes(episodes)
     count = episodes or DRAW_EPISODES
     found = [CellSet.nominal(count)]
     found += [CellSet.of_draws(name, randomization, count) for name, randomization in trained.items()]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-import numpy as np
 
 from gym_dr.errors import ConfigError, check_known, located
 from gym_dr.fitting.log_checks import check_log, resample
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
+from gym_dr.options import check_values, is_number, is_whole
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
@@ -48,15 +48,16 @@ class FitOptions:
             ConfigError: One is impossible.
             UnknownNameError: There is no such method.
         """
+        check_values(self)
         check_known("method", self.method, METHODS)
         _check_between("held_out", self.held_out, 0.0, 0.5)
         _check_between("margin", self.margin, 1.0, 100.0)
-        if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+        if not is_whole(self.seed) or self.seed < 0:
             raise ConfigError(f"`seed`: expected a whole number of at least 0, got {self.seed!r}.")
 
 
 def _check_between(name: str, value: Any, low: float, high: float) -> None:
-    if not isinstance(value, int | float | np.number) or not low <= value <= high:
+    if not is_number(value) or not low <= value <= high:
         raise ConfigError(f"`{name}`: expected a number from {low:g} to {high:g}, got {value!r}.")
 
 

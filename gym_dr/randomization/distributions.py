@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, check_known
+from gym_dr.options import plain
 from gym_dr.randomization.normal import normal_cdf, normal_ppf
 
 
@@ -369,14 +370,15 @@ def _is_default(self: Distribution, f: Field[Any]) -> bool:
 
 
 def _number(self: Distribution, key: str, value: Any) -> float:
-    if isinstance(value, int | float | np.integer | np.floating | np.bool_) and value == value:
+    value = value if isinstance(value, int | float) else plain(value)
+    if isinstance(value, int | float | np.floating) and value == value:
         with contextlib.suppress(OverflowError):  # hundreds of digits
             return float(value)
     raise RandomizationError(f"{type(self).__name__}: expected a number for {key}, got {value!r}.")
 
 
 def _numbers(self: Distribution, key: str, values: Any) -> tuple[float, ...]:
-    if isinstance(values, np.ndarray):
+    if hasattr(values, "tolist"):  # an array or a tensor
         values = values.tolist()
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) == 0:
         raise RandomizationError(f"{type(self).__name__}: expected a list of numbers for {key}, got {values!r}.")

@@ -11,6 +11,7 @@ from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
 from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.options import plain
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
@@ -227,6 +228,7 @@ class BuiltEnv(RandomizedEnv):
             ConfigError: ``context_params`` without ``context="observation"``.
             TypeError: There is no such keyword.
         """
+        kwargs = {name: plain(value) for name, value in kwargs.items()}
         self._randomize(self._build(**kwargs), randomization, context, context_params)
         self._named = self._find_named()
         self._show_values()

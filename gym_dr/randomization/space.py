@@ -24,6 +24,7 @@ from gym_dr.errors import (
     shortened,
     unknown_name,
 )
+from gym_dr.options import plain
 from gym_dr.randomization.spec import CORRELATION, Randomization, Rule
 
 KINDS = ("float", "int", "bool")
@@ -56,6 +57,8 @@ class Param:
 
     def __post_init__(self) -> None:
         check_known("kind of parameter", self.kind, KINDS)
+        for end in ("nominal", "low", "high"):
+            object.__setattr__(self, end, plain(getattr(self, end)))
         for names, what in ((LOG_COLUMNS, "a column of episode tables"), ({CORRELATION}, "an entry of randomizations")):
             if self.name in names:
                 raise RandomizationError(
@@ -63,7 +66,7 @@ class Param:
                 )
         numbers = (self.nominal, self.low, self.high)
         if not (
-            all(isinstance(number, int | float | np.integer | np.floating) for number in numbers)
+            all(isinstance(number, int | float | np.floating) for number in numbers)
             and math.isfinite(self.nominal)
             and self.low < self.high
         ):

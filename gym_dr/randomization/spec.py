@@ -238,11 +238,10 @@ def as_rule(value: Any) -> Rule:
         operation = form.pop("operation", "absolute")
         nested = set(form) == {"distribution"} and isinstance(form["distribution"], Mapping)  # from ``asdict``
         return Rule(distribution_from_dict(form["distribution"] if nested else form), operation)
-    if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
+    value = value.tolist() if hasattr(value, "tolist") else value  # of numpy or torch; None if it is masked
+    if isinstance(value, int | float | np.floating):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
-    if isinstance(value, np.ndarray) and not value.ndim:
-        return as_rule(value.tolist())  # None if it is masked
-    if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
+    if isinstance(value, tuple | list) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
         "expected a distribution, Scale(...), Add(...), a pair (low, high), a number, a table with a 'distribution' "

@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.options import AT_LEAST_0, AT_LEAST_1, as_json, check_values, expect, option
+from gym_dr.options import AT_LEAST_0, AT_LEAST_1, as_json, check_values, expect, is_whole, option
 from gym_dr.randomization.context import INFO, OBSERVATION
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
@@ -129,14 +129,14 @@ def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
     Raises:
         ConfigError: ``total_steps`` is not a whole number above 0, or an update has no fixed number of steps.
     """
-    if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
+    if not is_whole(total_steps) or total_steps < 1:
         raise ConfigError(f"`total_steps`: expected a whole number of at least 1, got {shortened(total_steps)}.")
     if (each := config.steps_per_update) is None:
         raise ConfigError(
             f"`total_steps`: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, "
             f"whose updates take complete episodes. Use `updates`."
         )
-    options = dataclasses.replace(config.options, updates=-(-total_steps // each))
+    options = dataclasses.replace(config.options, updates=-(-int(total_steps) // each))
     return dataclasses.replace(config, options=options)
 
 

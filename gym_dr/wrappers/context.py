@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.options import is_number
 from gym_dr.randomization.context import OBSERVATION, Context
 from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.vector_params import spaces_of
@@ -56,10 +56,10 @@ class DrawContext(ViewWrapper):
                 observations are not a flat box.
             RandomizationError: There is nothing to show, or a parameter has no finite range.
         """
-        if not (isinstance(span, int | float) and 0 < span < math.inf) or (span != 1 and context != OBSERVATION):
+        if not (is_number(span) and span > 0) or (span != 1 and context != OBSERVATION):
             raise ConfigError(f"Expected a finite span above 0, and only with context='observation', got {span!r}.")
         super().__init__(env)
-        self.context = Context(context, context_params, *spaces_of(env), span)
+        self.context = Context(context, context_params, *spaces_of(env), float(span))
         nominal = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
         self._params: dict[str, Array] = nominal  # current values of what the policy sees
         if self.context.ranges:

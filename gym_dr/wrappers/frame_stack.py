@@ -83,7 +83,8 @@ class FrameStack(ViewWrapper):
                 f"FrameStack: expected a flat Box of floating-point numbers as observations, got {space}."
             )
         super().__init__(env)
-        self.frames = Frames(stack_observations=stack_observations, observe_reward=observe_reward)
+        stack_observations = int(stack_observations)
+        self.frames = Frames(stack_observations=stack_observations, observe_reward=bool(observe_reward))
         self._rewarded, (self._size,) = int(observe_reward), space.shape
         low = np.append(np.tile(space.low, stack_observations), np.full(self._rewarded, -np.inf, space.dtype))
         high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))

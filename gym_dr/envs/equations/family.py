@@ -17,6 +17,7 @@ from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, family_of, origin
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
 from gym_dr.errors import EquationsError, located
+from gym_dr.options import plain
 from gym_dr.randomization.space import Param, ParamSpace
 
 _HERE = "gym_dr.envs.equations"
@@ -189,7 +190,7 @@ def equations_family(
         render_fps=check_whole_number("render_fps", render_fps),
         described=interface,
         state_from=state_from,
-        time_step=time_step,
+        time_step=plain(time_step),
     )
 
 
