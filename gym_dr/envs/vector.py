@@ -6,7 +6,6 @@ With the same seeds, actions and parameters it behaves like a sync vector enviro
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -53,15 +52,21 @@ Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
 
 
 def _alone(method: Callable[Concatenate[NativeVectorEnv, P], T]) -> Callable[Concatenate[NativeVectorEnv, P], T]:
-    """A method that only one thread at a time may call, see ``_enter``."""
+    """A method that refuses calls of a closed environment, and all while one of another thread is running.
+
+    Compiled code of two threads that write to the same arrays could end the process. Python changes threads and handles
+    interrupts at calls and loops, not between the question and ``[0] = True``. A lock would take ten times as long.
+    """
 
     @functools.wraps(method)
     def call(self: NativeVectorEnv, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self._enter()
+        if self.closed or self._running[0]:
+            self._refuse()
         try:
+            self._running[0] = True
             return method(self, *args, **kwargs)
         finally:
-            self._inside.release()
+            self._running[0] = False
 
     return call
 
@@ -116,7 +121,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             RandomizationError: A range is impossible.
         """
         super().__init__()
-        self._inside = threading.RLock()  # whose thread can go on after an interrupt, which may leave it locked
+        self._running = [False]  # whether a call is, see ``_alone``
         self.num_envs = check_whole_number("num_envs", num_envs)
         limit = None if max_episode_steps == -1 else max_episode_steps  # -1 means never, as in Gymnasium
         max_steps = NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
@@ -160,7 +165,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Sets an attribute; the name of a parameter pins it, see ``set_params``."""
-        if name in self.__dict__.get("param_space", ()) and not hasattr(self, name):
+        if name in getattr(self, "param_space", ()) and not hasattr(self, name):
             self.set_params({name: value})
             return
         super().__setattr__(name, value)
@@ -293,15 +298,17 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             InvalidActionError: The actions have the wrong shape or type, are not finite, or are not in the space;
                 nothing has changed.
         """
-        self._enter()  # not ``_alone``: every microsecond counts
-        try:
+        if self.closed or self._running[0]:
+            self._refuse()
+        try:  # as in ``_alone``, which takes longer
+            self._running[0] = True
             episodes = self._episodes
             episodes.autoreset.check_step()
             step = episodes.step(episodes.check_actions(actions))
             outcome = step.outcome
             return episodes.observe(), outcome.rewards, outcome.terminations, step.truncations, self._info(step)
         finally:
-            self._inside.release()
+            self._running[0] = False
 
     @_alone
     def render(self, indices: Sequence[int] | None = None) -> tuple[Any, ...] | None:
@@ -435,19 +442,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         stop, step = self._episodes.rollout(policy, noise, steps, first, last)
         return stop, self._info(step)
 
-    def _enter(self) -> None:
-        """Lets one thread in; compiled code of two that write to the same arrays would end the process.
-
-        Raises:
-            EnvStateError: The environment is closed, or another thread is inside.
-        """
+    def _refuse(self) -> NoReturn:
+        """Raises EnvStateError, since the environment is closed or another call is running."""
         if self.closed:
             raise EnvStateError("The vector environment is closed.")
-        if not self._inside.acquire(blocking=False):
-            raise EnvStateError(
-                "Expected one thread at a time, got a call while another is inside. Make an environment for each "
-                "thread, or use num_threads."
-            )
+        raise EnvStateError(
+            "Expected one call at a time, got one while another is running. Make an environment for each thread, or "
+            "use num_threads."
+        )
 
     def __reduce__(self) -> NoReturn:
         """Refuses copies and pickles, which would share or lose compiled code and threads.

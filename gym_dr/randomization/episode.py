@@ -43,7 +43,9 @@ class RandomizedEnv:
     _values: dict[str, float]  # the table's
     _exact: dict[str, Array]  # checked values for the next episode only
     _begun: bool = False  # whether an episode has begun
-    _named: dict[str, tuple[str, Any]]  # attribute -> parameter and value, when ``_attributes`` were last looked at
+    # of ``_attributes``, when they were last looked at
+    _named: dict[str, tuple[str, Any]]  # attribute -> parameter and value
+    _counted: int = 0  # how many there were
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters if the physics reads them in place; called after all arguments are checked."""
@@ -63,7 +65,7 @@ class RandomizedEnv:
         self.context = Context(context, context_params, space, chosen)
         self.param_space, self.randomization = space.reporting(chosen), chosen
         self._table = ParamTable(self.param_space, FixedSampler(self.param_space, chosen), 1, self._allocate())
-        self._values, self._exact, self._named = dict(self.param_space.nominal), {}, {}
+        self._values, self._exact, self._named = dict(self.param_space.nominal), {}, self._find_named()
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 
@@ -111,7 +113,10 @@ class RandomizedEnv:
 
     def _pin_written(self) -> None:
         """Pins what a user has written to attributes: the physics reads the table alone."""
-        before, self._named = self._named, self._find_named()
+        attributes, before = self._attributes(), self._named
+        if len(attributes) == self._counted and all(attributes.get(a) is v for a, (_, v) in before.items()):
+            return  # as nearly always, and far quicker than a search
+        self._named, self._counted = self._find_named(), len(attributes)
         written = {n: v for a, (n, v) in self._named.items() if a not in before or v is not before[a][1]}
         if written:
             self.set_params(written)
@@ -230,8 +235,7 @@ class BuiltEnv(RandomizedEnv):
         """
         kwargs = {name: plain(value) for name, value in kwargs.items()}
         self._randomize(self._build(**kwargs), randomization, context, context_params)
-        self._named = self._find_named()
-        self._show_values()
+        self._note_values()
         env = cast(Any, self)
         env.observation_space = self.context.extend_space(env.observation_space)
         # replaces the arguments that Gymnasium's class recorded for pickling, since its constructor takes others
@@ -242,11 +246,8 @@ class BuiltEnv(RandomizedEnv):
         return vars(self)
 
     def _note_values(self) -> None:
+        """Also gives the attributes that are named like parameters their values."""
         super()._note_values()
-        self._show_values()
-
-    def _show_values(self) -> None:
-        """Gives the attributes that are named like parameters their values."""
         self._named = {attribute: (name, self._values[name]) for attribute, (name, _) in self._named.items()}
         vars(self).update({attribute: value for attribute, (_, value) in self._named.items()})
 

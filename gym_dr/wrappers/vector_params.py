@@ -166,10 +166,8 @@ class VectorParams(EpisodeWrapper):
             raise
 
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
-        values = exact_values(options, self._spaces[0])
-        options.pop("params", None)
-        if values is not None:
-            rows = self._rows(self._checked(values))
+        if exact_values(options, self._spaces[0]) is not None:
+            rows = self._rows(self._checked(options.pop("params")))
             self._set("exact_params", [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)])
         return seeds  # Gymnasium's take lists too, and no numbers of numpy
 

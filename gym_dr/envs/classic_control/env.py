@@ -90,8 +90,8 @@ class ClassicControlEnv(CompiledEnv):
         vars(self).update({attribute: space[name].nominal for attribute, name in self._backend.known_as})
         return space
 
-    def _show_values(self) -> None:
-        super()._show_values()
+    def _note_values(self) -> None:
+        super()._note_values()
         if self._backend.name == "CartPole":
             derive_cart_pole(self)
 

@@ -77,12 +77,11 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         RecordConstructorArgs.__init__(
             self, randomization=self.randomization.to_dict(), context=context, context_params=context_params
         )
-        self._named = self._find_named()
         self.observation_space = self.context.extend_space(env.observation_space)
 
     def _attributes(self) -> Mapping[str, Any]:
-        ours = type(self._inner).__module__.partition(".")[0] in ("gymnasium", "gym_dr")
-        return vars(self._inner) if ours else {}  # others may keep anything there
+        # classes of others may keep anything there
+        return vars(self._inner) if type(self._inner).__module__.startswith(("gymnasium.", "gym_dr.")) else {}
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of environments, a property of wrappers
