@@ -12,9 +12,20 @@ from collections.abc import Collection, Iterable, Iterator
 
 MAX_LENGTH = 200  # of a value in a message
 
+# control characters, which steer terminals, and bytes of file names that are not UTF-8, which cannot be written
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Text that may hold a stranger's names, with escapes for characters that cannot be shown."""
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
 
 class GymDrError(Exception):
     """Base class of gym_dr's own errors; the command line prints them without a traceback."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UnknownNameError(GymDrError, ValueError):
@@ -94,7 +105,7 @@ class Interrupted(KeyboardInterrupt):
         self.number = int(number)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return printable(str(self.args[0]))
 
 
 class NotFiniteError(TrainingError):
@@ -110,7 +121,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("gym_dr", "gymnasium"):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(printable(message), category, stacklevel=level)
 
 
 def shortened(value: object) -> str:

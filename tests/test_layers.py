@@ -12,7 +12,7 @@ from tests.sources import PACKAGE, nodes_of
 # earlier stages know nothing of later ones
 LAYERS = (
     ("errors", "version", "wording"),
-    ("registry", "arrays", "tensors", "options", "table"),
+    ("registry", "arrays", "tensors", "options", "paths", "table"),
     ("randomization",),
     ("compiled",),
     ("envs",),

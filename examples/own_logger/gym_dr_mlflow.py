@@ -8,7 +8,7 @@ class MlflowWriter:
     def __init__(self, path, config):
         import mlflow  # only when a run logs to it
 
-        self.mlflow, client, kept = mlflow, mlflow.MlflowClient(), path / "id.txt"  # gym_dr removes it with the run
+        self.mlflow, client, kept = mlflow, mlflow.MlflowClient(), path / "id.txt"  # gym_dr removes these `files`
         self.run = kept.read_text() if kept.exists() else client.create_run("0").info.run_id
         kept.write_text(self.run)
         client.log_dict(self.run, config, "config.json")
@@ -27,4 +27,6 @@ class MlflowWriter:
 
 @hookimpl
 def gym_dr_register_loggers(register):
-    register(Logger(name="mlflow", summary="MLflow.", open="gym_dr_mlflow:MlflowWriter", module="mlflow"))
+    register(
+        Logger(name="mlflow", summary="MLflow.", open="gym_dr_mlflow:MlflowWriter", module="mlflow", files="id.txt")
+    )

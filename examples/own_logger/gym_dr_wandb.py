@@ -8,7 +8,7 @@ class WandbWriter:
     def __init__(self, path, config):
         import wandb  # only when a run logs to it
 
-        kept = path / "id.txt"  # gym_dr removes it with the run, so a run that replaces this one gets a new id
+        kept = path / "id.txt"  # gym_dr removes these `files`, so a run that replaces this one gets a new id
         known = {"id": kept.read_text()} if kept.exists() else {}
         self.run = wandb.init(project="gym_dr", resume="allow", config=config, dir=path, **known)
         kept.write_text(self.run.id)
@@ -26,5 +26,5 @@ class WandbWriter:
 
 @hookimpl
 def gym_dr_register_loggers(register):
-    wandb = {"module": "wandb", "install": "pip install wandb"}
+    wandb = {"module": "wandb", "install": "pip install wandb", "files": "id.txt"}
     register(Logger(name="wandb", summary="Weights & Biases.", open="gym_dr_wandb:WandbWriter", **wandb))

@@ -95,8 +95,7 @@ class Run:
     def sampler(self) -> ParamSampler:
         """The sampler of its draws, in the state of the newest checkpoint.
 
-        Its ``replay`` reproduces the values of any earlier row of ``draws`` from the row's key: seed, draw index and
-        version.
+        Its ``draw`` repeats the values of any row of ``draws`` from the row's key: seed, draw index and version.
 
         Raises:
             ConfigError: The environment has no parameters.
@@ -268,9 +267,7 @@ class Runs(Sequence[Run]):
         """Statistics over seeds of the final training return and each evaluation, one row each.
 
         Columns are the number of seeds, the mean with its 95 % interval (``mean_low``, ``mean_high``; Student's t),
-        the standard deviation, and the interquartile mean with its bootstrap interval (``iqm_low``, ``iqm_high``).
-        Statistics that need more seeds are nan: all but the means for a single seed, the bootstrap interval for fewer
-        than 10.
+        the standard deviation, and the interquartile mean. For a single seed all but the means are nan.
 
         Raises:
             RunFolderError: There is no summary yet, since not all runs are trained.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 import shlex
 import signal
 import sys
@@ -74,6 +75,12 @@ def _show_error(message: str) -> None:
 def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _show_error) -> None:
     """Runs the command line; ``tell`` gets the message of a user's error, which ends it with exit code 2."""
     typed = list(sys.argv[1:] if args is None else args)
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # closed streams, whose numbers the run's files would get
+        pass
+    os.close(number)
+    sys.stdout, sys.stderr = (
+        stream or os.fdopen(number, "w", closefd=False) for number, stream in ((1, sys.stdout), (2, sys.stderr))
+    )
     try:
         with short_warnings():
             # the root context has the command line, which run folders record

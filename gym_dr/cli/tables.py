@@ -21,8 +21,9 @@ def show_training(trained: Run | Runs) -> None:
         found = row["statistics"]
         solved = f", {found['success_rate']['value']:.0%} solved" if "success_rate" in found else ""
         mean, std = found["mean"]["value"], found["std"]["value"]
-        spread = f"standard deviation {std:.1f} ({counted(row['episodes'], 'episode')}{solved})"
-        click.echo(f"Evaluation on {row['set']:8} mean return {mean:.1f}, {spread}")
+        spread = "" if std is None else f", standard deviation {std:.1f}"
+        spread += f" ({counted(row['episodes'], 'episode')}{solved})"
+        click.echo(f"Evaluation on {row['set']:8} mean return {mean:.1f}{spread}")
     click.echo(f"Run folder: {trained.path}")
 
 

@@ -74,6 +74,8 @@ def _alone(method: Callable[Concatenate[NativeVectorEnv, P], T]) -> Callable[Con
 class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
     """Many randomized environments of one family, stepped together, on a backend that a subclass names.
 
+    A subclass also names Gymnasium's ``VectorEnv`` as a base: skrl reads the modules of direct bases.
+
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=8)

@@ -14,13 +14,12 @@ import numpy as np
 from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import read_document
-from gym_dr.evaluation.statistics import iqm_with_interval
+from gym_dr.evaluation.statistics import point_statistics, statistic_names
 from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import AGGREGATE, RunFolder
 from gym_dr.runs.metrics import read_metrics, write_csv
 
-METRICS = "metrics.csv"  # of all runs, with a column ``seed``
-SUMMARY = "summary.json"
+METRICS, SUMMARY, _ = AGGREGATE  # the metrics of all runs have a column ``seed``
 
 
 def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
@@ -61,15 +60,14 @@ def over_seeds(values: Sequence[float]) -> dict[str, float | None]:
         values: One number for each seed, at least one.
 
     Returns:
-        ``mean`` with Student's t interval (``mean_low``, ``mean_high``), ``std``, and the interquartile mean (``iqm``)
-        with its bootstrap interval (``iqm_low``, ``iqm_high``), all at 95 %. A single seed has no standard deviation
-        or intervals, equal values have no t interval, and few seeds have no bootstrap interval.
+        ``mean`` with Student's t interval at 95 % (``mean_low``, ``mean_high``), ``std``, and the interquartile mean
+        (``iqm``). A single seed has no standard deviation or interval, and equal values have no interval.
     """
-    mean, _ = mean_over_seeds(np.array(values, np.float64))
-    iqm, low, high = iqm_with_interval(values)
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    around = {"mean": mean["value"], "mean_low": mean["low"], "mean_high": mean["high"], "std": spread}
-    return {**around, "iqm": iqm, "iqm_low": low, "iqm_high": high}
+    sample = np.array(values, np.float64)
+    mean, _ = mean_over_seeds(sample)
+    found = dict(zip(statistic_names(None), point_statistics(sample, None).tolist(), strict=True))
+    around = {"mean": mean["value"], "mean_low": mean["low"], "mean_high": mean["high"]}
+    return {**around, "std": found["std"] if len(sample) > 1 else None, "iqm": found["iqm"]}
 
 
 def _seed(folder: RunFolder) -> int:

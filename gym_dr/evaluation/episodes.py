@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gym_dr.arrays import Mask
+from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.question import Question
 from gym_dr.evaluation.results import COLUMNS, EPISODES, read_episodes, typed, write_episodes
 from gym_dr.evaluation.sets import CellSet
@@ -32,6 +33,22 @@ class EpisodeTable:
         """
         self.path, self.rows = path, read_episodes(path)
 
+    def check(self, sets: Sequence[CellSet], episodes: Callable[[CellSet], int]) -> None:
+        """Checks that rows of these sets are of their cells; ``episodes`` is the number of episodes of a cell.
+
+        Raises:
+            RunFolderError: A row is not.
+        """
+        for cells in sets:
+            own, count = self.rows[self.rows["set"] == cells.name], episodes(cells)
+            fits = own["cell"].between(0, cells.num_cells - 1) & own["episode"].between(0, count - 1)
+            if not fits.all():
+                got = "cell {}, episode {}".format(*own.loc[~fits, ["cell", "episode"]].iloc[0])
+                raise RunFolderError(
+                    f"{self.path}: expected {cells.name} to have cells 0 to {cells.num_cells - 1} and episodes 0 to "
+                    f"{count - 1} of each, got {got}. Delete the file to play its episodes again."
+                )
+
     def rename(self, names: Mapping[str, str]) -> None:
         """Renames policies and drops the rows of policies without a new name; in memory only."""
         renamed = self.rows.assign(policy=self.rows["policy"].map(names))
@@ -43,7 +60,9 @@ class EpisodeTable:
 
     def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
         """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
-        rows = self.rows[(self.rows["policy"] == policy) & (self.rows["set"] == cells.name)]
+        last = first_cell + cells.num_cells - 1
+        own = (self.rows["policy"] == policy) & (self.rows["set"] == cells.name)
+        rows = self.rows[own & self.rows["cell"].between(first_cell, last)]
         numbers = ((rows["cell"] - first_cell) * cells.episodes + rows["episode"]).to_numpy(np.int64)
         finished = np.zeros(cells.num_episodes, np.bool_)
         finished[numbers] = True

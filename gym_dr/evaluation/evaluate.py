@@ -23,8 +23,9 @@ from gym_dr.evaluation.results import (
     read_document,
     write_document,
 )
+from gym_dr.evaluation.sensitivity import nearest_suspect
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.summary import summarize
+from gym_dr.evaluation.summary import fails_at_nominal, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
 from gym_dr.policies.acting import play_batch
 from gym_dr.policies.draws import Draws
@@ -73,7 +74,7 @@ def evaluate_policies(
 
     Reuses the folder's episodes whose policy (its digest) and set (its definition) are unchanged, so an interrupted
     evaluation resumes where it stopped and ends with the same files. At the end each policy plays its worst cell of
-    each set again, with fresh seeds.
+    each set again, and the nearest that seems to fail, with fresh seeds.
 
     Args:
         policies: From ``open_policies``, including references.
@@ -117,7 +118,9 @@ def _evaluate(
         write_document(held.folder, document)
     elif held.document["complete"] and _same(held.document, document):
         evaluation = Evaluation(held.folder, dict(held.document), held.episodes.rows)
-        if len(evaluation.episodes) == question.episodes and len(held.worst.rows) == _worst_episodes(question):
+        if evaluation.in_order and len(held.worst.rows) == sum(
+            part.cells.episodes for part in _parts_again(policies, evaluation)
+        ):
             return evaluation
     # rows first: they must fit the digests in the document
     held.keep_same(question)
@@ -141,7 +144,8 @@ class _Held:
         self.folder, self.document = folder, document
         self.sets = [] if document is None else [CellSet.from_dict(form) for form in document["sets"]]
         self.episodes, self.worst = EpisodeTable(folder / EPISODES), EpisodeTable(folder / WORST_CELLS)
-        for table in (self.episodes, self.worst):
+        for table, episodes in ((self.episodes, lambda cells: cells.episodes), (self.worst, fresh_episodes)):
+            table.check(self.sets, episodes)
             table.rename(names)
 
     def further(self, sets: Sequence[CellSet], policies: Sequence[FrozenPolicy]) -> list[CellSet]:
@@ -197,11 +201,6 @@ def _same(before: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     )
 
 
-def _worst_episodes(question: Question) -> int:
-    """The number of episodes of all worst cells."""
-    return len(question.policies) * sum(map(fresh_episodes, question.sets))
-
-
 def _names_now(folder: Path, before: Mapping[str, Any], policies: Sequence[FrozenPolicy], only: bool) -> dict[str, str]:
     """Names of policies in an earlier evaluation -> present names: a run folder may have been renamed.
 
@@ -245,9 +244,9 @@ def _play(
     held: _Held,
     progress: ProgressCallback,
 ) -> Evaluation:
-    """Plays the missing episodes of all sets, then of the worst cells."""
+    """Plays the missing episodes of all sets, then of the cells that they choose."""
     first, worst = question.episodes, held.worst
-    total = first + _worst_episodes(question)
+    total = first + len(policies) * sum(map(fresh_episodes, question.sets))
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies
@@ -256,23 +255,24 @@ def _play(
     before = len(worst.rows)
     _play_missing(parts, held.episodes, question, lambda title, done: progress(title, before + done, total))
     evaluation = Evaluation(held.folder, document, held.episodes.rows)
-    parts = _worst_parts(policies, evaluation)
-    worst.select(_among(worst.rows, parts))  # after new episodes, other cells may be the worst
+    parts = _parts_again(policies, evaluation)
+    total = first + sum(part.cells.episodes for part in parts)
+    worst.select(_among(worst.rows, parts))  # after new episodes, they may choose other cells
     worst.write(question)
     _play_missing(parts, worst, question, lambda title, done: progress(title, first + done, total))
     progress("", total, total)
     return evaluation
 
 
-def _worst_parts(policies: Sequence[FrozenPolicy], evaluation: Evaluation) -> list[_Part]:
-    """The worst cell of each policy on each set of several cells."""
-    parts = []
-    for cells in evaluation.sets:
-        if fresh_episodes(cells):
-            for policy, returns in zip(policies, evaluation.returns(cells.name), strict=True):
-                worst, title = worst_of(returns), f"{policy.name} in its worst cell of {cells.name}"
-                one = again(cells, worst)
-                parts.append(_Part(title=title, policy=policy, cells=one, seed=FRESH_SEED, first_cell=worst))
+def _parts_again(policies: Sequence[FrozenPolicy], evaluation: Evaluation) -> list[_Part]:
+    """Of each policy on each set of several cells, the worst cell and the nearest that seems to fail."""
+    parts, question, fails = [], evaluation.question, fails_at_nominal(evaluation)
+    for cells in filter(fresh_episodes, evaluation.sets):
+        for policy, returns, failed in zip(policies, evaluation.returns(cells.name), fails, strict=True):
+            suspect = None if failed else nearest_suspect(returns, cells, question.nominal, question.success)
+            for cell in sorted({worst_of(returns), *([] if suspect is None else [suspect])}):
+                title, one = f"{policy.name} again in a cell of {cells.name}", again(cells, cell)
+                parts.append(_Part(title=title, policy=policy, cells=one, seed=FRESH_SEED, first_cell=cell))
     return parts
 
 

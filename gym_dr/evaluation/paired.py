@@ -1,15 +1,13 @@
 """Statistics over seeds: a finding should hold for policies trained with other seeds.
 
 Variants of a study share their seeds and evaluation episodes, so they are compared by the differences between runs with
-the same seed. With only a handful of seeds, Student's t intervals are used, since percentile bootstrap intervals are
-too narrow.
+the same seed. Intervals are Student's t.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.evaluation.statistics import CONFIDENCE, Interval
@@ -37,20 +35,20 @@ def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
     return {**found, "low": float(interval.low), "high": float(interval.high)}, float(test.pvalue)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: npt.ArrayLike) -> Array:
     """Holm's step-down correction (1979, "A simple sequentially rejective multiple test procedure").
 
     If comparisons with a corrected p-value below 5 % are called significant, the probability of any false positive is
     below 5 %, even if the comparisons depend on each other.
 
     Args:
-        p_values: P-values of a family of comparisons.
+        p_values: P-values of a family of comparisons, shape ``(n,)``.
 
     Returns:
-        The corrected p-values, in the same order.
+        The corrected p-values, in the same order, shape ``(n,)``.
     """
-    corrected, lowest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        lowest = max(lowest, min(1.0, p_values[index] * (len(p_values) - rank)))
-        corrected[index] = lowest
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty_like(p)
+    corrected[order] = np.maximum.accumulate(np.minimum(p[order] * np.arange(len(p), 0, -1), 1.0))
     return corrected

@@ -19,7 +19,7 @@ from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import CONFIG
+from gym_dr.runs.folder import CONFIG, EVALUATION
 from gym_dr.runs.metrics import write_csv
 from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
@@ -69,9 +69,24 @@ class Evaluation:
         if not document.get("complete"):
             raise RunFolderError(f"{folder}: the evaluation was interrupted. {_RESUME}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
-        if (got := len(evaluation.episodes)) != (expected := evaluation.question.episodes):
-            raise RunFolderError(f"{folder / EPISODES}: expected {expected} episodes, got {got}. {_RESUME}")
+        if not evaluation.in_order:
+            expected, got = evaluation.question.episodes, len(evaluation.episodes)
+            raise RunFolderError(
+                f"{folder / EPISODES}: expected each of {expected} episodes once, in order; got {got} rows. {_RESUME}"
+            )
         return evaluation
+
+    @property
+    def in_order(self) -> bool:
+        """Whether ``episodes`` has each episode of each policy, set and cell once, in order."""
+        order = {name: k for k, name in enumerate(self.policies)}
+
+        def numbers(cells: CellSet) -> Array:
+            rows = self.episodes_of(cells.name)
+            found = (rows["policy"].map(order) * cells.num_cells + rows["cell"]) * cells.episodes + rows["episode"]
+            return found.to_numpy(np.float64)
+
+        return all(np.array_equal(numbers(each), np.arange(len(order) * each.num_episodes)) for each in self.sets)
 
     @cached_property
     def question(self) -> Question:
@@ -224,7 +239,8 @@ def check_folder(folder: Path) -> None:
         if folder.is_dir():
             if (folder / CONFIG).is_file():
                 raise RunFolderError(f"{folder}: is a run folder; choose another `output`.")
-            if not (folder / DOCUMENT).is_file() and any(not path.name.startswith(".") for path in folder.iterdir()):
+            owned = (folder / DOCUMENT).is_file() or (folder.name == EVALUATION and (folder.parent / CONFIG).is_file())
+            if not owned and any(not path.name.startswith(".") for path in folder.iterdir()):
                 raise RunFolderError(f"{folder}: already exists and holds no evaluation; choose another `output`.")
         elif folder.exists():
             raise RunFolderError(f"{folder}: is a file; choose another `output`.")

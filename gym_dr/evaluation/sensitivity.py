@@ -81,10 +81,26 @@ def _no_indices(cells: CellSet) -> str:
     return ""
 
 
+def failure_p_values(returns: Array, success: float) -> Array:
+    """P-values of exact one-sided binomial tests of whether fewer than half of a cell's episodes succeed.
+
+    Args:
+        returns: Shape ``(cells, episodes)``.
+        success: Return from which an episode is a success.
+
+    Returns:
+        Shape ``(cells,)``.
+    """
+    from scipy import stats  # heavy
+
+    return np.asarray(stats.binom.cdf((returns >= success).sum(-1), returns.shape[1], 0.5))
+
+
 def failing(returns: Array, success: float) -> Mask:
     """Cells where the policy fails: where its success rate is significantly below one half.
 
-    The test is an exact one-sided binomial test at the 5 % level: 0 successes of 5, or at most 5 of 20.
+    The test of each cell is at the 5 % level: 0 successes of 5, or at most 5 of 20. Of many cells, some seem to fail by
+    chance.
 
     Args:
         returns: Shape ``(cells, episodes)``.
@@ -93,25 +109,60 @@ def failing(returns: Array, success: float) -> Mask:
     Returns:
         Shape ``(cells,)`` bool; all False with fewer than 5 episodes per cell.
     """
-    from scipy import stats  # heavy
-
-    successes = (returns >= success).sum(-1)
-    fails: Mask = stats.binom.cdf(successes, returns.shape[1], 0.5) < SIGNIFICANCE
-    return fails
+    return failure_p_values(returns, success) < SIGNIFICANCE
 
 
-def nearest_failure(
-    returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None, *, fails_at_nominal: bool
-) -> dict[str, Any]:
-    """The failing cell that is nearest to nominal.
+def perturbations(cells: CellSet, nominal: Mapping[str, float]) -> Array:
+    """How far each cell is from nominal.
 
     A parameter's perturbation is its distance from nominal as a share of its range, which covers the set's values and
-    the nominal value. A cell's perturbation is that of its most perturbed parameter; the sum over parameters breaks
-    ties. Parameters that are constant over cells do not count. A policy that fails at nominal values has distance 0 and
-    no cell.
+    the nominal value. Parameters that are constant over cells do not count.
+
+    Returns:
+        Shape ``(cells, len(cells.names))``.
+    """
+    values = cells.values
+    center = np.array([nominal[name] for name in cells.names])
+    width = np.maximum(values.max(0), center) - np.minimum(values.min(0), center)
+    return np.where(np.ptp(values, axis=0) > 0, np.abs(values - center) / np.where(width > 0, width, 1.0), 0.0)
+
+
+def nearest_suspect(returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None) -> int | None:
+    """The cell nearest to nominal that seems to fail, to be played again; None if there is none.
+
+    A cell's perturbation is that of its most perturbed parameter; the sum over parameters breaks ties.
 
     Args:
         returns: Shape ``(cells, episodes)``.
+        cells: A set of fixed values.
+        nominal: Nominal values of the set's parameters.
+        success: Return from which an episode is a success; None if unknown.
+    """
+    if success is None or not (fails := failing(returns, success)).any():
+        return None
+    moved = perturbations(cells, nominal)
+    order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
+    return int(order[fails[order]][0])
+
+
+def nearest_failure(
+    returns: Array,
+    again: Mapping[int, Array],
+    cells: CellSet,
+    nominal: Mapping[str, float],
+    success: float | None,
+    *,
+    fails_at_nominal: bool,
+) -> dict[str, Any]:
+    """The failing cell that is nearest to nominal.
+
+    The first episodes choose one cell, and it is told only if the policy fails in its fresh episodes as well. However
+    many cells there are, at most 5 % of all answers name a cell where the policy succeeds in half of the episodes or
+    more. A policy that fails at nominal values has distance 0 and no cell.
+
+    Args:
+        returns: Of the first episodes, shape ``(cells, episodes)``.
+        again: Cell -> returns of its fresh episodes, for ``nearest_suspect``.
         cells: A set of fixed values.
         nominal: Nominal values of the set's parameters.
         success: Return from which an episode is a success; None if unknown.
@@ -119,7 +170,7 @@ def nearest_failure(
 
     Returns:
         ``found``, and if so ``distance``, ``cell``, its ``params``, the distance of each (``moved``) and its
-        ``success_rate``; otherwise the ``reason``. Missing entries are None.
+        ``success_rate`` in the fresh episodes; otherwise the ``reason``. Missing entries are None.
     """
     keys = ("distance", "cell", "params", "moved", "success_rate", "reason")
     result: dict[str, Any] = {"found": False, **dict.fromkeys(keys)}
@@ -129,22 +180,18 @@ def nearest_failure(
         return {**result, "found": True, "distance": 0.0, "reason": "it already fails at nominal values"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
         return {**result, "reason": f"{counted(returns.shape[1], 'episode')} per cell cannot tell; play at least 5"}
-    fails = failing(returns, success)
-    if not fails.any():
+    if (suspect := nearest_suspect(returns, cells, nominal, success)) is None:
         return {**result, "reason": "no cell fails"}
-    values = cells.values
-    center = np.array([nominal[name] for name in cells.names])
-    width = np.maximum(values.max(0), center) - np.minimum(values.min(0), center)
-    varies = np.ptp(values, axis=0) > 0
-    moved = np.where(varies, np.abs(values - center) / np.where(width > 0, width, 1.0), 0.0)
-    order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
-    nearest = int(order[fails[order]][0])
+    fresh = again[suspect]
+    if not failing(fresh[None], success)[0]:
+        return {**result, "reason": "no cell surely fails: the nearest that seemed to did not when played again"}
+    moved = perturbations(cells, nominal)[suspect]
     return {
         **result,
         "found": True,
-        "distance": float(moved[nearest].max(initial=0.0)),
-        "cell": nearest,
-        "params": cells.cell(nearest),
-        "moved": dict(zip(cells.names, moved[nearest].tolist(), strict=True)),
-        "success_rate": float((returns[nearest] >= success).mean()),
+        "distance": float(moved.max(initial=0.0)),
+        "cell": suspect,
+        "params": cells.cell(suspect),
+        "moved": dict(zip(cells.names, moved.tolist(), strict=True)),
+        "success_rate": float((fresh >= success).mean()),
     }

@@ -304,6 +304,8 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
         **params: name=value, which replaces a draw, or name=rule, which replaces the rule of ``randomization``.
     """
     episodes = check_episodes(episodes)
+    if type(randomization) is dict and not randomization | params:
+        raise ConfigError("Expected draws or values, got none. For nominal values: `randomization='none'`")
     params = {key: plain(value) for key, value in params.items()}
     rules = {key: value for key, value in params.items() if not isinstance(value, numbers.Real)}
     exact = {key: value for key, value in params.items() if key not in rules}

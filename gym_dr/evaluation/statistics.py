@@ -1,33 +1,31 @@
-"""Statistics of policies' episodes, with bootstrap intervals.
+"""Statistics of policies' episodes, with 95 % intervals of means and of success rates.
 
-The bootstrap resamples what is random. The cells of a grid are fixed, so episodes are resampled within
-each cell. The draws of a distribution and the points of a Sobol sequence are samples, so episodes with their draws, and
-rows of the sequence with all of their cells, are resampled. (The sequence is more even than independent draws, so its
-intervals are too wide rather than too narrow.) All policies get the same resamples, so differences between them are
-paired: how hard an episode is for every policy cancels out.
+An interval is over independent units, by Student's t for a mean and Wilson's (1927) for a rate. The cells of a grid are
+chosen, so units are the episodes within each cell. The draws of a distribution are a sample: units are its episodes.
+Of a Sobol set they are its independent sequences, each with all of its cells, or the points of a single sequence, which
+is more even than independent points, so that intervals are too wide rather than too narrow. All policies play the same
+episodes, so differences between them are paired: how hard an episode is for every policy cancels out.
+
+Simulations of all intervals are in ``tests/evaluation/test_coverage.py``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices
 from gym_dr.evaluation.sets import CellSet
 
-RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
-EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes
 CONFIDENCE = 0.95
-MIN_RUNS = 10  # of a bootstrap over runs
 
-_BATCH = 4_000_000  # numbers of one policy in memory during a bootstrap
+_LEVEL = 0.5 + CONFIDENCE / 2
+_SAME = 1e-12  # relative spread below which values count as equal
 
-Interval = dict[str, Any]  # value, low and high; low and high are None if there is no interval
+Interval = dict[str, Any]  # value, low and high; None where unknown
 
 # intervals do not cover training: the policies are given
 ONE_TRAINING = "Intervals over episodes say nothing about another training: for that, compare several seeds."
@@ -47,7 +45,7 @@ def point_statistics(returns: Array, success: float | None) -> Array:
     The interquartile mean is the mean of the middle half (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
     of the Statistical Precipice"); CVaR at 10 % is the mean of the worst tenth, rounded up to whole episodes
     (Rockafellar and Uryasev 2000, "Optimization of conditional value-at-risk"). The standard deviation is the sample's
-    (n - 1), 0 for one episode.
+    (n - 1), NaN for one episode.
 
     Args:
         returns: Shape ``(..., episodes)``.
@@ -63,7 +61,7 @@ def point_statistics(returns: Array, success: float | None) -> Array:
         ordered.mean(-1),
         0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]),
         ordered[..., cut : n - cut].mean(-1),
-        ordered.std(-1, ddof=1) if n > 1 else np.zeros(ordered.shape[:-1]),
+        ordered.std(-1, ddof=1) if n > 1 else np.full(ordered.shape[:-1], math.nan),
         ordered[..., : math.ceil(n * 0.1)].mean(-1),
         ordered[..., : math.ceil(n * 0.25)].mean(-1),
     ]
@@ -72,10 +70,11 @@ def point_statistics(returns: Array, success: float | None) -> Array:
     return np.stack(rows)
 
 
-def policy_statistics(
-    returns: Array, cells: CellSet, success: float | None
-) -> tuple[list[dict[str, Interval]], dict[tuple[int, int], dict[str, Interval]]]:
-    """Statistics of each policy on one set, and of the difference between any two, with 95 % intervals.
+def policy_statistics(returns: Array, cells: CellSet, success: float | None) -> list[dict[str, Interval]]:
+    """Statistics of each policy on one set; the mean and the success rate have 95 % intervals.
+
+    Intervals of medians and of means of a part are left out: where episodes either crash or land, they would cover far
+    less than 95 % even with 100 episodes.
 
     Args:
         returns: Shape ``(policies, cells.num_episodes)``.
@@ -83,144 +82,116 @@ def policy_statistics(
         success: Return from which an episode counts as solved; None for no success rate.
 
     Returns:
-        For each policy, and for each pair of policies (the first minus the second): statistic -> value, low, high.
-        There are no intervals if a stratum of the bootstrap has a single unit, such as a grid cell with one episode.
+        For each policy: statistic -> value, low, high. One episode, or one in each cell of a grid, has no interval.
     """
-    pairs = list(combinations(range(len(returns)), 2))
+    values = point_statistics(returns, success)
+    ends = np.full((2, *values.shape), math.nan)
+    ends[:, 0] = mean_ends(in_units(returns, cells))
+    if success is not None:
+        ends[:, -1] = rate_ends(
+            in_units(returns >= success, cells), cells.num_cells if cells.points else cells.num_episodes
+        )
     names = statistic_names(success)
-
-    def with_differences(samples: Iterable[Array]) -> Array:
-        """Samples (..., episodes) of each policy -> (statistics, policies and pairs, ...)."""
-        own = np.stack([point_statistics(sample, success) for sample in samples], axis=1)
-        return np.concatenate([own, *(own[:, [i]] - own[:, [j]] for i, j in pairs)], axis=1)
-
-    values, intervals = with_differences(returns), _intervals(returns, cells, with_differences)
-    rows = [
-        _row(names, values[:, k], None if intervals is None else intervals[:, :, k]) for k in range(values.shape[1])
-    ]
-    own, differences = rows[: len(returns)], dict(zip(pairs, rows[len(returns) :], strict=True))
-    if success is not None and intervals is not None:
-        _widen_certain_rates(own, differences, returns.shape[1])
-    return own, differences
+    return [dict(zip(names, as_intervals(values[:, k], *ends[:, :, k]), strict=True)) for k in range(values.shape[1])]
 
 
-def means_with_intervals(values: Array, cells: CellSet) -> list[Interval]:
-    """Means over a set's episodes, with 95 % intervals under the conditions of ``policy_statistics``.
+def means_with_intervals(values: Array, cells: CellSet, *, inflation: float = 1.0) -> list[Interval]:
+    """Means over a set's episodes, with 95 % intervals as in ``policy_statistics``.
 
     Args:
         values: Numbers of each episode, shape ``(rows, cells.num_episodes)``.
         cells: The set.
+        inflation: By how much the variances of means are larger than those of independent units.
 
     Returns:
         One mean for each row.
     """
-    intervals = _intervals(values, cells, lambda samples: np.stack([sample.mean(-1) for sample in samples]))
-    ends = np.full((2, len(values)), None) if intervals is None else intervals
-    means = values.mean(-1).tolist()
-    return [{"value": m, "low": low, "high": high} for m, low, high in zip(means, *ends.tolist(), strict=True)]
+    means = values.mean(-1)
+    return as_intervals(means, *(means + math.sqrt(inflation) * (mean_ends(in_units(values, cells)) - means)))
 
 
-def mean_with_interval(values: Array) -> Interval:
-    """The mean of one cell's episodes with its 95 % bootstrap interval; no interval for a single episode."""
-    low = high = None
-    if len(values) > 1:
-        low, high = bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES).tolist()
-    return {"value": float(values.mean()), "low": low, "high": high}
-
-
-def iqm_with_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """Interquartile mean over runs and its bootstrap interval.
-
-    It has less variance than the median and is less affected by one lucky or failed seed than the mean (Agarwal et al.
-    2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is a percentile
-    bootstrap over runs. With few runs it would be too narrow: in simulations, 95 % intervals from 2, 3 and 5 seeds
-    covered the true value in 51, 82 and 87 % of cases.
+def in_units(values: npt.NDArray[Any], cells: CellSet) -> Array:
+    """Means over the episodes of each independent unit of a set.
 
     Args:
-        values: One number for each run, at least one.
+        values: Numbers of each episode, shape ``(..., cells.num_episodes)``.
+        cells: The set.
 
     Returns:
-        The interquartile mean, and the lower and upper end of its 95 % interval, None for fewer than ``MIN_RUNS`` runs.
+        Shape ``(..., strata, units)``: the units of each cell of a grid, or of the whole set.
     """
-    from scipy import stats  # heavy
-
-    sample = np.asarray(values, dtype=np.float64)
-    center = float(stats.trim_mean(sample, 0.25))
-    if len(sample) < MIN_RUNS:
-        return center, None, None
-    low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
-    return center, low, high
+    if not cells.points:
+        return values.reshape(*values.shape[:-1], cells.num_cells, cells.episodes)
+    units = _sequences(cells)
+    blocks = (cells.num_cells // cells.points, units, cells.points // units * cells.episodes)
+    return np.asarray(values.reshape(*values.shape[:-1], *blocks).mean((-3, -1))[..., None, :])
 
 
-def _intervals(values: Array, cells: CellSet, statistic: Callable[[Iterable[Array]], Array]) -> Array | None:
-    """Bootstrap intervals of a statistic of a set's episodes, shape ``(2, ...)``; None if a stratum has a single unit.
+def unit_of_episodes(cells: CellSet) -> Indices:
+    """The number of each episode's independent unit, shape ``(cells.num_episodes,)``."""
+    episodes = np.arange(cells.num_episodes)
+    if not cells.points:
+        return episodes
+    return episodes // cells.episodes % cells.points * _sequences(cells) // cells.points
+
+
+def _sequences(cells: CellSet) -> int:
+    """Independent sequences of a Sobol set; its points if they are from a single one."""
+    return int(cells.definition.get("sequences", cells.points))
+
+
+def mean_ends(units: Array) -> Array:
+    """Ends of Student's t intervals of the mean over strata.
+
+    Strata may have different variances: degrees of freedom are those of Satterthwaite (1946, "An approximate
+    distribution of estimates of variance components").
 
     Args:
-        values: Numbers of each episode, shape ``(rows, cells.num_episodes)``.
-        cells: The set.
-        statistic: Samples ``(..., episodes)`` of each row -> the statistic ``(..., ...)`` of each sample.
+        units: Independent numbers, shape ``(..., strata, units)``.
+
+    Returns:
+        Shape ``(2, ...)``; NaN for a single unit, and if numbers do not vary within strata.
     """
-    strata, members = _strata(cells)
+    from scipy import special  # heavy
 
-    def resampled(*picked: Array, axis: int) -> Array:
-        units = np.concatenate(picked, axis=-1).astype(np.intp)
-        episodes = members[units].reshape(*units.shape[:-1], -1)
-        return statistic(row[episodes] for row in values)
-
-    if min(map(len, strata)) == 1:
-        return None
-    batch = max(1, _BATCH // values.shape[1])  # independent of the number of rows, since resamples depend on it
-    return bootstrap(strata, resampled, EPISODE_RESAMPLES, batch)
-
-
-def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], npt.NDArray[np.intp]]:
-    """Groups of units that are resampled separately, and the episodes of each unit, ``(units, episodes)``."""
-    episodes = np.arange(cells.num_episodes)
-    if cells.points:
-        rows = episodes.reshape(-1, cells.points, cells.episodes).swapaxes(0, 1)
-        return [np.arange(cells.points)], rows.reshape(cells.points, -1)
-    return np.split(episodes, cells.num_cells), episodes[:, None]
+    strata, count = units.shape[-2:]
+    if count < 2:
+        return np.full((2, *units.shape[:-2]), math.nan)
+    means, own = units.mean((-2, -1)), units.var(-1, ddof=1) / count / strata**2
+    total = own.sum(-1)
+    total = np.where(total > (_SAME * np.abs(units).max((-2, -1))) ** 2, total, math.nan)
+    freedom = (count - 1) * total**2 / (own**2).sum(-1)
+    half = special.stdtrit(freedom, _LEVEL) * np.sqrt(total)
+    return np.stack([means - half, means + half])
 
 
-def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: int, batch: int | None = None) -> Array:
-    """Lower and upper ends of percentile intervals, shape ``(2, ...)``; the same in every call."""
-    from scipy import stats  # heavy
+def rate_ends(units: Array, count: int) -> Array:
+    """Ends of Wilson's intervals of rates, stratified: variances are those within strata.
 
-    result = stats.bootstrap(
-        samples,
-        statistic,
-        n_resamples=resamples,
-        batch=batch,
-        vectorized=True,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    )
-    return np.stack([result.confidence_interval.low, result.confidence_interval.high])
+    One more success anywhere raises both ends.
 
+    Args:
+        units: Whether each independent episode is a success, or rates of independent units, ``(..., strata, units)``.
+        count: Different conditions behind all units: the episodes, or the cells of a Sobol set.
 
-def _widen_certain_rates(
-    own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
-) -> None:
-    """Uses exact binomial intervals where all resamples are equal because in each cell all or no episodes succeed.
-
-    The interval of Clopper and Pearson (1934) assumes equal chances in all episodes; if they differ, it is too wide,
-    never too narrow.
+    Returns:
+        Shape ``(2, ...)``, within 0 and 1; NaN for a single unit.
     """
-    from scipy import stats  # heavy
+    from scipy import special  # heavy
 
-    for row in own:
-        rate = row["success_rate"]
-        if rate["low"] == rate["high"]:
-            exact = stats.binomtest(round(rate["value"] * episodes), episodes).proportion_ci(CONFIDENCE)
-            rate["low"], rate["high"] = float(exact.low), float(exact.high)
-    for (i, j), row in differences.items():
-        one, other, difference = own[i]["success_rate"], own[j]["success_rate"], row["success_rate"]
-        if difference["low"] == difference["high"]:
-            difference["low"], difference["high"] = one["low"] - other["high"], one["high"] - other["low"]
+    if units.shape[-1] < 2:
+        return np.full((2, *units.shape[:-2]), math.nan)
+    total = math.prod(units.shape[-2:])
+    quantile = special.ndtri(_LEVEL) if total == count else special.stdtrit(total - 1, _LEVEL)
+    rates, shift = units.mean((-2, -1)), quantile**2 / count
+    variance = units.var(-1, ddof=1).mean(-1) * (total - 1) / total**2  # of one stratum: exactly Wilson's
+    middle, half = rates + shift / 2, np.sqrt(count * shift * variance + shift**2 / 4)
+    return np.asarray(np.clip(np.stack([middle - half, middle + half]) / (1.0 + shift), 0.0, 1.0))
 
 
-def _row(names: Sequence[str], values: Array, intervals: Array | None) -> dict[str, Interval]:
-    low, high = [[None] * len(names)] * 2 if intervals is None else intervals.tolist()
-    ends = zip(names, values.tolist(), low, high, strict=True)
-    return {name: {"value": value, "low": low, "high": high} for name, value, low, high in ends}
+def as_intervals(values: Array, low: Array, high: Array) -> list[Interval]:
+    """Numbers and the ends of their intervals, shape ``(n,)`` each, with None in place of NaN."""
+    rows = np.stack([values, low, high], axis=-1).tolist()
+    return [
+        dict(zip(("value", "low", "high"), [None if math.isnan(x) else x for x in row], strict=True)) for row in rows
+    ]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gym_dr.arrays import Mask
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
-from gym_dr.evaluation.statistics import policy_statistics
-from gym_dr.evaluation.worst_cells import worst_cell
+from gym_dr.evaluation.statistics import means_with_intervals, policy_statistics
+from gym_dr.evaluation.worst_cells import worst_cell, worst_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,19 +22,21 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
 
     Args:
         evaluation: All sets are complete.
-        fresh: Episodes of the worst cells, which were played again.
+        fresh: Episodes of the worst and suspect cells, which were played again.
     """
     question, policies = evaluation.question, evaluation.policies
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
     best: list[dict[str, Any]] = []
     success = question.success
-    fails = np.zeros(len(policies), np.bool_)
-    if success is not None and any(cells.kind == "nominal" for cells in evaluation.sets):
-        fails = failing(evaluation.returns("nominal")[:, 0], success)
+    fails = fails_at_nominal(evaluation)
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
-        statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
+        flat = returns.reshape(len(returns), -1)
+        statistics = policy_statistics(flat, cells, success)
+        for other, mean in zip(policies[1:], means_with_intervals(flat[0] - flat[1:], cells), strict=True):
+            names = {"policy": policies[0], "other": other, "set": cells.name}
+            differences.append({**names, "statistics": {"mean": mean}})
         known = best_on(cells, returns) if question.references else None
         if known is not None:
             statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
@@ -43,8 +46,14 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
             worst = nearest = None
             if cells.num_cells > 1:
                 rows = fresh[(fresh["policy"] == name) & (fresh["set"] == cells.name)]
-                worst = worst_cell(returns[k], rows["return"].to_numpy(np.float64), cells)
-                nearest = nearest_failure(returns[k], cells, question.nominal, success, fails_at_nominal=bool(fails[k]))
+                again = {
+                    int(cell): rows.loc[rows["cell"] == cell, "return"].to_numpy(np.float64)
+                    for cell in set(rows["cell"])
+                }
+                worst = worst_cell(returns[k], again[worst_of(returns[k])], cells)
+                nearest = nearest_failure(
+                    returns[k], again, cells, question.nominal, success, fails_at_nominal=bool(fails[k])
+                )
             results.append(
                 {
                     "policy": name,
@@ -59,7 +68,12 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                     "sensitivity": sensitivity(returns[k], cells) if cells.points else None,
                 }
             )
-        for (one, other), difference in pairs.items():
-            names = {"policy": policies[one], "other": policies[other]}
-            differences.append({**names, "set": cells.name, "statistics": difference})
     return {"complete": True, "results": results, "differences": differences, "best_known": best}
+
+
+def fails_at_nominal(evaluation: Evaluation) -> Mask:
+    """Whether each policy fails at nominal values, shape ``(policies,)``; False where nobody knows."""
+    success = evaluation.question.success
+    if success is None or not any(cells.kind == "nominal" for cells in evaluation.sets):
+        return np.zeros(len(evaluation.policies), np.bool_)
+    return failing(evaluation.returns("nominal")[:, 0], success)

@@ -1,4 +1,7 @@
-"""Plays worst cells again: the lowest of many noisy means is too low, the mean of fresh episodes is unbiased."""
+"""Plays chosen cells again, the worst and the nearest that seems to fail, since fresh episodes are unbiased.
+
+The lowest of many noisy means is too low, and among many cells some seem to fail by chance.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 from gym_dr.arrays import Array
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.statistics import mean_with_interval
+from gym_dr.evaluation.statistics import means_with_intervals
 from gym_dr.training.api import seed_for
 
 WORST_CELLS = "worst_cells.csv"  # their fresh episodes, with the columns of ``episodes.csv``
@@ -24,7 +27,7 @@ def worst_of(returns: Array) -> int:
 
 
 def fresh_episodes(cells: CellSet) -> int:
-    """How often a set's worst cell is played again; 0 for a set of a single cell."""
+    """How often a chosen cell of a set is played again; 0 for a set of a single cell."""
     return max(cells.episodes, FEWEST) if cells.num_cells > 1 else 0
 
 
@@ -52,7 +55,7 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
     return {
         "cell": chosen,
         "params": cells.cell(chosen),
-        "mean": mean_with_interval(fresh),
+        "mean": means_with_intervals(fresh[None], again(cells, chosen))[0],
         "min": float(fresh.min()),
         "episodes": len(fresh),
         "first_mean": float(returns[chosen].mean()),

@@ -129,14 +129,14 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _check_contained(model: Any) -> None:
-    """Checks that a model is one plain graph that contains all weights.
+    """Checks that a model is one plain graph that contains all weights, which are finite.
 
     Operators of other domains may open files, and nested graphs may loop without end or hide weights.
 
     Raises:
         ConfigError: The model is not.
     """
-    from onnx import AttributeProto, TensorProto
+    from onnx import AttributeProto, TensorProto, numpy_helper
 
     graph = model.graph
     if others := {one.domain for one in (*model.opset_import, *graph.node)} - {"", "ai.onnx"}:
@@ -161,6 +161,9 @@ def _check_contained(model: Any) -> None:
                 f"weights {shortened(tensor.name)}: expected inside the file, got elsewhere. Export it as a single "
                 "file."
             )
+        values = numpy_helper.to_array(tensor) if tensor.data_type else np.zeros(0)  # an attribute of another kind
+        if values.dtype.kind == "f" and not (np.isfinite(values) if values.ndim > 1 else ~np.isnan(values)).all():
+            raise ConfigError(f"weights {shortened(tensor.name)}: expected finite numbers, got NaN or infinity.")
 
 
 def _interface(session: Any) -> tuple[str, int, int]:

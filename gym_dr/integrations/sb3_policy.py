@@ -92,6 +92,7 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
     """
     try:
         import stable_baselines3  # noqa: F401
+        import torch
         from stable_baselines3.common.save_util import load_from_zip_file
 
         from gym_dr.tensors import torch_defaults
@@ -109,6 +110,8 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
             policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
             policy.load_state_dict(parameters["policy"])
         policy.set_training_mode(False)
+        if not all(torch.isfinite(weights).all() for weights in policy.parameters()):
+            raise ValueError("its weights are not finite")
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         hint = ": pip install 'gym-dr[sb3]'" if package in _PACKAGES else ""

@@ -102,5 +102,6 @@ def gym_dr_register_loggers(register: Callable[[Logger], None]) -> None:
             open="gym_dr.integrations.tensorboard:TensorBoardWriter",
             module="tensorboard",
             install="pip install 'gym-dr[tensorboard]'",
+            files="events.out.tfevents.*",
         )
     )

@@ -31,7 +31,8 @@ def load_randomization(path: str | Path, names: Collection[str] = ()) -> Randomi
         UnknownNameError: A distribution or field is unknown.
     """
     form = read_table(path)
-    inner = form.get("randomization", form)
+    if not (inner := form.get("randomization", form)):
+        raise ConfigError(f"{path}: expected rules, got none. For nominal values: `randomization='none'`")
     if not isinstance(inner, Mapping):
         raise ConfigError(f"{path}: expected a table of parameters, got {inner!r}.")
     beside = [] if inner is form else [name for name in form if name in names]

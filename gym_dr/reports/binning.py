@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gym_dr.arrays import Array, Indices
+from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.statistics import mean_ends, unit_of_episodes
 
 MAX_VALUES = 25  # a parameter with more values than this is divided into ranges
 NUM_BINS = 8  # largest number of ranges
@@ -28,7 +30,8 @@ class BinStatistics:
 
     mean: Array
     worst: Array  # lowest return of an episode
-    error: Array  # standard error of the mean; NaN for a single episode
+    low: Array  # ends of the mean's 95 % interval; NaN without one
+    high: Array
     count: Indices  # episodes
 
 
@@ -58,19 +61,32 @@ def make_bins(values: Array) -> Bins:
     return Bins(centers=centers, edges=edges, index=index.astype(np.int64))
 
 
-def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatistics:
+def bin_statistics(returns: Array, cells: CellSet | None, x: Bins, y: Bins | None = None) -> BinStatistics:
     """Sorts episodes into the bins of one or two parameters.
+
+    Intervals are over runs if there are several, else over the independent units of the set's episodes.
 
     Args:
         returns: Shape ``(runs, episodes)``: the same episodes played by several runs, or their differences.
+        cells: The set; None for no intervals of a single run.
         x: Bins of the first parameter.
         y: Bins of the second parameter; None for only one.
     """
-    import pandas as pd  # heavy
-
     shape = (len(x.centers),) if y is None else (len(y.centers), len(x.centers))
-    flat = x.index if y is None else y.index * len(x.centers) + x.index
-    bins = pd.Series(returns.ravel()).groupby(np.broadcast_to(flat, returns.shape).ravel())
-    table = bins.agg(mean="mean", worst="min", error="sem", count="size").reindex(range(math.prod(shape)))
-    table["count"] = table["count"].fillna(0).astype(int)
-    return BinStatistics(**{str(name): column.to_numpy().reshape(shape) for name, column in table.items()})
+    index = x.index if y is None else np.where(y.index < 0, -1, y.index * len(x.centers) + x.index)
+    found = np.full((5, math.prod(shape)), np.nan)
+    found[4] = 0
+    for each in np.unique(index[index >= 0]):
+        episodes = np.flatnonzero(index == each)
+        own = returns[:, episodes]
+        if len(returns) > 1 or cells is None:
+            units = own.mean(-1)[None]
+        elif cells.kind == "grid":  # a bin has whole cells
+            units = own.reshape(-1, cells.episodes)
+        else:  # a mean over units of different sizes varies as their sums of residuals do (linearization)
+            unit = np.unique(unit_of_episodes(cells)[episodes], return_inverse=True)[1]
+            sums = np.bincount(unit, own[0] - own.mean())
+            units = own.mean() + sums[None] * len(sums) / len(episodes)
+        found[:, each] = own.mean(), own.min(), *mean_ends(units), own.size
+    mean, worst, low, high, count = (row.reshape(shape) for row in found)
+    return BinStatistics(mean=mean, worst=worst, low=low, high=high, count=count.astype(np.int64))

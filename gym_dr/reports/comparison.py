@@ -12,6 +12,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.results import Evaluation
@@ -27,6 +29,7 @@ PLACES = {  # kind of a set -> preposition, label
     "grid": ("On", "the grid"),
 }
 
+MAX_PAIRED = 6  # groups up to which every two are compared: 15 pairs
 MAX_PARAMETERS = 8  # whose pairs are mapped: 28 pairs
 
 
@@ -122,8 +125,9 @@ class Comparison:
 
     @property
     def group_pairs(self) -> list[tuple[int, int]]:
-        """All pairs of groups, the later one first, since users name the baseline first."""
-        return [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
+        """Pairs of groups to compare, the later one first, since users name the baseline first; of many, with that."""
+        pairs = [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
+        return pairs if len(self.groups) <= MAX_PAIRED else [pair for pair in pairs if pair[1] == 0]
 
     @property
     def main_sets(self) -> list[str]:
@@ -194,6 +198,24 @@ class Comparison:
         """
         returns = self._returns[set_name][self.policies[group]]
         return returns.reshape(len(returns), -1)
+
+    def differences(self, first: int, second: int, set_name: str) -> tuple[Array, str]:
+        """Returns of one group minus those of another, on the same draws and episode seeds.
+
+        Returns:
+            Shape ``(runs, episodes)``, and what intervals are over: "seeds", the rows, each of two runs with the same
+            seed, or if no two seeds are common of runs in the same order; "episodes" of two single policies; or
+            nothing, where only one group has several runs.
+        """
+        one, two = (
+            dict(zip(self.groups[g].seeds or [0], self.returns(g, set_name), strict=True)) for g in (first, second)
+        )
+        shared = sorted(one.keys() & two.keys())
+        pairs = zip(shared, shared, strict=True) if len(shared) > 1 else zip(one, two, strict=False)
+        rows = np.stack([one[a] - two[b] for a, b in pairs])
+        if len(rows) > 1 or len(one) == len(two):
+            return rows, "seeds" if len(rows) > 1 else "episodes"
+        return np.mean([*one.values()], axis=0)[None] - np.mean([*two.values()], axis=0), ""
 
     @cached_property
     def values(self) -> dict[str, dict[str, Array]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from gym_dr.evaluation.statistics import mean_ends
 from gym_dr.reports.binning import bin_statistics, evenly_spaced, make_bins
 from gym_dr.reports.comparison import Comparison
 from gym_dr.reports.page import Panel, Section, View, plain
@@ -44,8 +45,9 @@ def along_parameters(comparison: Comparison) -> Section:
         key="along",
         title="One parameter at a time",
         lead="Mean return along each parameter, averaged over the others.",
-        how_to_read="Bands are two standard errors of the mean over episodes to either side. A bar at the bottom spans "
-        "the training range of the policy in that color, if it is known; a diamond marks a single value.",
+        how_to_read="Bands are 95 % intervals of the mean, over seeds if a policy has several, else over episodes. A "
+        "bar at the bottom spans the training range of the policy in that color, if it is known; a diamond marks a "
+        "single value.",
         views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
     )
@@ -62,8 +64,8 @@ def sensitivity(comparison: Comparison) -> Section:
         title="Which parameters matter",
         lead=f"How much each parameter affects the return of each policy over {over}.",
         how_to_read="A bar is the share of the variance of a cell's mean return that the parameter explains: alone, "
-        "and with its interactions. Whiskers are 95% intervals over points and their episodes, or "
-        "for several seeds the smallest and largest value; if they include 0, the effect may be chance. Estimates are "
+        "and with its interactions. Whiskers are 95 % intervals, over seeds if a policy has several, "
+        "else over points and their episodes; if they include 0, the effect may be chance. Estimates are "
         "not rounded up to 0: those of a parameter without effect are slightly negative half of the time.",
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
@@ -92,9 +94,8 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
     bins = make_bins(comparison.values[set_name][parameter])
     traces: list[Any] = []
     for index, group in enumerate(comparison.groups):
-        found = bin_statistics(comparison.returns(index, set_name), bins)
-        mean, error = found.mean, np.nan_to_num(found.error)
-        low, high = (mean - 2 * error).tolist(), (mean + 2 * error).tolist()
+        found = bin_statistics(comparison.returns(index, set_name), comparison.cells(set_name), bins)
+        low, high = (np.where(np.isnan(ends), found.mean, ends).tolist() for ends in (found.low, found.high))
         traces += [
             go.Scatter(
                 x=[*bins.centers.tolist(), *bins.centers[::-1].tolist()],
@@ -110,8 +111,8 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
             line(
                 index,
                 bins.centers,
-                mean,
-                customdata=(2 * error).tolist(),
+                found.mean,
+                customdata=np.stack([found.low, found.high], axis=-1).tolist(),
                 mode="lines+markers",
                 name=plain(group.name),
                 legendgroup=str(index),
@@ -150,7 +151,7 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
         found = [result["sensitivity"] for result in comparison.results(index, set_name)]
         parameters = found[0]["parameters"]
         values = np.array([[item["value"] for item in one[order]] for one in found], dtype=float)  # None becomes NaN
-        middle, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+        middle, (low, high) = values.mean(axis=0), mean_ends(values.T[:, None])
         if len(found) == 1:
             low, high = (np.array([item[end] for item in found[0][order]], dtype=float) for end in ("low", "high"))
         bars.append(

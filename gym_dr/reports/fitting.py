@@ -173,7 +173,7 @@ def _replay(fit: Fit) -> Section:
         title="Replay against the log",
         lead="How far simulation departs from the log after some steps, when it starts from a measured state and "
         "repeats the logged actions.",
-        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the means of the posterior. "
+        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the most likely values. "
         "Errors are root mean squares, as a share of the standard deviation of the logged motion: at 100% a simulation "
         "predicts no better than the mean of the log. Lower is better. After few steps, measurement noise sets a "
         f"floor. Point at the line of a coordinate for the error in its unit.{exact}",

@@ -9,12 +9,11 @@ import plotly.graph_objects as go
 
 from gym_dr.arrays import Array
 from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, make_bins
-from gym_dr.reports.comparison import MAX_PARAMETERS, Comparison
+from gym_dr.reports.comparison import MAX_PAIRED, MAX_PARAMETERS, Comparison
 from gym_dr.reports.page import Panel, Section, View, plain
 from gym_dr.reports.style import new_figure, parameter_axis
 
 MAPPED = (("mean", "mean return"), ("worst", "worst episode"))
-MAX_PAIRED = 6  # policies up to which every pair has a map: 15 pairs
 
 
 def heat_maps(comparison: Comparison) -> Section:
@@ -39,7 +38,7 @@ def difference_maps(comparison: Comparison) -> Section:
     maps = _maps(comparison)
     views = []
     many = len(comparison.groups) > MAX_PAIRED
-    for first, second in [pair for pair in comparison.group_pairs if pair[1] == 0 or not many]:
+    for first, second in comparison.group_pairs:
         title = f"{comparison.groups[first].name} minus {comparison.groups[second].name}"
         for name, place in maps.items():
             panel = _difference(comparison, title, first, second, *place)
@@ -50,7 +49,7 @@ def difference_maps(comparison: Comparison) -> Section:
         lead="The mean return of one policy minus that of another, on the same draws and episode seeds."
         + (f" With so many policies, each is compared with {comparison.groups[0].name} only." if many else ""),
         how_to_read="Blue: the policy named first has the higher return. Red: the other one has. Hover over a tile for "
-        "its standard error; a difference below two standard errors may be chance.",
+        "its 95 % interval, over seeds if there are several; a difference whose interval includes 0 may be chance.",
         views=views,
         choice="Policies and parameters",
     )
@@ -79,7 +78,10 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
     """Mean and worst return of each policy."""
     axes = _axes(comparison, set_name, x, y)
     everyone = range(len(comparison.groups))
-    found = [bin_statistics(comparison.returns(group, set_name), *axes.values()) for group in everyone]
+    found = [
+        bin_statistics(comparison.returns(group, set_name), comparison.cells(set_name), *axes.values())
+        for group in everyone
+    ]
     panels = []
     for index, group in enumerate(comparison.groups):
         for key, words in MAPPED:
@@ -93,8 +95,8 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
 
 def _difference(comparison: Comparison, names: str, first: int, second: int, set_name: str, x: str, y: str) -> Panel:
     axes = _axes(comparison, set_name, x, y)
-    returns, others = (comparison.returns(g, set_name).mean(axis=0) for g in (first, second))  # over seeds
-    found = bin_statistics((returns - others)[None], *axes.values())
+    rows, over = comparison.differences(first, second, set_name)
+    found = bin_statistics(rows, comparison.cells(set_name) if over else None, *axes.values())
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
     return _map(comparison, axes, f"{names}: difference of mean returns", found.mean, found, "difference", scale)
@@ -119,11 +121,12 @@ def _map(
         x=x_bins.edges.tolist(),
         y=y_bins.edges.tolist(),
         z=values.tolist(),
-        customdata=np.stack([found.count, found.error], axis=-1).tolist(),
+        customdata=np.stack([found.count, found.low, found.high], axis=-1).tolist(),
         hoverongaps=False,
         colorbar={"title": {"text": words, "side": "right"}, "thickness": 12},
         hovertemplate=f"{plain(x)} %{{x:.4g}}<br>{plain(y)} %{{y:.4g}}<br>{words} <b>%{{z:.1f}}</b>"
-        "<br>standard error of the mean %{customdata[1]:.1f}<br>%{customdata[0]} episodes<extra></extra>",
+        "<br>mean: 95 % interval %{customdata[1]:.1f} to %{customdata[2]:.1f}"
+        "<br>%{customdata[0]} episodes<extra></extra>",
         **scale,
     )
     xaxis, yaxis = (parameter_axis(comparison, n, b, showgrid=False, zeroline=False) for n, b in axes.items())

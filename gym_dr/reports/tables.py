@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
+from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval, means_with_intervals
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
@@ -18,7 +19,7 @@ from gym_dr.table import Row, Table
 from gym_dr.wording import exact_text
 
 NOTE = (
-    "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
+    "Small numbers are 95% intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
     "of the episodes. SD: standard deviation. Worst 25 % and 10 %: mean return of the worst 25 % and 10 % of the "
     "episodes (CVaR). Cells of a distribution follow a Sobol sequence, which "
     "covers it more evenly than random draws. "
@@ -62,25 +63,13 @@ def findings(comparison: Comparison) -> list[str]:
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
     """Mean return of one group minus that of another.
 
-    For single runs this is the evaluation's paired difference over episodes. For several seeds it compares the seeds'
-    means (Welch's t interval), so that the finding holds for other seeds.
+    The interval is over seeds if both have several, so that it holds for other seeds, and over episodes for two single
+    policies.
     """
-    names = [entry["name"] for g in (first, second) for entry in comparison.entries(g)]
-    for entry in comparison.document["differences"]:
-        if entry["set"] == set_name and sorted(names) == sorted([entry["policy"], entry["other"]]):
-            found: Interval = entry["statistics"]["mean"]
-            if entry["policy"] == names[0]:
-                return found
-            mirror = {"value": "value", "low": "high", "high": "low"}
-            return {end: None if found[other] is None else 0.0 - found[other] for end, other in mirror.items()}
-    a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
-    value = float(a.mean() - b.mean())
-    if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
-        return {"value": value, "low": None, "high": None}
-    from scipy import stats  # heavy
-
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE)
-    return {"value": value, "low": float(interval.low), "high": float(interval.high)}
+    rows, over = comparison.differences(first, second, set_name)
+    if over == "episodes":
+        return means_with_intervals(rows, comparison.cells(set_name))[0]
+    return mean_over_seeds(rows.mean(axis=1))[0]  # a single row has no interval
 
 
 def _over(comparison: Comparison, first: int, second: int) -> str:
@@ -143,8 +132,8 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     note = (
         "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better; "
         f"where policies do not differ, about one in {round(1 / (1 - CONFIDENCE))} excludes it by chance. A study "
-        "corrects for their number. Between policies with several seeds, intervals are over seeds (Welch's t, "
-        f"difference of means). {ONE_TRAINING}"
+        "corrects for their number. Between policies with several seeds, intervals are over seeds, of "
+        f"differences between runs with the same seed. {ONE_TRAINING}"
     )
     columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import CheckpointError, RunFolderError
+from gym_dr.errors import CheckpointError, RunFolderError, shortened
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import NETWORKS, RunFolder
 from gym_dr.runs.pack import pack, unpack
@@ -30,7 +31,7 @@ def save_checkpoint(
         RunFolderError: A file cannot be written; earlier checkpoints are intact.
     """
     content = {"update": update, "state": state, "session": session, "config": config}
-    path: Path = folder.checkpoints / f"update-{update:08d}.safetensors"
+    path: Path = folder.checkpoints / _name(update)
     try:
         packed = pack({"format": FORMAT, "version": VERSION, **content})
     except MemoryError:
@@ -39,15 +40,15 @@ def save_checkpoint(
         raise CheckpointError(f"{path}: cannot be written: {error}.") from None
     with contextlib.suppress(OSError):  # if this fails, writing the file says why
         folder.checkpoints.mkdir(exist_ok=True)
-    write_atomically(path, packed)
-    finish_checkpoint(folder, state)
+    _write_weights(folder, state)
+    for old in checkpoint_paths(folder)[: 1 - MAX_CHECKPOINTS]:
+        old.unlink(missing_ok=True)
+    write_atomically(path, packed)  # last: after a kill before this, the same is done again
     return path
 
 
-def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
-    """Writes the networks' weights and deletes old checkpoints; can be repeated after a crash.
-
-    The weights are torch files for other programs; gym_dr never reads them.
+def _write_weights(folder: RunFolder, state: Mapping[str, Any]) -> None:
+    """Writes the networks' weights as torch files for other programs; gym_dr never reads them.
 
     Raises:
         RunFolderError: A file cannot be written.
@@ -60,9 +61,11 @@ def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
             # without torch's metadata, so the file is the same whether or not the run was interrupted
             torch.save(dict(state[name]) if isinstance(state[name], Mapping) else state[name], buffer)
             write_atomically(weights, buffer.getvalue())
-    unfinished = folder.checkpoints.glob(".update-*.tmp")  # of a killed process
-    for old in [*checkpoint_paths(folder)[:-MAX_CHECKPOINTS], *unfinished]:
-        old.unlink(missing_ok=True)
+
+
+def _name(update: int) -> str:
+    """The name of the file of a checkpoint."""
+    return f"update-{update:08d}.safetensors"
 
 
 def checkpoint_paths(folder: RunFolder) -> list[Path]:
@@ -89,10 +92,11 @@ def load_newest(folder: RunFolder) -> dict[str, Any]:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Reads a checkpoint: data, never code, with memory bounded by the size of the file.
+    """Reads and judges a checkpoint: data, never code, with memory bounded by the size of the file.
 
     Raises:
-        CheckpointError: The file is missing, truncated or not from gym_dr; the message names it.
+        CheckpointError: The file is missing, truncated or not from gym_dr, has another checkpoint's name, or holds
+            values that no run saves; the message names it.
     """
     try:
         content = unpack(path)
@@ -104,11 +108,30 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is a safetensors file, but not a gym_dr checkpoint.")
-    if content.get("version") != VERSION:
+    if (version := shortened(content.get("version"))) != str(VERSION):
         raise CheckpointError(
-            f"{path}: expected checkpoint version {VERSION}, got {content.get('version')!r}. "
-            "Use the version of gym_dr that wrote it."
+            f"{path}: expected checkpoint version {VERSION}, got {version}. Use the version of gym_dr that wrote it."
         )
     if not all(isinstance(content.get(name), dict) for name in ("state", "session", "config")):
         raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: it lacks the table of its content.")
-    return content
+    if type(update := content.get("update")) is not int or path.name != _name(update):
+        raise CheckpointError(f"{path}: holds update {shortened(update)}, not that of its name. Rename or delete it.")
+    try:
+        broken, config = next(not_finite(content["state"]), ""), json.loads(json.dumps(content["config"]))
+    except Exception as error:  # a stranger's values may raise any
+        raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: {shortened(str(error))[1:-1]}.") from None
+    if broken:
+        raise CheckpointError(f"{path}: its {broken} is not finite. Delete it to use the previous checkpoint.")
+    return {**content, "config": config}
+
+
+def not_finite(state: Any, name: str = "state") -> Iterator[str]:
+    """The names of tensors that are not finite."""
+    import torch  # heavy: only when a checkpoint is written
+
+    if isinstance(state, torch.Tensor):
+        if not torch.isfinite(state).all():
+            yield name
+    elif isinstance(state, Mapping | list | tuple):
+        for key, value in state.items() if isinstance(state, Mapping) else enumerate(state):
+            yield from not_finite(value, f"{name}[{key!r}]")

@@ -140,7 +140,8 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
         UnknownNameError: It has an unknown key.
     """
-    table = read_table(path)
+    if not (table := read_table(path)):
+        raise ConfigError(f"{path}: expected settings, got an empty file.")
     for name in (WRITTEN_BY, REGISTERED_BY):
         table.pop(name, None)
     drawn: dict[str, Any] = {name: table.pop(name) for name in ("randomization", "randomize") if name in table}

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
+from gym_dr.runs.folder import AGGREGATE, CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.other_runs import named_runs
 
 
@@ -38,6 +38,9 @@ def make_folders(
         raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another training; choose another `run_dir`.")
     if several:
         check_seeds(root, paths)
+        for taken in [root / name for name in AGGREGATE if (root / name).exists()]:
+            if not any(path.exists() for path in paths):
+                raise RunFolderError(f"{taken}: already exists and is not of runs. Choose another `run_dir`.")
     for path, config in zip(paths, configs, strict=True):  # check all before creating any
         RunFolder(path).check_free(overwrite=overwrite)
         for name, other in named_runs(config).items():

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gym_dr.errors import GymDrError, RunFolderError
+from gym_dr.paths import UNFINISHED, temporary_beside
+
+HEAD = 4096  # bytes of a file that tell what wrote it
 
 
 @contextlib.contextmanager
@@ -34,10 +37,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         RunFolderError: The file cannot be written; its old content is intact.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(path)
     with os_errors(path):
         try:
-            temporary.unlink(missing_ok=True)  # of a killed process, or a stranger's link
             with open(temporary, "xb") as file:  # follows no link
                 file.write(content)
                 file.flush()
@@ -53,8 +55,35 @@ def write_atomically(path: Path, content: bytes) -> None:
 def remove_unfinished(*folders: Path) -> None:
     """Removes half-written files of killed processes."""
     for folder in folders:
-        for path in folder.glob(".*.tmp"):
+        for path in folder.glob(f".*{UNFINISHED}"):
             path.unlink(missing_ok=True)
+
+
+def is_ours(path: Path, mark: bytes) -> bool:
+    """Whether gym_dr may replace or delete a file: it wrote ``mark`` at the beginning, or nothing is there to lose."""
+    if not path.is_file():
+        return not os.path.lexists(path)
+    with open(path, "rb") as file:
+        head = file.read(HEAD)
+    return mark in head or not head.strip(b"\0")  # a power cut may leave zeros
+
+
+def check_output(path: Path, mark: bytes = b"") -> None:
+    """Checks that a file can be written, before the work that ends in it; leaves nothing behind.
+
+    Args:
+        path: The file.
+        mark: Bytes near its beginning; an existing file without them, which gym_dr did not write, is not replaced.
+
+    Raises:
+        RunFolderError: It cannot be written.
+    """
+    with os_errors(path):
+        if not is_ours(path, mark):
+            raise RunFolderError(f"{path}: already exists and is no file of gym_dr. Move it, or choose another place.")
+        temporary = temporary_beside(path)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
 
 
 def sync_folder(path: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
+from gym_dr.paths import UNFINISHED, as_path
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.durable import os_errors, remove_unfinished, sync_folder, write_atomically
-from gym_dr.runs.lock import LOCK, locked
+from gym_dr.runs.durable import is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
+from gym_dr.runs.lock import EMPTY, LOCK, locked
+from gym_dr.runs.loggers import LOGGERS
 from gym_dr.runs.plain import refuse_links
 from gym_dr.version import WRITTEN_BY, check_written_by
 
@@ -19,13 +21,33 @@ CONFIG = "config.json"
 EVALUATION = "evaluation"  # folder inside that of a run or of several seeds
 NETWORKS = ("actor", "critic")  # networks with their own files of weights
 
+AGGREGATE = ("metrics.csv", "summary.json", "training.png")  # of several seeds, in their common folder
+LOG_MARK = b"update"  # the first column
+
+# names of a run's files -> what they hold near their beginning; others in its folder are the user's
+WRITTEN = {
+    "config.json": b'"gym_dr"',
+    "command.txt": b"",  # in Python, any text
+    "metrics.csv": LOG_MARK,
+    "draws.csv": LOG_MARK,
+    "sampler.csv": LOG_MARK,
+    "training.png": b"PNG",
+    "sampler.png": b"PNG",
+    **{f"{name}.pt": b"PK" for name in NETWORKS},
+    "checkpoints/update-*.safetensors": b"gym_dr checkpoint",
+    f"{EVALUATION}/evaluation.json": b"gym_dr evaluation",
+    f"{EVALUATION}/episodes.csv": b"policy,set",
+    f"{EVALUATION}/worst_cells.csv": b"policy,set",
+    f"{EVALUATION}/{LOCK}": EMPTY,
+}
+
 
 class RunFolder:
     """The folder of one run."""
 
     def __init__(self, path: str | Path) -> None:
         """Names the folder; nothing is read or written yet."""
-        self.path = Path(path)
+        self.path = as_path(path)
 
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
     command = property(lambda self: self.path / "command.txt")  # the command that trained it
@@ -46,7 +68,7 @@ class RunFolder:
         Args:
             path: The folder; its parents are created.
             config_json: The resolved configuration.
-            overwrite: Whether to delete the files of an existing run; files that no run writes stay.
+            overwrite: Whether to delete the files of an existing run; files that no run has written stay.
             command: The command line, if there was one.
 
         Raises:
@@ -58,7 +80,7 @@ class RunFolder:
             folder.path.mkdir(parents=True, exist_ok=True)
             sync_folder(folder.path.parent)
         with folder.locked(), os_errors(folder.path):
-            _delete(folder._written)
+            folder._delete(keep=[folder.config])
             folder.checkpoints.mkdir(exist_ok=True)
             if command:
                 write_atomically(folder.command, f"{command}\n".encode())
@@ -90,7 +112,8 @@ class RunFolder:
         """Checks that a new run can be created here; changes nothing.
 
         Raises:
-            RunFolderError: The path exists and is neither an empty folder nor, with ``overwrite``, a run.
+            RunFolderError: The path exists and is neither an empty folder nor, with ``overwrite``, a run whose files
+                are all its own.
         """
         with os_errors(self.path, "read"):
             if not self.path.exists() or (self.path.is_dir() and self._is_empty()):
@@ -103,6 +126,9 @@ class RunFolder:
                 "`overwrite=True`, or choose another `run_dir`."
             )
         self._check_files()
+        with os_errors(self.path, "read"):
+            for path in self._files(ours=False):
+                raise RunFolderError(f"{path}: was not written by a run. Move it, or choose another `run_dir`.")
 
     def discard_if_unused(self) -> None:
         """Removes a run that failed before its first update, unless another process has locked the folder since.
@@ -113,7 +139,7 @@ class RunFolder:
         if self.metrics.exists() or self.draws.exists() or not self.config.exists():
             return
         with contextlib.suppress(BusyFolderError), self.locked(), os_errors(self.path, "removed"):
-            _delete([*self._written, self.checkpoints, self.config])
+            self._delete()
         with contextlib.suppress(OSError):
             if self._is_empty():
                 shutil.rmtree(self.path)
@@ -160,32 +186,33 @@ class RunFolder:
     def _is_empty(self) -> bool:
         """Whether the folder holds nothing but files that a killed process wrote before the configuration."""
         return all(
-            child.name in (LOCK, self.command.name)
-            or (child.name[0], child.suffix) == (".", ".tmp")
+            child.name == LOCK
+            or (child == self.command and is_ours(child, b"gymdr "))
+            or child.name.endswith(UNFINISHED)
             or (child == self.checkpoints and child.is_dir() and not any(child.iterdir()))
             for child in self.path.iterdir()
         )
 
     def _check_files(self) -> None:
         """Refuses links: an untrusted folder must not redirect writes."""
-        inside = [*self.evaluation.glob("*"), *self.loggers.glob("*")]
-        refuse_links([*self._written, self.checkpoints, self.config, *inside, self.path / LOCK])
+        places = [self.path / name for name in (*WRITTEN, LOCK) if "/" not in name]
+        folders = [self.checkpoints, self.loggers, self.evaluation]
+        refuse_links([*places, *folders, *(path for folder in folders for path in folder.glob("*"))])
 
-    @property
-    def _written(self) -> list[Path]:
-        """The files of a run besides its configuration."""
-        logs, pictures = [self.metrics, self.draws, self.sampler], [self.plots, self.growth]
-        folders = [self.loggers, self.evaluation, *self.checkpoints.glob("*")]
-        return [*logs, *pictures, *folders, *self.weights, self.command]
+    def _files(self, *, ours: bool) -> list[Path]:
+        """The files that the run has written, the configuration first; or those that only have such names."""
+        of_loggers = {f"loggers/{name}/{LOGGERS.get(name).files}": b"" for name in LOGGERS if LOGGERS.get(name).files}
+        found = [(path, mark) for name, mark in {**WRITTEN, **of_loggers}.items() for path in self.path.glob(name)]
+        return [path for path, mark in found if is_ours(path, mark) is ours]
 
-
-def _delete(paths: Sequence[Path]) -> None:
-    """Deletes the files and folders that exist."""
-    for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    def _delete(self, keep: Collection[Path] = ()) -> None:
+        """Deletes the files that the run has written, but not those to ``keep``, and folders that are then empty."""
+        for path in reversed(self._files(ours=True)):
+            if path not in keep:
+                path.unlink()
+        for folder in (*self.loggers.glob("*"), self.loggers, self.evaluation):
+            with contextlib.suppress(OSError):  # it holds others
+                folder.rmdir()
 
 
 def seed_name(seed: int) -> str:

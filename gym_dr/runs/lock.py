@@ -8,11 +8,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gym_dr.errors import BusyFolderError
-from gym_dr.runs.durable import os_errors
+from gym_dr.errors import BusyFolderError, RunFolderError
+from gym_dr.runs.durable import is_ours, os_errors
 from gym_dr.runs.plain import refuse_links
 
 LOCK = ".lock"
+EMPTY = b"gym_dr lock"  # holds nothing, not even this: a lock is an empty file
 GRACE = 3.0  # seconds for the forked workers of a killed process, which hold its lock, to end
 
 
@@ -24,11 +25,13 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises:
         BusyFolderError: Another process holds the lock.
-        RunFolderError: The folder cannot be written, or the lock's file is a link.
+        RunFolderError: The folder cannot be written, or the lock's file is a link or holds something.
     """
     refuse_links([folder / LOCK])
     lock = FileLock(folder / LOCK)
     with os_errors(folder):
+        if not is_ours(folder / LOCK, EMPTY):  # locking would empty it
+            raise RunFolderError(f"{folder / LOCK}: expected an empty file, got another program's. Move it.")
         try:
             lock.acquire(timeout=GRACE)
         except Timeout:

@@ -50,6 +50,7 @@ class Logger:
     open: str | Callable[[Path, Mapping[str, Any]], LogWriter]
     module: str = ""  # module that it needs and that may be missing
     install: str = ""  # command that installs it; by default pip's for the module
+    files: str = ""  # pattern of its files' names; they go when another run replaces theirs, and other files stay
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):  # the name of a folder

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.durable import is_ours, os_errors, write_atomically
+from gym_dr.runs.folder import LOG_MARK, RunFolder
 from gym_dr.runs.plain import read_plain
 
 if TYPE_CHECKING:
@@ -24,9 +24,15 @@ MAX_LOG = 2**30  # bytes; logs are read as a whole
 class CsvLog:
     """Appends rows to a CSV file; the first row's keys are the columns."""
 
-    def __init__(self, path: Path) -> None:
-        """Names the file; the first row creates it."""
-        self.path = path
+    def __init__(self, path: Path, rows: int = 0, size: int | None = None) -> None:
+        """Names the file; the first row creates it.
+
+        Args:
+            path: The file.
+            rows: Rows in the part of the file that stays.
+            size: Bytes of that part; the first row is written behind it. None for the whole file.
+        """
+        self.path, self.rows, self._size = path, rows, size
         self._columns: list[str] | None = None
         self._file: io.FileIO | None = None  # unbuffered, so closing it cannot fail
 
@@ -42,6 +48,7 @@ class CsvLog:
             if list(row) != self._columns:
                 raise RunFolderError(f"{self.path}: expected the columns {self._columns}, got {list(row)}.")
             self._append(row.values())
+            self.rows += 1
 
     def sync(self) -> None:
         """Waits until all rows are on the disk.
@@ -60,6 +67,9 @@ class CsvLog:
             self._file = None
 
     def _open(self, columns: list[str]) -> None:
+        if self._size is not None and self.path.exists():
+            os.truncate(self.path, self._size)
+            self._size = None
         new = not self.path.exists() or self.path.stat().st_size == 0
         self._columns = columns if new else next(csv.reader(io.StringIO(whole_rows(self.path))), [])
         self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  closed by close()
@@ -89,30 +99,44 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 def whole_rows(path: Path) -> str:
     """Reads the text of a CSV file up to its last whole row.
 
-    A killed process may leave part of a row at the end; a power cut may leave zeros.
+    A killed process may leave part of a row at the end; a power cut may leave zeros there.
 
     Raises:
         OSError: The file cannot be read.
         UnicodeDecodeError: The file is not text.
+        ValueError: There are zeros elsewhere.
     """
-    content = read_plain(path, MAX_LOG).partition(b"\0")[0]
+    content = read_plain(path, MAX_LOG).rstrip(b"\0")
+    if b"\0" in content:
+        raise ValueError("it has zeros between its rows")
     return content[: content.rfind(b"\n") + 1].decode()
 
 
-def cut_back(path: Path, updates: int) -> None:
-    """Rewrites a CSV file atomically with the rows of the first updates; a missing file stays missing.
+def size_of_rows(path: Path, rows: int, updates: int, *, one_each: bool = False) -> int:
+    """The size of the first rows of a CSV file that an update's number begins; changes nothing.
+
+    Args:
+        path: The file.
+        rows: How many there must be.
+        updates: The updates that wrote them; the other rows are those of later ones, which are made again.
+        one_each: Whether each update wrote one row.
 
     Raises:
-        RunFolderError: The file cannot be read or written, or was not written by a run.
+        RunFolderError: The file cannot be read, lacks rows or was not written by a run.
     """
-    if not path.exists():
-        return
     with _readable(path):
-        lines = whole_rows(path).splitlines(keepends=True)
-        kept = lines[:1] + [line for line in lines[1:] if int(line.partition(",")[0]) < updates]
-        if any(line.count(",") != lines[0].count(",") for line in kept):
-            raise ValueError("a row's columns differ from the header")
-    write_atomically(path, "".join(kept).encode())
+        content = read_plain(path, MAX_LOG) if rows or path.exists() else b""
+        if not is_ours(path, LOG_MARK):
+            raise ValueError("it has another header")
+        lines = content.split(b"\n")[: rows + 1] if rows else []
+        made = [int(line.partition(b",")[0]) for line in lines[1:]]
+        size = sum(len(line) + 1 for line in lines)
+        kept = content[:size].decode()
+        whole = len(made) == rows and len(kept.encode()) == size and "\0" not in kept
+        whole = whole and all(line.count(b",") == lines[0].count(b",") for line in lines)
+        if not whole or made != sorted(made) or (rows and made[-1] >= updates) or (one_each and made != [*range(rows)]):
+            raise ValueError(f"it lacks some of the {rows} rows of the first {updates} updates")
+        return size
 
 
 def last_row(path: Path) -> dict[str, float]:
@@ -146,8 +170,9 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
     if not folder.metrics.exists():
         raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
     table = read_csv(folder.metrics, ("update", "steps", "return_mean"))
-    if table.empty:
-        raise RunFolderError(f"{folder.metrics}: expected at least one row.")
+    numbers = table.select_dtypes("number").columns
+    if table.empty or len(numbers) < len(table.columns) or table["update"].tolist() != [*range(len(table))]:
+        raise RunFolderError(f"{folder.metrics}: expected a row of numbers for each update from 0 on, in order.")
     return table
 
 
@@ -166,4 +191,7 @@ def read_csv(path: Path, columns: Collection[str]) -> pd.DataFrame:
         raise RunFolderError(f"{path}: cannot be read as CSV: {reason}.") from None
     if not set(columns) <= set(table.columns):
         raise RunFolderError(f"{path}: expected columns {', '.join(columns)}, got {', '.join(table.columns)}.")
+    for name in columns:
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            raise RunFolderError(f"{path}: expected numbers as {name}, got texts.")
     return table

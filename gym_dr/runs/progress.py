@@ -7,6 +7,8 @@ import sys
 import time
 from typing import Any, Literal
 
+from gym_dr.wording import say
+
 LINES = 20  # plain lines in a whole run or evaluation
 
 Display = Literal["bar", "lines", "nothing"]
@@ -36,7 +38,7 @@ class Progress:
         Args:
             title: The current activity.
             done: Units so far; units of the first call do not count for the speed.
-            total: Total units.
+            total: Total units, as far as they are known.
             steps: Environment steps so far, to show the speed in steps.
             result: Other text to show.
         """
@@ -52,6 +54,7 @@ class Progress:
         speed, left = self._measure(done, total, steps)
         state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:
+            self._bar.total = total
             self._bar.set_description(title, refresh=False)
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(done - self._bar.n)
@@ -64,7 +67,7 @@ class Progress:
         if self._bar is not None:
             self._bar.write(text, file=sys.stderr)
         elif self._display != "nothing":
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
     def __enter__(self) -> Progress:
         """Returns itself."""
@@ -95,4 +98,7 @@ def _has_bars() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None and "IPKernelApp" in shell.config:
         return True
-    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    try:
+        return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (AttributeError, OSError, ValueError):  # see ``say``
+        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,12 @@ from gym_dr.errors import (
     located,
 )
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
-from gym_dr.runs.checkpoint import (
-    checkpoint_paths,
-    finish_checkpoint,
-    load_checkpoint,
-    load_newest,
-    save_checkpoint,
-)
+from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, load_newest, not_finite, save_checkpoint
 from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import end_workers, make_sampler, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import CsvLog, cut_back, last_row
+from gym_dr.runs.metrics import CsvLog, last_row, size_of_rows
 from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.training.api import TrainedNetworks, seed_for
 from gym_dr.wrappers.adapt import AdaptParams
@@ -74,6 +68,7 @@ class RunSession:
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
+            RunFolderError: Rows before it are missing; nothing is changed.
         """
         self.folder, self.config, self.progress = folder, config, progress
         self.seed, self.device = config.settings.seed, config.settings.device
@@ -85,12 +80,13 @@ class RunSession:
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._adapted: AdaptParams | None = None  # the environments, if their sampler is adaptive
         self._sampler_state: Mapping[str, Any] | None = None  # state of that sampler in the checkpoint to resume from
+        self._logs = {path: CsvLog(path) for path in (folder.metrics, folder.draws, folder.sampler)}
         if resume:
             self._restore()
+        self._metrics, self._draws, self._learned = self._logs.values()
         if loggers is not None:
             loggers.open()
         self._loggers = loggers or RunLoggers(folder, config, required=False)  # not open
-        self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop, self._callback = stop, callback
         self._ended = False  # by the callback
         self.updates_made = self.first_update  # so far; also the index of the current update
@@ -196,7 +192,7 @@ class RunSession:
             end_workers(self.envs)
         elif self.envs is not None:
             self.envs.close()
-        for log in (self._metrics, self._draws, self._learned):
+        for log in self._logs.values():
             log.close()
 
     def last_good(self) -> str:
@@ -205,37 +201,38 @@ class RunSession:
         return f"The last good checkpoint is {paths[-1]}." if paths else "There is no checkpoint yet."
 
     def _save(self, updates: int, state: Mapping[str, Any]) -> None:
-        for name in _not_finite(state):
+        for name in not_finite(state):
             raise CheckpointError(f"Update {updates - 1}: the algorithm's {name} is not finite. {self.last_good()}")
         session: dict[str, Any] = {
             "steps": self._steps,
             "episodes": self._episodes,
             "seconds": self._seconds,
             "window": [[episode_return, length] for episode_return, length in self._window],
+            "rows": [log.rows for log in self._logs.values()],
         }
         if self._adapted is not None:
             session["sampler"] = self._adapted.state()
-        for log in (self._metrics, self._draws, self._learned):  # a checkpoint must not outlive the rows before it
+        for log in self._logs.values():  # a checkpoint must not outlive the rows before it
             log.sync()
         save_checkpoint(self.folder, updates, state, session, self.config.to_dict())
         self.updates_saved = updates
 
     def _restore(self) -> None:
-        paths = checkpoint_paths(self.folder)
+        paths, rows = checkpoint_paths(self.folder), [0, 0, 0]
         if paths:
-            self._read(paths[-1])
+            rows = self._read(paths[-1])
         elif last_row(self.folder.metrics).get("update", -1) >= self.config.settings.checkpoint_every:
             raise CheckpointError(
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} shows that the run "
                 "saved one. Put it back, or train again with `overwrite=True`."
             )
-        # drop the rows of updates to repeat
-        for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):
-            cut_back(path, self.first_update)
-        if self.restored is not None:  # the process may have been killed before this
-            finish_checkpoint(self.folder, self.restored)
+        for (path, _), count in zip(self._logs.items(), rows, strict=True):
+            # the first row of a repeated update replaces the earlier ones, when nothing can be refused any more
+            size = size_of_rows(path, count, self.first_update, one_each=path == self.folder.metrics)
+            self._logs[path] = CsvLog(path, count, size)
 
-    def _read(self, path: Path) -> None:
+    def _read(self, path: Path) -> list[int]:
+        """Takes over a checkpoint; returns the number of rows in each of ``_logs``."""
         checkpoint = load_checkpoint(path)
         if changed := differences(checkpoint["config"], self.config):
             raise CheckpointError(
@@ -249,14 +246,18 @@ class RunSession:
             self._seconds = float(session["seconds"])
             self._sampler_state = session["sampler"] if self.config.settings.sampler != UNIFORM else None
             self._window.extend((float(r), int(n)) for r, n in session["window"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            metrics, draws, sampler = map(int, session["rows"])
+        except Exception as error:  # a stranger's values may raise any
             raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
+        return [metrics, draws, sampler]
 
     def _record_update(self, row: Row) -> None:
         self._learned.write({"update": self.updates_made, **row})
         self._loggers.sampler(row)
 
     def _record(self, record: EpisodeRecord) -> None:
+        if record.diverged:
+            return
         self._episodes += 1
         self._window.append((record.episode_return, record.length))
         row = {
@@ -291,15 +292,3 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
         with located(folder.checkpoints):
             restore(sampler, state)
     return sampler
-
-
-def _not_finite(state: Any, name: str = "state") -> Iterator[str]:
-    """The names of tensors that are not finite."""
-    import torch  # heavy: only when a checkpoint is written
-
-    if isinstance(state, torch.Tensor):
-        if not torch.isfinite(state).all():
-            yield name
-    elif isinstance(state, Mapping | list | tuple):
-        for key, value in state.items() if isinstance(state, Mapping) else enumerate(state):
-            yield from _not_finite(value, f"{name}[{key!r}]")

@@ -134,7 +134,7 @@ class StudyResult:
         table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
         for _, family in table.groupby("statistic"):
             known = family["p"].dropna()
-            table.loc[known.index, "p_holm"] = holm(known.tolist())
+            table.loc[known.index, "p_holm"] = holm(known)
         return table
 
     @cached_property

@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from sqlalchemy import engine
 
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
@@ -101,14 +101,26 @@ def claimed_tuning(folder: Path, plan: Tuning) -> contextlib.AbstractContextMana
 
 @contextlib.contextmanager
 def open_storage(folder: Path) -> Iterator[optuna.Study]:
-    """Opens Optuna's study in the folder's SQLite file."""
-    file = engine.URL.create("sqlite", database=str((folder / "optuna.db").resolve())).render_as_string()
-    storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
-    try:
-        yield optuna.create_study(storage=storage, study_name="gym_dr", direction="maximize", load_if_exists=True)
-    finally:
-        storage.remove_session()
-        storage.engine.dispose()
+    """Opens Optuna's study in the folder's SQLite file.
+
+    Raises:
+        RunFolderError: The file holds something else, or the block fails on what it holds.
+    """
+    path = (folder / "optuna.db").resolve()
+    file = engine.URL.create("sqlite", database=str(path)).render_as_string()
+    with contextlib.ExitStack() as stack:
+        try:
+            storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
+            stack.callback(storage.engine.dispose)
+            stack.callback(storage.remove_session)
+            study = optuna.create_study(storage=storage, study_name="gym_dr", direction="maximize", load_if_exists=True)
+            if study.direction != optuna.study.StudyDirection.MAXIMIZE:
+                raise ValueError("its study minimizes")
+            yield study
+        except GymDrError:
+            raise
+        except Exception as error:  # an altered file may cause any
+            raise RunFolderError(f"{path}: is not the study of this tuning: {type(error).__name__}: {error}") from error
 
 
 def search(
@@ -139,7 +151,10 @@ def search(
             study.tell(trial.number, state=TrialState.FAIL)
         if plan.first and not study.get_trials(states=[*FINISHED, TrialState.WAITING]):
             study.enqueue_trial(plan.first)
-        left = plan.head.trials - len(study.get_trials(states=FINISHED))
+        finished = study.get_trials(states=FINISHED)
+        if any(trial.params.keys() != plan.search.keys() for trial in finished):
+            raise ValueError("trials lack their options")
+        left = plan.head.trials - len(finished)
     size = min(workers or usable_threads(), left)
     shares = [
         Share(worker=i, count=left // size + (i < left % size), command=command, progress=progress) for i in range(size)

@@ -295,10 +295,10 @@ class ActorCritic:
         for name, part in self.parts.items():
             _load_weights(part, state, name)
         try:
-            self.actor_optimizer.load_state_dict(state["actor_optimizer"])
-            self.critic_optimizer.load_state_dict(state["critic_optimizer"])
+            for (network, optimizer), name in zip(self._networks, ("actor_optimizer", "critic_optimizer"), strict=True):
+                _load_moments(network, optimizer, state[name]["state"])
             self.generator.set_state(state["generator"].cpu())
-        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        except Exception as error:  # a stranger's values may raise any
             raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
 
 
@@ -357,9 +357,28 @@ def _finite(tensors: Sequence[Tensor]) -> bool:
     return bool(torch.isfinite(torch.cat([tensor.detach().flatten() for tensor in tensors])).all())
 
 
+def _load_moments(network: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[int, Any]) -> None:
+    """Loads the state of a network's optimizer, whose settings are those of the configuration.
+
+    Raises:
+        ValueError: It is not the state of such an optimizer, which torch would find out at the next step.
+    """
+    network, trial = copy.deepcopy((network, optimizer))
+    for weight in network.parameters():
+        weight.grad = torch.zeros_like(weight)
+    trial.step()
+    expected = trial.state_dict()["state"]
+    for index, moments in state.items():
+        if [(name, one.shape) for name, one in moments.items()] != [
+            (n, one.shape) for n, one in expected[index].items()
+        ]:
+            raise ValueError(f"expected other values for weights {index}.")
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
 def _load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
     try:
         network.load_state_dict(state[name])
-    except (KeyError, RuntimeError, TypeError, AttributeError) as error:
+    except Exception as error:  # a stranger's values may raise any
         detail = str(error).replace("\n", " ")
         raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None

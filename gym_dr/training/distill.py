@@ -99,7 +99,7 @@ class Teacher:
         self.actor: Actor = actor_of(seen, trained.options).to(device)
         try:
             self.actor.load_state_dict(trained.state["actor"])
-        except (KeyError, RuntimeError, TypeError, AttributeError) as error:
+        except Exception as error:  # a stranger's values may raise any
             detail = str(error).replace("\n", " ")
             raise ConfigError(
                 f"teacher: {trained.source}: its observations or actions are not the student's: {detail}"

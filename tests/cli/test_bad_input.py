@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -90,6 +91,7 @@ def test_cuda_is_refused_where_there_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
+        ("empty.toml", b"# updates = 3\n", "empty.toml: expected settings, got an empty file"),
         ("bad.toml", b"a = [", "bad.toml: is not a valid TOML file"),
         ("bad.json", b"{", "bad.json: is not a valid JSON file"),
         ("latin.toml", b"# \xff\nnum_envs = 2\n", "latin.toml: is not a valid TOML file"),
@@ -196,6 +198,24 @@ def test_metrics_that_are_not_a_table_are_named(run: Path) -> None:
     (run / "metrics.csv").write_text("garbage\nmore\n")
     assert "metrics.csv: expected columns update" in refused(gymdr("plot", run))
     assert "metrics.csv: was not written by a run" in refused(gymdr("resume", run))
+
+
+@pytest.mark.parametrize("new", ["update,steps,return_mean\n1,", "x,", "3,"])
+def test_metrics_with_a_second_header_or_a_cell_that_is_no_number_are_named(new: str, run: Path) -> None:
+    (run / "metrics.csv").write_text((run / "metrics.csv").read_text().replace("\n1,", f"\n{new}"))
+    before = files(run)
+    for command in ("plot", "resume"):
+        assert refused(gymdr(command, run)).startswith(f"{run / 'metrics.csv'}: ")
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "fit"])
+def test_a_randomization_without_rules_is_refused(command: str, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("# gravity = [-12, -6]\n")
+    np.savez(tmp_path / "log.npz", observations=np.zeros((3, 8)), actions=np.zeros(2, int))
+    given = {"train": ["a2c"], "evaluate": [run], "fit": [tmp_path / "log.npz", "--env", "gym_dr/LunarLanderDR-v3"]}
+    message = refused(gymdr(command, *given[command], "--randomization", tmp_path / "empty.toml"))
+    assert message.startswith(f"{tmp_path / 'empty.toml'}: ")
 
 
 def test_a_run_of_an_environment_that_is_gone_says_which(run: Path) -> None:

@@ -18,7 +18,7 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
-from tests.cli.command import gymdr, train
+from tests.cli.command import TINY, gymdr, train
 from tests.envs.equations.swing import register
 from tests.registered import forgotten_afterwards
 
@@ -132,3 +132,13 @@ def test_axes_of_a_grid_are_read_and_may_be_named_after_an_element() -> None:
 def test_a_malformed_axis_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got '"):
         grid_of((text,))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+@pytest.mark.parametrize("closed", ["2>&-", "1>&- 2>&-"])
+def test_closed_streams_neither_end_a_command_nor_lend_their_numbers_to_its_files(closed: str, tmp_path: Path) -> None:
+    command = f'exec "$0" -c "from gym_dr.cli.main import main; main()" "$@" {closed}'
+    args = ["train", "a2c", *TINY, "--run-dir", str(tmp_path / "run")]
+    assert subprocess.run(["sh", "-c", command, sys.executable, *args], capture_output=True).returncode == 0
+    rows = (tmp_path / "run/metrics.csv").read_text().splitlines()
+    assert [row.partition(",")[0] for row in rows] == ["update", "0", "1"]

@@ -231,7 +231,7 @@ def test_rows_that_a_crash_cut_short_are_played_again(runs: Path, tmp_path: Path
     before = play([runs / "one"], tmp_path / "out", GRID).episodes
     path = tmp_path / "out/episodes.csv"
     path.write_bytes(path.read_bytes()[:-9])  # within the last row's last number
-    with pytest.raises(RunFolderError, match="expected 8 episodes, got 7"):
+    with pytest.raises(RunFolderError, match="expected each of 8 episodes once, in order; got 7 rows"):
         Evaluation.load(tmp_path / "out")
     pd.testing.assert_frame_equal(play([runs / "one"], tmp_path / "out", GRID).episodes, before)
 

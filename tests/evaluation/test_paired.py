@@ -33,8 +33,8 @@ def test_holms_correction_multiplies_the_smallest_by_all_and_never_falls() -> No
 
 
 def test_holms_correction_ends_at_one() -> None:
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert holm([0.6, 0.7]).tolist() == [1.0, 1.0]
+    assert holm([]).tolist() == []
 
 
 @pytest.mark.parametrize(("repetitions", "within"), [pytest.param(1000, 0.01, marks=pytest.mark.slow), (150, 0.03)])

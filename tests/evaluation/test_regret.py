@@ -102,16 +102,6 @@ def test_cells_of_a_grid_with_one_episode_each_have_no_regret_since_each_half_wo
     assert why_no_regret(enough) == ""
 
 
-def test_intervals_cover_the_regret_of_equal_policies_nearly_as_often_as_they_say() -> None:
-    rng, some, hits, times = np.random.default_rng(2), grid(20, 10), 0, 60
-    for _ in range(times):
-        known = best_known(SPREAD * rng.normal(size=(3, 20, 10)))
-        assert known is not None
-        own = regret_statistics(known, some)[0][REGRET]
-        hits += own["low"] <= 0 <= own["high"]
-    assert hits / times > 0.8
-
-
 def test_statistics_are_those_of_each_policy() -> None:
     returns = np.random.default_rng(0).normal(size=(3, 20, 4))
     known = best_known(returns)

@@ -8,7 +8,7 @@ import pytest
 from gym_dr import Bernoulli, Normal, Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
+from gym_dr.evaluation.sensitivity import failing, nearest_failure, nearest_suspect, sensitivity
 from gym_dr.evaluation.sets import CellSet
 from tests.evaluation.points import points_in
 
@@ -173,9 +173,11 @@ def where(*failures: int) -> Any:
     return returns
 
 
-def nearest(*failures: int, **kwargs: Any) -> dict[str, Any]:
+def nearest(*failures: int, again: float = 0.0, **kwargs: Any) -> dict[str, Any]:
+    """The nearest failure if these cells never succeed, and 20 fresh episodes of any cell at a rate of ``again``."""
     arguments = {"success": 1.0, "fails_at_nominal": False, **kwargs}
-    return nearest_failure(where(*failures), grid(), NOMINAL, **arguments)
+    fresh = dict.fromkeys(range(9), (np.arange(20) < 20 * again).astype(np.float64))
+    return nearest_failure(where(*failures), fresh, grid(), NOMINAL, **arguments)
 
 
 def test_the_nearest_failing_cell_is_told_in_units_of_the_ranges() -> None:
@@ -191,6 +193,10 @@ def test_the_nearest_failing_cell_is_told_in_units_of_the_ranges() -> None:
     }
 
 
+def test_the_success_rate_is_that_of_fresh_episodes() -> None:
+    assert nearest(1, again=0.25)["success_rate"] == 0.25
+
+
 def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
     # cells 1 and 4 move density by 0.5; cell 4 leaves gravity alone
     assert nearest(1, 4)["cell"] == 4
@@ -199,7 +205,8 @@ def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
 def test_parameters_that_all_cells_share_do_not_count() -> None:
     line = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -10, -8], "lander_density": [9]}, 5)
     returns = np.array([[1.0] * 5, [1.0] * 5, [0.0] * 5])
-    found = nearest_failure(returns, line, NOMINAL, 1.0, fails_at_nominal=False)
+    assert nearest_suspect(returns, line, NOMINAL, 1.0) == 2
+    found = nearest_failure(returns, {2: np.zeros(20)}, line, NOMINAL, 1.0, fails_at_nominal=False)
     assert (found["distance"], found["moved"]) == (0.5, {"gravity": 0.5, "lander_density": 0.0})
 
 
@@ -207,9 +214,10 @@ def test_parameters_that_all_cells_share_do_not_count() -> None:
     ("result", "reason"),
     [
         (lambda: nearest(), "no cell fails"),
+        (lambda: nearest(1, again=0.3), "played again"),
         (lambda: nearest(1, success=None), "there is no success threshold, and none was given"),
         (
-            lambda: nearest_failure(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
+            lambda: nearest_failure(np.zeros((9, 4)), {}, grid(4), NOMINAL, 1.0, fails_at_nominal=False),
             "4 episodes per cell cannot tell",
         ),
     ],

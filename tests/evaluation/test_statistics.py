@@ -10,11 +10,8 @@ from scipy import stats
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.evaluation import statistics
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import (
-    iqm_with_interval,
-    mean_with_interval,
     means_with_intervals,
     point_statistics,
     policy_statistics,
@@ -54,89 +51,62 @@ def test_statistics_are_scipys_and_numpys(episodes: int, seed: int) -> None:
     assert sample.min() - 1e-9 <= cvar_10 <= cvar_25 + 1e-9 <= mean + 2e-9
 
 
-def test_one_episode_has_no_spread() -> None:
-    assert point_statistics(np.array([5.0]), None)[statistic_names(None).index("std")] == 0.0
-
-
-def test_an_interval_is_scipys_bootstrap() -> None:
-    returns = np.random.default_rng(1).normal(100, 50, (1, 50))
-    (row,), _ = policy_statistics(returns, DRAWS, None)
-    # the normal approximation: mean +- 1.96 s / sqrt(n); the bootstrap's is about that
-    half = 1.96 * returns.std() / 50**0.5
-    assert row["mean"]["value"] == pytest.approx(returns.mean())
-    assert row["mean"]["low"] == pytest.approx(returns.mean() - half, abs=0.2 * half)
-    assert row["mean"]["high"] == pytest.approx(returns.mean() + half, abs=0.2 * half)
-
-
-def test_differences_are_paired() -> None:
-    # episodes differ by hundreds, the policies by 1 in each of them
-    returns = np.random.default_rng(1).normal(0, 300, 50)
-    rows, differences = policy_statistics(np.stack([returns + 1.0, returns]), DRAWS, None)
-    assert rows[0]["mean"]["high"] - rows[0]["mean"]["low"] > 100
-    for name in ("mean", "median", "iqm", "cvar_10", "cvar_25"):
-        assert differences[0, 1][name] == {key: pytest.approx(1.0) for key in ("value", "low", "high")}, name
-
-
-def test_cells_of_a_grid_are_resampled_apart() -> None:
-    # each cell always returns the same: what differs between cells is chosen, so nothing is uncertain
-    returns = np.repeat([0.0, 100.0, 200.0], 4)[None]
-    (row,), _ = policy_statistics(returns, grid(3, 4), None)
-    assert row["mean"] == {"value": 100.0, "low": 100.0, "high": 100.0}
-
-
-def test_points_of_a_sobol_sequence_are_resampled_with_all_cells_made_of_them() -> None:
-    points = points_in({"gravity": (-12.0, -2.0)}, 16, 2)
-    returns = np.repeat(np.tile(np.arange(16.0), 3), 2)[None]  # point i returns i in each of its 3 cells, twice
-    (row,), _ = policy_statistics(returns, points, None)
-    # 16 points whose mean has standard error 4.61 / sqrt(16) = 1.15; cells alone would give 0.67, episodes 0.47
-    assert row["mean"]["value"] == 7.5
-    assert row["mean"]["high"] - row["mean"]["low"] == pytest.approx(2 * 1.96 * 1.15, rel=0.15)
+def test_one_episode_has_neither_spread_nor_interval() -> None:
+    (row,) = policy_statistics(np.array([[5.0]]), CellSet.nominal(1), 1.0)
+    assert row["std"] == {"value": None, "low": None, "high": None}
+    assert row["mean"] == {"value": 5.0, "low": None, "high": None}
+    assert row["success_rate"] == {"value": 1.0, "low": None, "high": None}
 
 
 def test_one_episode_a_cell_has_no_interval() -> None:
-    (row,), _ = policy_statistics(np.array([[1.0, 2.0, 3.0]]), grid(3, 1), 2.0)
+    (row,) = policy_statistics(np.array([[1.0, 2.0, 3.0]]), grid(3, 1), 2.0)
     assert row["mean"] == {"value": 2.0, "low": None, "high": None}
     assert row["success_rate"]["low"] is None
 
 
-def test_the_rate_of_no_success_is_not_known_exactly() -> None:
-    rows, differences = policy_statistics(np.zeros((2, 50)), DRAWS, 1.0)
-    # Clopper and Pearson: 1 - 0.025 ** (1 / 50)
-    assert rows[0]["success_rate"] == {"value": 0.0, "low": 0.0, "high": pytest.approx(0.0711, abs=1e-4)}
-    assert differences[0, 1]["success_rate"]["low"] == pytest.approx(-0.0711, abs=1e-4)
-    assert differences[0, 1]["success_rate"]["high"] == pytest.approx(0.0711, abs=1e-4)
+def test_cells_of_a_grid_were_chosen_so_their_differences_are_not_uncertain() -> None:
+    returns = np.repeat([0.0, 100.0, 200.0], 4) + np.tile([-1.0, 1.0], 6)
+    (found,) = means_with_intervals(returns[None], grid(3, 4))
+    # a variance of 4 / 3 in each cell of 4: a standard error of 1 / 3, by 2.262 for 9 degrees of freedom
+    half = 2.2622 / 3
+    assert found == {"value": 100.0, "low": pytest.approx(100 - half), "high": pytest.approx(100 + half)}
 
 
-def test_a_rate_is_not_known_exactly_if_each_cell_is_always_solved_or_never() -> None:
-    (row,), _ = policy_statistics(np.repeat([1.0, 0.0], 5)[None], grid(2, 5), 1.0)
-    # Clopper and Pearson for 5 of 10
-    expected = {"value": 0.5, "low": pytest.approx(0.1871, abs=1e-4), "high": pytest.approx(0.8129, abs=1e-4)}
-    assert row["success_rate"] == expected
+def test_equal_returns_do_not_show_how_much_they_vary() -> None:
+    assert means_with_intervals(np.full((1, 50), 0.1 + 0.2), DRAWS)[0]["low"] is None
 
 
-def test_summing_up_again_gives_the_same() -> None:
-    returns = np.random.default_rng(1).normal(0, 1, (2, 50))
-    assert policy_statistics(returns, DRAWS, 0.0) == policy_statistics(returns, DRAWS, 0.0)
+def test_points_of_a_sobol_sequence_count_with_all_cells_made_of_them() -> None:
+    points = points_in({"gravity": (-12.0, -2.0)}, 16, 2)
+    returns = np.repeat(np.tile(np.arange(16.0), 3), 2)[None]  # point i returns i in each of its 3 cells, twice
+    (row,) = policy_statistics(returns, points, None)
+    # 16 points whose mean has standard error 4.76 / sqrt(16) = 1.19, by 2.131; cells alone would give 0.67
+    assert row["mean"]["value"] == 7.5
+    assert row["mean"]["high"] - 7.5 == pytest.approx(1.19 * 2.131, rel=1e-2)
 
 
-def test_an_interval_does_not_depend_on_other_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "_BATCH", 20_000)
+@pytest.mark.parametrize("solved", [0, 1, 25, 49, 50])
+def test_the_interval_of_a_rate_is_wilsons(solved: int) -> None:
+    returns = np.repeat([[1.0, 0.0]], [solved, 50 - solved], axis=1)
+    found = policy_statistics(returns, DRAWS, 1.0)[0]["success_rate"]
+    wilson = stats.binomtest(solved, 50).proportion_ci(method="wilson")
+    assert (found["low"], found["high"]) == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.data())
+def test_one_more_success_raises_both_ends_of_a_rates_interval(solved: list[int], data: Any) -> None:
+    """In any cell, however successes are spread over the cells."""
+    cells = grid(len(solved), 5) if len(solved) > 1 else CellSet.nominal(5)
+    raised = data.draw(st.integers(0, len(solved) - 1))
+    solved[raised] = min(solved[raised], 4)
+    more = [count + (k == raised) for k, count in enumerate(solved)]
+    returns = np.array([[episode < count for count in counts for episode in range(5)] for counts in (solved, more)])
+    fewer, found = (row["success_rate"] for row in policy_statistics(returns.astype(np.float64), cells, 1.0))
+    assert fewer["low"] <= found["low"]
+    assert fewer["high"] <= found["high"]
+    assert 0.0 <= fewer["low"] <= fewer["value"] <= fewer["high"] <= 1.0
+
+
+def test_an_interval_does_not_depend_on_other_policies() -> None:
     returns, some = np.random.default_rng(2).normal(0, 1, (3, 40)), grid(4, 10)
-    alone, together = policy_statistics(returns[:1], some, 0.0)[0], policy_statistics(returns, some, 0.0)[0]
-    assert alone[0] == together[0]
-    assert means_with_intervals(returns[:1], some)[0] == means_with_intervals(returns, some)[0]
-
-
-@pytest.mark.parametrize(("values", "ends"), [([3.0], (None, None)), ([3.0, 3.0], (3.0, 3.0))])
-def test_the_mean_of_a_cell_has_its_own_interval(values: list[float], ends: Any) -> None:
-    assert mean_with_interval(np.array(values)) == {"value": 3.0, "low": ends[0], "high": ends[1]}
-
-
-def test_few_seeds_have_no_bootstrap_interval() -> None:
-    assert iqm_with_interval([3.0]) == (3.0, None, None)
-    assert iqm_with_interval([1.0, 2.0, 3.0, 10.0]) == (2.5, None, None)  # of 2 and 3, the middle half
-    center, low, high = iqm_with_interval([1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0, 4.0, 10.0])
-    assert center == 3.0
-    assert low is not None
-    assert high is not None
-    assert low < center < high
+    assert policy_statistics(returns[:1], some, 0.0)[0] == policy_statistics(returns, some, 0.0)[0]

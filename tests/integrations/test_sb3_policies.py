@@ -50,6 +50,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    model = PPO("MlpPolicy", make_vec_env(LANDER, 1), n_steps=16, batch_size=16, **small())
+    with torch.no_grad():
+        model.policy.action_net.weight[0, 0] = torch.nan
+    model.save(tmp_path / "ppo.zip")
+    with pytest.raises(ConfigError, match=r"ppo\.zip.*finite"):
+        evaluate(tmp_path / "ppo.zip")
+
+
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

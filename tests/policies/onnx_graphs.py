@@ -104,6 +104,14 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "another domain": (lambda: graph_of([op("EPContext", domain="com.microsoft")]), "expected standard operators"),
     "weights elsewhere": (external, "expected inside the file, got elsewhere"),
     "weights that are not there": (lying, "damaged or something else"),
+    "weights that are not finite": (
+        lambda: graph_of([op("MatMul", "x", "w")], {"w": np.full((4, 1), np.inf, np.float32)}),
+        "expected finite numbers",
+    ),
+    "a bias that is none": (
+        lambda: graph_of([op("Add", "x", "b")], {"b": np.full(4, np.nan, np.float32)}),
+        "expected finite numbers",
+    ),
     "a batch of one": (lambda: graph_of([op("Reshape", "x", "one")], {"one": np.array([1, -1])}), "not for a batch of"),
     "an open number of numbers": (lambda: graph_of([op("Tanh", "x")], width="M"), "of which only N is left open"),
     "pictures": (

@@ -162,6 +162,13 @@ def test_a_hostile_file_is_refused_with_a_reason(name: str) -> None:
     assert expected in str(caught.value)
 
 
+def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
+    (tmp_path / "loop.onnx").symlink_to("loop.onnx")
+    for command in ("evaluate", "play"):
+        message = refused(gymdr(command, "--policy", f"onnx:{tmp_path / 'loop.onnx'}"))
+        assert message.startswith(f"{tmp_path / 'loop.onnx'}: cannot be read")
+
+
 def test_only_a_plain_file_of_bounded_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     with open(tmp_path / "large.onnx", "wb") as file:

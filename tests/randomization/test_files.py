@@ -36,7 +36,7 @@ def test_a_rule_beside_the_table_is_refused_since_it_would_have_no_effect(tmp_pa
 
 
 @few
-@given(randomizations(LUNAR_LANDER))
+@given(randomizations(LUNAR_LANDER).filter(bool))  # a file without rules is refused
 def test_a_json_file_gives_an_equal_randomization_back(randomization: Randomization) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "wind.json"
@@ -63,6 +63,9 @@ def test_a_correlation_in_a_file_is_read(tmp_path: Path) -> None:
         ("bad.json", b"[" * 100_000, "is not a valid JSON file"),
         ("bad.toml", b"gravity = " + b"1" * 5000, "is not a valid TOML file"),
         ("bad.toml", b"mass = [4, 3]", "Parameter 'mass': Uniform(4.0, 3.0): expected low < high"),
+        ("empty.toml", b"", "expected rules, got none"),
+        ("empty.json", b"{}", "expected rules, got none"),
+        ("empty.toml", b"# gravity = -9\n[randomization]\n", "expected rules, got none"),
         ("bad.toml", b"randomization = 3", "expected a table of parameters, got 3"),
     ],
 )

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gym_dr import Randomization
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.reports.binning import MAX_VALUES, NUM_BINS, bin_statistics, make_bins
 
 
@@ -43,17 +47,35 @@ def test_a_frequent_value_leaves_no_bin_empty() -> None:
     assert len(part.centers) == len(part.edges) - 1
 
 
+def draws(episodes: int) -> CellSet:
+    return CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), episodes)
+
+
 def test_bins_have_the_statistics_of_their_episodes() -> None:
     x, y = make_bins(np.array([0.0, 0.0, 1.0, 1.0])), make_bins(np.array([5.0, 5.0, 5.0, 6.0]))
     # runs in rows: bin (x 0, y 5) holds 1, 3, 5, 7; (1, 5) holds 10, 20; (1, 6) holds -4, 4; (0, 6) none
-    found = bin_statistics(np.array([[1.0, 3.0, 10.0, -4.0], [5.0, 7.0, 20.0, 4.0]]), x, y)
+    found = bin_statistics(np.array([[1.0, 3.0, 10.0, -4.0], [5.0, 7.0, 20.0, 4.0]]), draws(4), x, y)
     assert found.count.tolist() == [[4, 2], [0, 2]]
     np.testing.assert_equal(found.mean, [[4.0, 15.0], [np.nan, 0.0]])
     np.testing.assert_equal(found.worst, [[1.0, 10.0], [np.nan, -4.0]])
-    # variances 20/3, 50, 32 over 4, 2, 2 episodes
-    np.testing.assert_allclose(found.error, [[np.sqrt(20 / 3 / 4), 5.0], [np.nan, 4.0]])
 
 
-def test_one_episode_has_no_standard_error() -> None:
+def test_intervals_of_bins_are_over_seeds_that_share_their_episodes() -> None:
+    # two runs return 2 and 6 on average in a bin: 4 +- 12.706 standard errors of 2, however many episodes they share
+    part = make_bins(np.zeros(4))
+    found = bin_statistics(np.array([[1.0, 3.0, 1.0, 3.0], [5.0, 7.0, 5.0, 7.0]]), draws(4), part)
+    assert (found.low[0], found.high[0]) == (pytest.approx(4 - 25.41, abs=0.01), pytest.approx(4 + 25.41, abs=0.01))
+
+
+def test_intervals_of_bins_are_not_over_cells_of_a_grid_that_were_chosen() -> None:
+    grid = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -2], "lander_density": [5, 7]}, 2)
+    part = make_bins(np.repeat(grid.values[:, 1], 2))  # each bin holds two cells of two episodes
+    found = bin_statistics(np.array([[0.0, 2.0, 0.0, 2.0, 100.0, 102.0, 200.0, 202.0]]), grid, part)
+    # variances of 2 in each cell of 2: a standard error of sqrt(2 * 2 / 2) / 2, by 4.303 for two degrees of freedom
+    np.testing.assert_allclose(found.high - found.mean, 4.303 * 2**0.5 / 2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("cells", [draws(1), None])
+def test_one_episode_has_no_interval(cells: CellSet | None) -> None:
     part = make_bins(np.array([0.0]))
-    assert np.isnan(bin_statistics(np.array([[7.0]]), part, part).error[0, 0])
+    assert np.isnan(bin_statistics(np.array([[7.0]]), cells, part, part).low[0, 0])

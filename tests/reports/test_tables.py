@@ -7,15 +7,30 @@ import numpy as np
 import pytest
 
 from gym_dr import Randomization
+from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.reports import tables
 from gym_dr.reports.comparison import Comparison, Group
+
+
+def with_seed(policy: FrozenPolicy, seed: int) -> FrozenPolicy:
+    assert policy.run is not None
+    config = policy.run.config
+    seeded = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=seed))
+    return dataclasses.replace(policy, run=dataclasses.replace(policy.run, config=seeded))
 
 
 class Seeds:
     """Groups of several runs, of which only the returns are known; the rest is another evaluation's."""
 
-    def __init__(self, comparison: Comparison, returns: list[Any]) -> None:
-        self._compared, self._returns = comparison, [np.array(r) for r in returns]
+    differences = Comparison.differences
+
+    def __init__(self, comparison: Comparison, returns: list[dict[int, Any]]) -> None:
+        """Returns of each group by seed."""
+        self._compared, self._returns = comparison, [np.array([*r.values()]) for r in returns]
+        self.groups = [
+            Group(name=group.name, policies=tuple(with_seed(group.policies[0], seed) for seed in by_seed))
+            for group, by_seed in zip(comparison.groups, returns, strict=True)
+        ]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compared, name)
@@ -51,20 +66,27 @@ def test_a_difference_turned_round_has_the_other_sign_and_its_interval_too(compa
     assert back == {"value": -there["value"], "low": -there["high"], "high": -there["low"]}
 
 
-def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> None:
-    # means of seeds: 1, 2, 3 and 5, 7, 9. Variances 1 and 4 over 3 seeds: the difference has the standard error
-    # sqrt(1/3 + 4/3) = 1.29099 and, after Welch, (5/3)^2 / ((1/3)^2/2 + (4/3)^2/2) = 2.94118 degrees of freedom,
-    # where t is 3.21993 at 97.5 %: half an interval is 4.1569
-    seeds: Any = Seeds(comparison, [[[1.0], [2.0], [3.0]], [[5.0], [7.0], [9.0]]])
+@pytest.mark.parametrize(
+    "by_seed",
+    [
+        # differences 4, 5 and 6, of variance 1, whatever the order and the seeds that only one has
+        [{1: [1.0], 2: [20.0], 3: [300.0]}, {3: [306.0], 2: [25.0], 1: [5.0], 4: [0.0]}],
+        [{1: [1.0], 2: [20.0], 3: [300.0]}, {7: [5.0], 8: [25.0], 9: [306.0]}],  # no common seeds
+    ],
+    ids=["by seed", "in order"],
+)
+def test_runs_of_several_seeds_are_compared_as_pairs(comparison: Comparison, by_seed: Any) -> None:
+    seeds: Any = Seeds(comparison, by_seed)
     found = tables.difference(seeds, 1, 0, "sobol")
     assert found["value"] == 5.0
-    assert [found["low"], found["high"]] == pytest.approx([5 - 4.157, 5 + 4.157], abs=1e-2)
-    assert "95% interval over seeds 0.8 to 9.2" in tables.findings(seeds)[0]
-    assert "95% interval over episodes" in tables.findings(comparison)[0]
+    half = 4.3027 / 3**0.5  # t with two degrees of freedom
+    assert [found["low"], found["high"]] == pytest.approx([5 - half, 5 + half], abs=1e-3)
+    assert "over seeds 2.5 to 7.5" in tables.findings(seeds)[0]
+    assert "interval over episodes" in tables.findings(comparison)[0]
 
 
 def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> None:
-    seeds: Any = Seeds(comparison, [[[1.0]], [[5.0], [7.0]]])
+    seeds: Any = Seeds(comparison, [{1: [1.0]}, {1: [5.0], 2: [7.0]}])
     assert tables.difference(seeds, 1, 0, "sobol") == {"value": 5.0, "low": None, "high": None}
     assert "too few seeds" in tables.findings(seeds)[0]
 

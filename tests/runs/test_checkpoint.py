@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -39,12 +38,6 @@ def test_only_the_newest_few_are_kept(folder: RunFolder) -> None:
     for update in range(1, MAX_CHECKPOINTS + 4):
         save(folder, update)
     assert [path.name for path in checkpoint_paths(folder)] == [f"update-{n:08d}.safetensors" for n in (4, 5, 6)]
-
-
-def test_what_a_killed_process_left_half_written_is_removed(folder: RunFolder) -> None:
-    (folder.checkpoints / ".update-00000001.safetensors.99.tmp").write_bytes(b"half")
-    save(folder, 1)
-    assert os.listdir(folder.checkpoints) == ["update-00000001.safetensors"]
 
 
 def test_weights_are_loaded_by_plain_torch(folder: RunFolder) -> None:

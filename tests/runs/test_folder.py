@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder, expand
+from tests.cli.command import TINY, files, gymdr, refused, train
 
 CONFIG = '{"gym_dr": "0.4.0", "algorithm": "a2c"}'
 
@@ -42,24 +44,65 @@ def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
     assert (tmp_path / "run/metrics.csv").read_text() == "update\n0\n"
 
 
-def test_overwriting_removes_all_that_the_old_run_wrote_and_leaves_other_files_alone(tmp_path: Path) -> None:
-    old = make_run(tmp_path / "run")
-    (old.path / "notes.txt").write_text("mine")
-    written = [
-        old.command,
-        old.metrics,
-        old.draws,
-        old.plots,
-        old.evaluation / "episodes.csv",
-        *old.weights,
-        old.checkpoints / "update-00000001.safetensors",
-    ]
-    for path in written:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("old")
-    RunFolder.create(old.path, CONFIG, overwrite=True)
-    assert not any(path.exists() for path in [*written, old.evaluation])
-    assert (old.path / "notes.txt").read_text() == "mine"
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with everything that a run can write, but for a sampler's files."""
+    path = tmp_path_factory.mktemp("trained") / "run"
+    assert train(path, "--eval-episodes", "1", "--log", "tensorboard").code == 0
+    return path
+
+
+def test_overwriting_removes_all_that_the_old_run_wrote_and_nothing_else(trained: Path, tmp_path: Path) -> None:
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    written = [path for path in run.path.rglob("*") if path.is_file() and path not in (run.config, run.path / ".lock")]
+    assert len(written) > 9
+    places = [run.path, run.evaluation, run.checkpoints, run.loggers, run.loggers / "tensorboard"]
+    notes = [place / name for place in places for name in ("notes.txt", ".notes.tmp")]
+    for path in notes:
+        path.write_text("mine")
+    RunFolder.create(run.path, CONFIG, overwrite=True)
+    assert not any(path.exists() for path in written)
+    assert run.config.read_text() == CONFIG
+    assert all(path.read_text() == "mine" for path in notes)
+    assert train(run.path, "--overwrite", "--eval-episodes", "1").code == 0
+    assert all(path.read_text() == "mine" for path in notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["draws.csv", "training.png", "evaluation/episodes.csv", "checkpoints/update-1.safetensors"]
+)
+def test_a_file_of_the_user_with_the_name_of_a_runs_is_never_replaced(name: str, trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / name).write_text("mine")
+    before = files(run)
+    assert refused(train(run, "--overwrite")).startswith(f"{run / name}: ")
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("name", ["command.txt", ".lock", "checkpoints/notes.txt", ".notes.tmp", "metrics.csv"])
+def test_a_folder_with_a_file_of_the_user_is_no_place_for_a_run(name: str, tmp_path: Path) -> None:
+    (tmp_path / "run" / name).parent.mkdir(parents=True)
+    (tmp_path / "run" / name).write_text("mine")
+    for option in ((), ("--overwrite",)):
+        refused(train(tmp_path / "run", *option))
+        assert files(tmp_path) == {f"run/{name}": b"mine"}
+
+
+def test_a_config_json_of_another_program_does_not_make_a_run_of_a_folder(tmp_path: Path) -> None:
+    for name, content in {"config.json": '{"algorithm": "x"}', "evaluation/notes.txt": "mine"}.items():
+        (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run" / name).write_text(content)
+    (tmp_path / "run/checkpoints").mkdir()
+    before = files(tmp_path)
+    refused(train(tmp_path / "run", "--overwrite"))
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "training.png"])
+def test_the_aggregate_of_several_seeds_replaces_no_file_of_the_user(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    assert name in refused(gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path))
+    assert files(tmp_path) == {name: b"mine"}
 
 
 @pytest.mark.parametrize("content", [CONFIG, '{"algorithm": 3}', "{", "{}"])

@@ -14,9 +14,10 @@ import pytest
 import torch
 from gymnasium.vector import AsyncVectorEnv
 
+from gym_dr import Randomization, Scale
 from gym_dr.cli.main import main
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
+from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.checkpoint import checkpoint_paths
@@ -96,6 +97,15 @@ def test_the_running_mean_is_that_of_the_recorded_episodes(whole: RunFolder) -> 
     assert float(rows(whole.metrics)[-1]["return_mean"]) == pytest.approx(np.mean(returns), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*diverged")
+def test_episodes_whose_simulation_diverged_are_no_results_of_a_training(tmp_path: Path) -> None:
+    strong = Randomization({"actuator_gear": Scale(1000.0)})
+    config = build_config(A2C, {**SETTINGS, **OPTIONS, "env": "gym_dr/HalfCheetahDR-v5"}, randomization=strong)
+    folder = train_or_resume(tmp_path / "run", config)
+    assert not folder.draws.exists()
+    assert {(row["episodes"], row["return_mean"]) for row in rows(folder.metrics)} == {("0", "nan")}
+
+
 def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:
     folder = train_or_resume(tmp_path / "run", config_of(checkpoint_every=4))
     assert [path.name for path in checkpoint_paths(folder)] == [
@@ -119,9 +129,17 @@ def cut(cut_run: Path, tmp_path: Path) -> RunFolder:
     return RunFolder(shutil.copytree(cut_run, tmp_path / "run"))
 
 
-def count_anew(folder: RunFolder, **session: Any) -> None:
+def change(folder: RunFolder, **values: Any) -> None:
     newest = checkpoint_paths(folder)[-1]
-    newest.write_bytes(pack({**unpack(newest), "session": session}))
+    newest.write_bytes(pack({**unpack(newest), **values}))
+
+
+def count_anew(folder: RunFolder, **session: Any) -> None:
+    change(folder, session=session)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new, 1))
 
 
 DAMAGE: dict[str, tuple[Callable[[RunFolder], Any], str]] = {
@@ -135,6 +153,25 @@ DAMAGE: dict[str, tuple[Callable[[RunFolder], Any], str]] = {
         lambda folder: count_anew(folder, steps="x", episodes=1, seconds=1.0, window=[]),
         r"update-00000004\.safetensors: its counters are damaged",
     ),
+    "counters of two numbers": (
+        lambda folder: count_anew(folder, steps=torch.zeros(2), episodes=1, seconds=1.0, window=[], rows=[4, 0, 0]),
+        r"update-00000004\.safetensors: its counters are damaged",
+    ),
+    "a copy under a later name": (
+        lambda folder: shutil.copy(checkpoint_paths(folder)[-1], folder.checkpoints / "update-99999999.safetensors"),
+        r"update-99999999\.safetensors: holds update 4",
+    ),
+    "weights that are not finite": (
+        lambda folder: change(folder, state={"actor": {"0.weight": torch.full((2,), np.nan)}}),
+        r"update-00000004\.safetensors: its state\['actor'\]\['0.weight'\] is not finite",
+    ),
+    "a tensor in the configuration": (
+        lambda folder: change(folder, config={"seed": torch.zeros(2)}),
+        "update-00000004",
+    ),
+    "a zero between draws": (lambda folder: edit(folder.draws, "\n", "\n\0"), r"draws\.csv"),
+    "a hole in the metrics": (lambda folder: edit(folder.metrics, "\n1,", "\n0,"), r"metrics\.csv"),
+    "no draws": (lambda folder: folder.draws.unlink(), r"draws\.csv"),
 }
 
 
@@ -142,8 +179,28 @@ DAMAGE: dict[str, tuple[Callable[[RunFolder], Any], str]] = {
 def test_a_damaged_run_is_not_overwritten(damage: Callable[[RunFolder], Any], message: str, cut: RunFolder) -> None:
     damage(cut)
     before = files(cut)
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises((CheckpointError, RunFolderError), match=message):
         RunSession(cut, config_of(), silent, resume=True)
+    assert files(cut) == before
+
+
+STATES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "other moments": lambda state: state["actor_optimizer"]["state"][0].update(square_avg=torch.zeros(1)),
+    "moments of no weight": lambda state: state["actor_optimizer"]["state"].update({99: {}}),
+    "a list of moments": lambda state: state["critic_optimizer"].update(state=[1]),
+    "a list of weights": lambda state: state.update(actor=[torch.zeros(2)]),
+    "a number as generator": lambda state: state.update(generator=3),
+}
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_a_state_that_does_not_fit_is_refused_before_anything_is_touched(kind: str, cut: RunFolder) -> None:
+    state = unpack(checkpoint_paths(cut)[-1])["state"]
+    STATES[kind](state)
+    change(cut, state=state)
+    before = files(cut)
+    with pytest.raises(CheckpointError):
+        train_or_resume(cut.path, config_of())
     assert files(cut) == before
 
 

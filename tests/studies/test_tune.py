@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import re
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,14 @@ import pandas as pd
 import pytest
 
 import gym_dr
-from gym_dr.errors import ConfigError, Interrupted, LostRunError, NotFiniteError, RunFolderError, TrainingError
+from gym_dr.errors import (
+    ConfigError,
+    Interrupted,
+    LostRunError,
+    NotFiniteError,
+    RunFolderError,
+    TrainingError,
+)
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.processes import Ended
 from gym_dr.studies.tune import TuneResult
@@ -211,6 +220,30 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
         tune(TINY, tmp_path)
     with pytest.raises(RunFolderError, match=r"notes.txt: cannot be read"):
         tune(TINY, tmp_path / "notes.txt")
+
+
+ALTERED = {
+    "no parameters": "DELETE FROM trial_params",
+    "no table": "DROP TABLE trial_params",
+    "another direction": "UPDATE study_directions SET direction = 'MINIMIZE'",
+    "no direction": "DELETE FROM study_directions",
+    "a range that is no range": "UPDATE trial_params SET distribution_json = '{}'",
+    "a state that is none": "UPDATE trials SET state = 'MINE'",
+    "a parameter that is none": "UPDATE trial_params SET param_name = param_name || 'x'",
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["text", "no parameters", *(pytest.param(kind, marks=pytest.mark.slow) for kind in list(ALTERED)[1:])]
+)
+def test_an_altered_study_of_optuna_is_refused(kind: str, copied: Path) -> None:
+    if kind == "text":
+        (copied / "optuna.db").write_text("hello, I am no data base")
+    else:
+        with contextlib.closing(sqlite3.connect(copied / "optuna.db")) as file, file:
+            file.execute(ALTERED[kind])
+    with pytest.raises(RunFolderError, match=r"optuna\.db"):
+        tune(tiny(trials=TINY["trials"] + 1), copied)
 
 
 def test_a_link_out_of_the_folder_is_refused(copied: Path, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def equations_family(
         derive: ``derive(p)`` -> a named tuple of what follows from the parameters, once per episode; None for the
             parameters themselves.
         process_noise: name -> ``Uniform``, its bounds, or ``Normal``: random numbers of each step, which ``step`` gets
-            as a named tuple ``w``.
+            as a fourth argument, a named tuple: ``{"gust": Normal(0, 1)}`` is ``w.gust``. None for a step without one.
         pushed: Fields of the state that a push changes: velocities.
         render: ``render(c, state)`` -> a picture ``(height, width, 3)`` uint8; not compiled. None for no pictures.
         render_fps: Pictures per second of a video.

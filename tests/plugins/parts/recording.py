@@ -39,4 +39,4 @@ def calls(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-RECORDING = Logger(name="recording", summary="Keeps what it gets.", open=RecordingWriter)
+RECORDING = Logger(name="recording", summary="Keeps what it gets.", open=RecordingWriter, files=NAME)
