@@ -446,12 +446,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     def _refuse(self) -> NoReturn:
         """Raises EnvStateError, since the environment is closed or another call is running."""
-        if self.closed:
-            raise EnvStateError("The vector environment is closed.")
-        raise EnvStateError(
-            "Expected one call at a time, got one while another is running. Make an environment for each thread, or "
-            "use num_threads."
-        )
+        busy = "Expected one call at a time, got one while another is running. Make an environment for each thread."
+        raise EnvStateError("The vector environment is closed." if self.closed else busy)
 
     def __reduce__(self) -> NoReturn:
         """Refuses copies and pickles, which would share or lose compiled code and threads.

@@ -266,8 +266,9 @@ def exact_values(options: Mapping[str, Any] | None, space: Mapping[str, Any]) ->
         raise RandomizationError(f"Expected options to be a dict or None, got {shortened(options)}.")
     for name in options:
         if name in space and name not in RESET_OPTIONS:
-            got = shortened(options[name])
-            raise UnknownNameError(f"Unknown option of reset {name!r}. Write {{'params': {{{name!r}: {got}}}}}.")
+            raise UnknownNameError(
+                f"Unknown option of reset {name!r}. Write {{'params': {{{name!r}: {shortened(options[name])}}}}}."
+            )
         if name not in RESET_OPTIONS and difflib.get_close_matches(str(name), RESET_OPTIONS, cutoff=0.8):
             raise unknown_name("option of reset", name, RESET_OPTIONS)
     return options.get("params")
