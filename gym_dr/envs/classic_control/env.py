@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
 from gym_dr.envs.classic_control.family import IDS
@@ -125,7 +124,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     named = {"__doc__": f"{env} with randomized physics.", "__module__": __name__, "backend_class": _backend_class(env)}
     if name.endswith("VectorEnv"):
-        return type(name, (NativeVectorEnv, VectorEnv), named)
+        return type(name, (NativeVectorEnv, gym.vector.VectorEnv), named)
     theirs = reference_class(IDS[env].reference)
     shared = {n: getattr(theirs, n) for n in dir(theirs) if not (n.startswith("_") or hasattr(CompiledEnv, n))}
     constants = {n: value for n, value in shared.items() if not callable(value)}
