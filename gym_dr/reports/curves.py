@@ -155,7 +155,7 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
         found = [result["sensitivity"] for result in comparison.results(index, set_name)]
         parameters = found[0]["parameters"]
         values = np.array([[item["value"] for item in one[order]] for one in found], dtype=float)  # None becomes NaN
-        middle, (low, high) = values.mean(axis=0), mean_ends(values.T[:, None])
+        middle, (low, high) = values.mean(axis=0), mean_ends(values.T[:, None]).clip(0.0, 1.0)
         if len(found) == 1:
             low, high = (np.array([item[end] for item in found[0][order]], dtype=float) for end in ("low", "high"))
         bars.append(
