@@ -96,6 +96,8 @@ def _shares(outputs: Array, values: Array, quantiles: Sequence[Array]) -> tuple[
     if (found := sobol_indices(outputs[rows], functions, parts)) is None:
         return shares, None
     shares[:, varied] = found.first_order, found.total
+    value, ends = shares[..., :1], shares[..., 1:]
+    ends[...] = np.clip(ends, np.minimum(value, 0.0), np.maximum(value, 1.0))  # of shares, as far as estimates are
     return shares, found.noise
 
 
