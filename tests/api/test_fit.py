@@ -45,6 +45,18 @@ def test_a_length_is_found(found: Fit) -> None:
     assert row["identified"] == "determined"
 
 
+@pytest.mark.slow  # its sibling is the length above
+def test_intervals_hold_nine_of_ten_true_values() -> None:
+    pendulum, priors = "gym_dr/PendulumDR-v1", {"g": (8.0, 12.0), "m": (0.5, 1.5), "l": (0.6, 1.4)}
+    rng, held = np.random.default_rng(0), []
+    for seed in range(60):
+        true = {name: rng.uniform(*ends) for name, ends in priors.items()}
+        log = logged(pendulum, true, episodes=5, steps=60, noise=0.02, seed=seed)
+        table = fit(log, env=pendulum, randomize=priors).parameters
+        held += [table["low"][name] <= value <= table["high"][name] for name, value in true.items()]
+    assert 0.84 <= np.mean(held) <= 0.96  # 180 values; two standard deviations and a half
+
+
 def test_a_ratio_is_found_where_its_parts_are_not(found: Fit) -> None:
     # the pole pulls at the cart too, so the parts are not quite open
     ratio = found.particles["force_mag"] / found.particles["masscart"]
