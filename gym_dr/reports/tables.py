@@ -172,7 +172,7 @@ def sensitivity_tables(comparison: Comparison) -> list[Table]:
     tables = []
     for name in comparison.sets:
         groups = [indices(comparison, group, name) for group in range(len(comparison.groups))]
-        rows = [
+        rows: list[Row] = [
             [param, *(interval_cell(share, percent=True) for of in groups for share in of[param])]
             for param in groups[0]
         ]
