@@ -89,7 +89,7 @@ class Param:
         """
         try:
             array = as_numbers(values)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor that requires gradients
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
         if self.kind != "float":
