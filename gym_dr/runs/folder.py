@@ -11,8 +11,8 @@ from typing import Any
 from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
 from gym_dr.paths import UNFINISHED, as_path
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.durable import is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
-from gym_dr.runs.lock import EMPTY, LOCK, locked
+from gym_dr.runs.durable import EMPTY, is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
+from gym_dr.runs.lock import LOCK, locked
 from gym_dr.runs.loggers import LOGGERS
 from gym_dr.runs.plain import refuse_links
 from gym_dr.version import WRITTEN_BY, check_written_by
@@ -23,6 +23,7 @@ NETWORKS = ("actor", "critic")  # networks with their own files of weights
 
 AGGREGATE = ("metrics.csv", "summary.json", "training.png")  # of several seeds, in their common folder
 LOG_MARK = b"update"  # the first column
+PICTURE = b"gym_dr"  # the software that made a picture
 
 # names of a run's files -> what they hold near their beginning; others in its folder are the user's
 WRITTEN = {
@@ -31,8 +32,8 @@ WRITTEN = {
     "metrics.csv": LOG_MARK,
     "draws.csv": LOG_MARK,
     "sampler.csv": LOG_MARK,
-    "training.png": b"PNG",
-    "sampler.png": b"PNG",
+    "training.png": PICTURE,
+    "sampler.png": PICTURE,
     **{f"{name}.pt": b"PK" for name in NETWORKS},
     "checkpoints/update-*.safetensors": b"gym_dr checkpoint",
     f"{EVALUATION}/evaluation.json": b"gym_dr evaluation",
@@ -227,11 +228,11 @@ def expand(paths: list[str]) -> list[RunFolder]:
         RunFolderError: There is no run at a path, or a folder of several seeds holds a link.
     """
     folders = []
-    for path in paths:
-        several = not (Path(path) / CONFIG).is_file()
-        seeds = [config.parent for config in sorted(Path(path).glob(f"seed-*/{CONFIG}"))] if several else []
+    for path in map(as_path, paths):
+        several = not (path / CONFIG).is_file()
+        seeds = [config.parent for config in sorted(path.glob(f"seed-*/{CONFIG}"))] if several else []
         if seeds:
-            check_seeds(Path(path), seeds)
+            check_seeds(path, seeds)
         folders += [RunFolder.open(seed) for seed in seeds] or [RunFolder.open(path)]
     return folders
 

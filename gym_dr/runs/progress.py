@@ -7,6 +7,8 @@ import sys
 import time
 from typing import Any, Literal
 
+from gym_dr.errors import printable
+
 LINES = 20  # plain lines in a whole run or evaluation
 
 Display = Literal["bar", "lines", "nothing"]
@@ -53,7 +55,7 @@ class Progress:
         state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:
             self._bar.total = total
-            self._bar.set_description(title, refresh=False)
+            self._bar.set_description(printable(title), refresh=False)
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(done - self._bar.n)
         elif done * LINES // max(total, 1) > self._lines:
@@ -63,9 +65,9 @@ class Progress:
     def note(self, text: str) -> None:
         """Shows a separate line."""
         if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
+            self._bar.write(printable(text), file=sys.stderr)
         elif self._display != "nothing":
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         """Returns itself."""
