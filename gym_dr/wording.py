@@ -1,8 +1,19 @@
-"""How messages word numbers and names."""
+"""How messages word numbers and names, and how they are shown."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Sequence
+
+from gym_dr.errors import printable
+
+
+def say(text: str) -> None:
+    """Shows a line on standard error, which may be None, closed, or an object with nothing but ``write``."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
 
 
 def counted(number: int, noun: str) -> str:

@@ -64,6 +64,8 @@ def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name, few in (("REPORT_EPISODES", 2), ("REPORT_POINTS", 4)):
+        monkeypatch.setattr(suite, name, few)
     with forgotten_afterwards():
         printed = run_program(page)
     outputs_shown = [block.output is not None for block in shown(page) if block.language == "python"]

@@ -96,8 +96,7 @@ class Run:
     def sampler(self) -> ParamSampler:
         """The sampler of its draws, in the state of the newest checkpoint.
 
-        Its ``replay`` reproduces the values of any earlier row of ``draws`` from the row's key: seed, draw index and
-        version.
+        Its ``draw`` repeats the values of any row of ``draws`` from the row's key: seed, draw index and version.
 
         Raises:
             ConfigError: The environment has no parameters.

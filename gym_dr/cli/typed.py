@@ -6,12 +6,12 @@ import ast
 import contextlib
 import re
 import shlex
-import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from gym_dr.errors import RandomizationWarning
+from gym_dr.wording import say
 
 # arguments whose options have other names
 OPTIONS = {"loggers": "log", "references": "reference", "policies": "policy", "params": "set"}
@@ -61,7 +61,7 @@ def short_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if (text := as_typed(str(message))) not in shown:
             shown.add(text)
-            print(f"Warning: {text}", file=sys.stderr, flush=True)
+            say(f"Warning: {text}")
 
     with warnings.catch_warnings():
         # not "once": Python forgets what it has shown when a filter changes, as happens in the block

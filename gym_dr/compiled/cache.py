@@ -26,6 +26,9 @@ import numba
 from numba.core import serialize, types
 from numba.core.compiler import CompileResult
 
+from gym_dr.errors import ConfigError
+from gym_dr.wording import say
+
 _DIGEST_BYTES = 32
 _IMPORT = re.compile(r"^ *(?:from|import) (gym_dr[.\w]*)(?: import (\([^)]*\)|[^(\n]*))?", re.MULTILINE)
 _MESSAGE = (
@@ -63,12 +66,12 @@ def source_key(file: Path, content: str = "") -> str:
 
 def cache_folder() -> Path | None:
     """A folder that only this user can write to (in ``NUMBA_CACHE_DIR`` if set), or None."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache"
-    # not numba's own setting, which a .numba_config.yaml in the current folder changes, whoever wrote it
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or home) / "gym_dr"
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
+        # not numba's own setting, which a .numba_config.yaml in the current folder changes, whoever wrote it
+        folder = Path(os.environ.get("NUMBA_CACHE_DIR") or home).expanduser() / "gym_dr"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # no home folder is known
         return None
     return folder if os.access(folder, os.W_OK | os.X_OK) and _is_ours(folder) else None
 
@@ -90,7 +93,12 @@ def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = ""
         what: Description for users, for the message.
         name: Of what it belongs to, for the name of the file.
         content: Text that differs if other functions that it calls differ.
+
+    Raises:
+        ConfigError: The compiler is turned off.
     """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it from the environment
+        raise ConfigError("NUMBA_DISABLE_JIT: expected no such variable: this code runs compiled only. Unset it.")
     file = Path(function.py_func.__code__.co_filename)
     function._cache = KernelCache("-".join(filter(None, [name, function.__name__])), what, file, content)
 
@@ -127,7 +135,7 @@ class KernelCache:
             message = _MESSAGE.format(what=self._what, folder=where)
             if message not in _announced:
                 _announced.add(message)
-                print(message, file=sys.stderr, flush=True)
+                say(message)
         return result
 
     def _load(self, signature: Any, target_context: Any) -> Any:

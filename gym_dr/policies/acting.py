@@ -136,7 +136,7 @@ def play_batch(
         A record for each episode, in the order of the sub-environments.
 
     Raises:
-        NotFiniteError: A return is not finite: statistics could not be computed.
+        NotFiniteError: A return is not finite, or a simulation diverged: statistics could not be computed.
     """
     records: dict[int, EpisodeRecord] = {}
     episodes = min(envs.num_envs, draws.episodes - first)
@@ -158,8 +158,13 @@ def play_batch(
 
 
 def _check_finite(record: EpisodeRecord, seed: int) -> None:
-    if not math.isfinite(record.episode_return):
+    if record.diverged or not math.isfinite(record.episode_return):
         values = "".join(f", {name} {value:g}" for name, value in record.params.items())
+        if record.diverged:
+            raise NotFiniteError(
+                f"The simulation of an episode diverged (seed {seed}{values}): its return says nothing of the policy. "
+                "Leave out such values."
+            )
         raise NotFiniteError(
             f"An episode returned {record.episode_return} (seed {seed}{values}): expected rewards that are finite."
         )

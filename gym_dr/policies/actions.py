@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -102,15 +103,15 @@ def for_one_or_many(policy: MemorylessPolicy, shape: tuple[int, ...], source: st
         A policy that also takes one observation, of ``shape``, and returns its action. It raises ``ConfigError`` for
         observations of any other shape.
     """
+    return functools.partial(_act, policy, shape, source)  # which can be copied and pickled
 
-    def act(observations: npt.NDArray[Any]) -> Any:
-        given = np.asarray(observations)
-        if given.shape == shape:
-            return policy(given[None])[0]
-        if given.shape[1:] != shape or given.ndim != len(shape) + 1:
-            many = str(("N", *shape)).replace("'", "")
-            expected = f"expected observations of shape {shape} or {many}, got {given.shape}"
-            raise ConfigError(f"{source}: {expected}. {AS_IN_TRAINING}")
-        return policy(given)
 
-    return act
+def _act(policy: MemorylessPolicy, shape: tuple[int, ...], source: str, observations: npt.NDArray[Any]) -> Any:
+    given = np.asarray(observations)
+    if given.shape == shape:
+        return policy(given[None])[0]
+    if given.shape[1:] != shape or given.ndim != len(shape) + 1:
+        many = str(("N", *shape)).replace("'", "")
+        expected = f"expected observations of shape {shape} or {many}, got {given.shape}"
+        raise ConfigError(f"{source}: {expected}. {AS_IN_TRAINING}")
+    return policy(given)

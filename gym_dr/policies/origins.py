@@ -16,7 +16,7 @@ import json
 import operator
 import os
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.folder import EVALUATION
 from gym_dr.runs.plain import read_plain
-from gym_dr.training.api import Policy
+from gym_dr.training.api import LoadPolicy, Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions
 
@@ -78,7 +78,7 @@ def open_trained(
                 "keyword 'deterministic'. Its actions can only be sampled."
             )
         loader = functools.partial(loader, deterministic=True)
-    load, checkpoint, path = loader, load_newest(folder), checkpoint_paths(folder)[-1]
+    checkpoint, path = load_newest(folder), checkpoint_paths(folder)[-1]
     return FrozenPolicy(
         name=name or folder.path.name,
         env=config.settings.env,
@@ -88,7 +88,7 @@ def open_trained(
         context_ranges=config.context_ranges,
         frames=config.frames,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
-        load=lambda envs: load(checkpoint["state"], envs, config.options),
+        load=functools.partial(_load, loader, checkpoint["state"], config.options),
         home=home,
         record={
             "kind": "run",
@@ -101,6 +101,10 @@ def open_trained(
         },
         run=run,
     )
+
+
+def _load(loader: LoadPolicy, state: Mapping[str, Any], options: Any, envs: VectorEnv[Any, Any, Any]) -> Policy:
+    return loader(state, envs, options)
 
 
 def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:

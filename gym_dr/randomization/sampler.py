@@ -27,6 +27,7 @@ class EpisodeRecord:
     length: int  # steps
     terminated: bool  # whether the environment ended it rather than the step limit
     version: int | None = None  # of the sampler that drew it; None for one that never changes
+    diverged: bool = False  # whether the simulation did, whose return is no evidence
 
 
 Row = Mapping[str, float | str]  # of the table of a sampler's updates: column -> value
@@ -163,5 +164,5 @@ def check_support(sampler: ParamSampler, randomization: Randomization) -> None:
     if (support.rules, support.correlation) != (randomization.rules, randomization.correlation):
         raise RandomizationError(
             f"Expected a sampler whose support is the environment's randomization, {randomization!r}, got "
-            f"{support!r}. Make the environment with randomization=sampler.support."
+            f"{support!r}. Make the sampler from env.randomization, which includes the switches that it turns on."
         )

@@ -135,9 +135,9 @@ class ParamSpace(Mapping[str, Param]):
         if len(self._params) != len(params):
             raise RandomizationError(f"Parameter space {name!r}: two parameters have the same name.")
         for param in params:
-            if unknown := set(param.needs) - self._params.keys():
+            if unknown := [name for name in param.needs if name not in self._params]:
                 raise RandomizationError(
-                    f"Parameter {param.name!r}: expected the names of other parameters as needs, got {unknown.pop()!r}."
+                    f"Parameter {param.name!r}: expected the names of other parameters as needs, got {unknown[0]!r}."
                 )
         self.nominal = {param.name: float(param.nominal) for param in params}
 

@@ -166,7 +166,11 @@ class Randomization(Mapping[str, Rule]):
         object.__setattr__(self, "correlation", _as_correlation(correlation, read))
 
     def __getitem__(self, name: str) -> Rule:
-        return dict(self.rules)[name]
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Rule]:
+        return dict(self.rules)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.rules)

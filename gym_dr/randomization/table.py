@@ -205,13 +205,14 @@ class ParamTable:
         return {"params": params, "_params": next(masks), "draw_index": index, "_draw_index": next(masks)}
 
     def _lay_out_info(self) -> None:
-        """Prepares what ``info`` needs: each name's keys for values and mask, and masks that are all true."""
+        """Prepares each name's row, and what ``info`` needs: its keys for values and mask, and masks that are true."""
+        self._places = {name: row for row, name in enumerate(self.names)}
         self._keys = [(name, f"_{name}") for name in self.names]
         self._everyone: Mask = np.ones((len(self.names) + 2, self.num_envs), np.bool_)  # copied: fast
 
     def _rows_of(self, names: Iterable[str]) -> list[int]:
         """The rows of some parameters; adds new ones."""
-        new = [name for name in names if name not in self.names]
+        new = [name for name in names if name not in self._places]
         if new:
             self.names += new
             self._lay_out_info()
@@ -220,7 +221,7 @@ class ParamTable:
             self.current = np.pad(self.current, padding, constant_values=np.nan)
             if self._pins is not None:
                 self._pins = np.pad(self._pins, padding, constant_values=np.nan)
-        return [self.names.index(name) for name in names]
+        return [self._places[name] for name in names]
 
 
 def _under(prefix: str, state: Mapping[str, Any]) -> dict[str, Array]:

@@ -169,9 +169,13 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
 
 @contextlib.contextmanager
 def _cannot_be_made(env_id: str) -> Iterator[None]:
-    """Raises ConfigError if the block needs a package that is missing, or Gymnasium refuses something."""
+    """Raises ConfigError if the block needs a missing package, Gymnasium refuses it, or there are no pictures."""
     try:
         yield
+    except TypeError as error:  # of Gymnasium, about the environment's own function
+        if "unexpected keyword argument 'render_mode'" not in str(error):
+            raise
+        raise ConfigError(f"{env_id} draws no pictures: its function takes no render_mode.") from None
     except (ImportError, gym.error.Error) as error:
         raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
 
@@ -204,7 +208,7 @@ def make_vector_env(
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native environments lack NEXT_STEP autoreset and the info that trainers need
     children = children_end_with_us() if vectorization == "async" else contextlib.nullcontext()
-    with children:
+    with children, _cannot_be_made(env_id):
         envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):

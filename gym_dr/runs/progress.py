@@ -8,6 +8,7 @@ import time
 from typing import Any, Literal
 
 from gym_dr.errors import printable
+from gym_dr.wording import say
 
 LINES = 20  # plain lines in a whole run or evaluation
 
@@ -67,7 +68,7 @@ class Progress:
         if self._bar is not None:
             self._bar.write(printable(text), file=sys.stderr)
         elif self._display != "nothing":
-            print(printable(text), file=sys.stderr, flush=True)
+            say(text)
 
     def __enter__(self) -> Progress:
         """Returns itself."""
@@ -98,4 +99,7 @@ def _has_bars() -> bool:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None and "IPKernelApp" in shell.config:
         return True
-    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    try:
+        return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+    except (AttributeError, OSError, ValueError):  # see ``say``
+        return False

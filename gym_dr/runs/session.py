@@ -256,6 +256,8 @@ class RunSession:
         self._loggers.sampler(row)
 
     def _record(self, record: EpisodeRecord) -> None:
+        if record.diverged:
+            return
         self._episodes += 1
         self._window.append((record.episode_return, record.length))
         row = {

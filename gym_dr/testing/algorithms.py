@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from gym_dr.testing.playing import assert_same, refused
 from gym_dr.training.api import Algorithm
 
 ROUNDS = 4  # of an episode
-BANDITS = {"gym_dr_testing/Bandit-v0": {}, "gym_dr_testing/ContinuousBandit-v0": {"continuous": True}}
+BANDITS = (DISCRETE, CONTINUOUS) = ("gym_dr_testing/Bandit-v0", "gym_dr_testing/ContinuousBandit-v0")
 UNUSABLE = "Blackjack-v1"  # one of Gymnasium's environments; its observations are tuples
 
 
@@ -49,8 +49,8 @@ class Bandit(gym.Env[Any, Any]):
         return self.x.astype(np.float32), float(right), self.rounds == ROUNDS, False, {}
 
 
-for env_id, kwargs in BANDITS.items():
-    gym.register(env_id, f"{__name__}:Bandit", kwargs=kwargs)
+for env_id in BANDITS:
+    gym.register(env_id, f"{__name__}:Bandit", kwargs={"continuous": env_id == CONTINUOUS})
 
 
 class CutError(Exception):
@@ -63,6 +63,7 @@ class AlgorithmCase:
 
     algorithm: Algorithm
     options: Mapping[str, Any]
+    bandits: Sequence[str] = BANDITS  # that it can solve; it must refuse the others, whose actions it cannot use
     imitates: AlgorithmCase | None = None  # whose run the option ``teacher`` names
 
     def train(self, path: Path, env_id: str, cut_at: int | None = None, **options: Any) -> RunFolder:
@@ -106,7 +107,7 @@ def its_configuration_is_frozen_and_documented(case: AlgorithmCase, path: Path) 
 
 
 def it_learns_what_is_trivial_and_its_policy_takes_any_number_of_observations(case: AlgorithmCase, path: Path) -> None:
-    for i, env_id in enumerate(BANDITS):
+    for i, env_id in enumerate(case.bandits):
         folder = case.train(path / str(i), env_id)
         assert float(rows(folder.metrics)[-1]["return_mean"]) > 0.85 * ROUNDS  # half of them are right by chance
         load = case.algorithm.policy_loader()
@@ -124,7 +125,7 @@ def it_learns_what_is_trivial_and_its_policy_takes_any_number_of_observations(ca
 
 def a_run_that_was_cut_resumes_bit_for_bit(case: AlgorithmCase, path: Path) -> None:
     short = {"updates": 4, "checkpoint_every": 2}
-    for i, env_id in enumerate(BANDITS):
+    for i, env_id in enumerate(case.bandits):
         whole = case.train(path / f"whole-{i}", env_id, **short)
         for cut_at in (1, 2):  # before the first checkpoint and after it
             cut = path / f"cut-{i}-{cut_at}"
@@ -136,9 +137,10 @@ def a_run_that_was_cut_resumes_bit_for_bit(case: AlgorithmCase, path: Path) -> N
 
 
 def spaces_that_it_cannot_use_are_refused_before_training(case: AlgorithmCase, path: Path) -> None:
-    with refused(GymDrError):
-        case.train(path / "run", UNUSABLE)
-    assert not (path / "run" / "metrics.csv").exists()
+    for i, env_id in enumerate([UNUSABLE, *set(BANDITS).difference(case.bandits)]):
+        with refused(GymDrError):
+            case.train(path / f"run-{i}", env_id)
+        assert not (path / f"run-{i}" / "metrics.csv").exists()
 
 
 ALGORITHM_CONTRACTS: tuple[Callable[[AlgorithmCase, Path], None], ...] = (

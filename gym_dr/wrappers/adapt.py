@@ -143,8 +143,9 @@ class AdaptParams(RecordEpisodes):
         cast(Any, self.env).set_sampler(self._learner)
 
     def _keep(self, record: EpisodeRecord) -> None:
-        """Stores a finished episode."""
+        """Stores a finished episode, unless its simulation diverged."""
         record = dataclasses.replace(record, version=self._versions[record.env_index])
-        self._finished.append(record)
+        if not record.diverged:
+            self._finished.append(record)
         if self._callback is not None:
             self._callback(record)

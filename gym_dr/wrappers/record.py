@@ -59,6 +59,7 @@ class RecordEpisodes(EpisodeWrapper):
             self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         given = info.get("params", {})
         params = {key: (values, given.get(f"_{key}", mask)) for key, values in given.items() if not key.startswith("_")}
+        diverged = np.broadcast_to(info.get("diverged", False), mask.shape)
         for i in np.flatnonzero(mask & ~self.paused).tolist():
             self.callback(
                 EpisodeRecord(
@@ -69,5 +70,6 @@ class RecordEpisodes(EpisodeWrapper):
                     episode_return=float(self._returns[i]),
                     length=int(self._lengths[i]),
                     terminated=bool(terminations[i]),
+                    diverged=bool(diverged[i]),
                 )
             )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +123,26 @@ def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:
     algorithm = Algorithm(name="greedy", summary="", config=config, train=lambda session, config: None)
     with pytest.raises(PluginError, match="'greedy': every run already has an option config, seed"):
         option_names(algorithm)
+
+
+@pytest.mark.parametrize("through", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_runs_their_results_and_policies_can_be_copied_and_pickled(
+    run: Run, through: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    observations = np.random.default_rng(1).normal(size=(50, 8)).astype(np.float32)
+    evaluation: Any = run.evaluation
+    copied, again = through(run), through(evaluation)
+    assert copied.path == run.path
+    assert again.episodes.equals(evaluation.episodes)
+    policy = run.policy()
+    twin = through(policy)
+    assert (twin(observations) == policy(observations)).all()  # each has its own random numbers
+    opened = gym_dr.open_policy(run)
+    assert gym_dr.evaluate(
+        [through(opened)], sets=["random"], episodes=2, output=tmp_path / "a", progress=False
+    ).episodes.equals(
+        gym_dr.evaluate([opened], sets=["random"], episodes=2, output=tmp_path / "b", progress=False).episodes
+    )
 
 
 # an interrupt

@@ -14,6 +14,7 @@ from numba import njit
 
 from gym_dr.compiled import cache
 from gym_dr.compiled.cache import cache_on_disk, source_key, sources_of
+from gym_dr.errors import ConfigError
 
 SCRIPT = """
 import sys
@@ -176,3 +177,20 @@ def test_numbas_setting_which_a_file_in_the_current_folder_changes_is_not_follow
     assert folder is not None
     assert tmp_path not in folder.parents
     assert Path(cache.__file__).parent not in [folder, *folder.parents]  # nor is anything written beside the package
+
+
+def test_without_a_known_home_folder_there_is_no_cache_unless_its_folder_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user without an account
+    assert cache.cache_folder() is None
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert cache.cache_folder() == tmp_path / "gym_dr"
+
+
+def test_a_compiler_that_is_turned_off_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    with pytest.raises(ConfigError, match="NUMBA_DISABLE_JIT"):
+        cache_on_disk(njit(lambda x: x), "a test")

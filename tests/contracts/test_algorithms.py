@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
-from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
-from gym_dr.training.api import Algorithm
+from gym_dr.errors import ConfigError
+from gym_dr.testing.algorithms import (
+    ALGORITHM_CONTRACTS,
+    CONTINUOUS,
+    DISCRETE,
+    AlgorithmCase,
+    spaces_that_it_cannot_use_are_refused_before_training,
+)
+from gym_dr.training.api import Algorithm, Session
 from gym_dr.training.registry import ALGORITHMS
 from tests.plugins.installed import load
 
@@ -59,6 +69,33 @@ def cases() -> dict[str, AlgorithmCase]:
                 both = own | options
                 found[f"{name} with {what}"] = AlgorithmCase(algorithm=algorithm, options=both, imitates=teacher)
     return found
+
+
+def only(kind: type[gym.Space[Any]]) -> Algorithm:
+    """A2C that refuses other actions, as its users' environments may have."""
+    a2c = ALGORITHMS.get("a2c")
+
+    def train(session: Session, config: Any) -> None:
+        with contextlib.closing(session.make_envs(config.rollout_steps)) as envs:
+            if not isinstance(envs.single_action_space, kind):
+                raise ConfigError(f"Expected actions in a {kind.__name__}, got {envs.single_action_space}.")
+        a2c.train_function()(session, config)
+
+    return dataclasses.replace(a2c, train=train)
+
+
+@pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
+@pytest.mark.parametrize(("kind", "bandit"), [(gym.spaces.Discrete, DISCRETE), (gym.spaces.Box, CONTINUOUS)])
+def test_an_algorithm_of_discrete_or_continuous_actions_alone(
+    kind: type[gym.Space[Any]], bandit: str, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path
+) -> None:
+    contract(AlgorithmCase(algorithm=only(kind), options=OPTIONS["a2c"], bandits=(bandit,)), tmp_path)
+
+
+def test_an_algorithm_that_takes_actions_which_it_is_said_to_refuse_fails(tmp_path: Path) -> None:
+    case = AlgorithmCase(algorithm=ALGORITHMS.get("a2c"), options=OPTIONS["a2c"], bandits=(DISCRETE,))
+    with pytest.raises(AssertionError):
+        spaces_that_it_cannot_use_are_refused_before_training(case, tmp_path)
 
 
 # the memory is the same in all, so that PPO's is the sibling of the slow ones

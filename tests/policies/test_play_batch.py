@@ -38,6 +38,18 @@ def test_episodes_are_shared_out_equally() -> None:
     assert [sum(r.env_index == i for r in records) for i in range(3)] == [3, 3, 2]
 
 
+@pytest.mark.filterwarnings("ignore:.*diverged")
+def test_a_return_of_a_simulation_that_diverged_is_no_result() -> None:
+    envs = gym.make_vec("gym_dr/HalfCheetahDR-v5", 2, randomization="none")
+
+    def push(observations: Any) -> Any:
+        return np.full((2, 6), 0.9)
+
+    draws = Draws(episodes=2, values={"actuator_gear": np.array([1.0, 1000.0])})  # of which the second is unstable
+    with pytest.raises(NotFiniteError, match="actuator_gear 1000"):
+        play_batch(push, envs, draws, seed=3)
+
+
 def test_short_episodes_get_no_extra_weight() -> None:
     # sub-environment 0 falls fast, the others slowly; taking the first 6 to finish would take more of the fast one
     class Fixed(gym.Wrapper[Any, Any, Any, Any]):

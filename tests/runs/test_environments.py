@@ -137,6 +137,17 @@ def test_an_environment_whose_package_is_missing_is_refused(monkeypatch: pytest.
         param_space_of("Needy-v0")
 
 
+@pytest.mark.parametrize(
+    "make", [make_env, lambda env_id, _, **kwargs: make_vector_env(env_id, 1, "sync", None, **kwargs)]
+)
+def test_a_picture_of_an_environment_that_draws_none_is_refused(make: Any) -> None:
+    with forgotten_afterwards():
+        gym.register("Unseen-v0", lambda: gym.make("CartPole-v1"))
+        make("Unseen-v0", None).close()
+        with pytest.raises(ConfigError, match="render_mode"):
+            make("Unseen-v0", None, render_mode="rgb_array")
+
+
 def test_an_unknown_vectorization_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'async'"):
         check_vectorization(LANDER, "asink")

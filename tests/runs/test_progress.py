@@ -98,3 +98,43 @@ def test_a_terminal_gets_a_bar_with_the_same_numbers(clock: Clock, monkeypatch: 
     assert "\r" in text
     assert "| 4/4 [" in text
     assert "150 steps/s, 0 s left]" in text  # that is the one that stays
+
+
+class OnlyWrites:
+    """The standard error of some programs for Python."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+
+class WithoutFile(io.StringIO):
+    """The console of an IDE."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_where_standard_error_only_writes_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stderr in (OnlyWrites(), WithoutFile()):
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with Progress("update") as show:
+            show("t", 0, 10)
+            show("t", 10, 10)
+        written = stderr.getvalue() if isinstance(stderr, WithoutFile) else stderr.text
+        assert "10/10" in written
+
+
+def test_without_standard_error_nothing_is_shown_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stderr in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with Progress("update") as show:
+            show("t", 0, 10)
+            show("t", 10, 10)
+    assert capsys.readouterr().out == ""

@@ -14,6 +14,7 @@ import pytest
 import torch
 from gymnasium.vector import AsyncVectorEnv
 
+from gym_dr import Randomization, Scale
 from gym_dr.cli.main import main
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, UnknownNameError
@@ -94,6 +95,15 @@ def test_metrics_count_steps_and_episodes(whole: RunFolder) -> None:
 def test_the_running_mean_is_that_of_the_recorded_episodes(whole: RunFolder) -> None:
     returns = [float(row["return"]) for row in rows(whole.draws)]
     assert float(rows(whole.metrics)[-1]["return_mean"]) == pytest.approx(np.mean(returns), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*diverged")
+def test_episodes_whose_simulation_diverged_are_no_results_of_a_training(tmp_path: Path) -> None:
+    strong = Randomization({"actuator_gear": Scale(1000.0)})
+    config = build_config(A2C, {**SETTINGS, **OPTIONS, "env": "gym_dr/HalfCheetahDR-v5"}, randomization=strong)
+    folder = train_or_resume(tmp_path / "run", config)
+    assert not folder.draws.exists()
+    assert {(row["episodes"], row["return_mean"]) for row in rows(folder.metrics)} == {("0", "nan")}
 
 
 def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:

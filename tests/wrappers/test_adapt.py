@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import AdaptParams, EpisodeRecord, Randomization, ResampleParams
+from gym_dr import AdaptParams, Choice, EpisodeRecord, Randomization, ResampleParams, Scale, VectorParams
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
@@ -36,6 +37,34 @@ def make(mode: str = "native", autoreset: AutoresetMode = NEXT_STEP, **kwargs: A
         return gym.make_vec(ENV_ID, NUM_ENVS, autoreset_mode=autoreset, **shared)
     vector = {"autoreset_mode": autoreset}
     return gym.make_vec(ENV_ID, NUM_ENVS, vectorization_mode=mode, vector_kwargs=vector, **shared)
+
+
+@pytest.mark.filterwarnings("ignore:.*diverged")
+@pytest.mark.parametrize("mode", ["sync", "vector_entry_point"])
+def test_samplers_are_not_told_of_simulations_that_diverged(mode: str) -> None:
+    told: list[EpisodeRecord] = []
+
+    class Told(FixedSampler):
+        def update(self, episodes: Sequence[EpisodeRecord]) -> None:
+            told.extend(episodes)
+
+    recorded: list[EpisodeRecord] = []
+    # motors a thousand times as strong make simulations diverge within a few steps
+    factors = {"actuator_gear": Scale(Choice((1.0, 1000.0)))}
+    envs: Any = gym.make_vec(
+        "gym_dr/HalfCheetahDR-v5", 2, vectorization_mode=mode, randomization=factors, max_episode_steps=5
+    )
+    envs = envs if mode != "sync" else VectorParams(envs)
+    envs = AdaptParams(envs, Told(envs.param_space, envs.randomization), every=1, callback=recorded.append)
+    envs.reset(seed=0)
+    envs.action_space.seed(0)
+    for _ in range(40):
+        envs.step(envs.action_space.sample())
+    strong = [record for record in recorded if record.params["actuator_gear"] == 1000.0]
+    assert [record.diverged for record in strong] == [True] * len(strong)
+    assert told == [record for record in recorded if record not in strong]
+    assert len(told) > 2
+    assert len(strong) > 2
 
 
 def played(sampler: str, mode: str, autoreset: AutoresetMode, steps: int = 120) -> tuple[list[Any], list[Any]]:

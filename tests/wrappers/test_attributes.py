@@ -17,6 +17,33 @@ def cart_pole(**kwargs: Any) -> Any:
     return RandomizeAttributes(gym.make("CartPole-v1"), CART_POLE, **kwargs)
 
 
+class Name(str):
+    """A name that counts how often it is looked for."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        Name.looks += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Name.looks += 1
+        return super().__eq__(other)
+
+
+def test_the_work_for_each_parameter_does_not_grow_with_their_number() -> None:
+    names = [Name(f"p{i}") for i in range(400)]
+    env = gym.make("CartPole-v1")
+    for name in names:
+        setattr(env.unwrapped, name, 1.0)
+    Name.looks = 0
+    space = ParamSpace("many", [Param(name=name, nominal=1.0, low=0.0, high=2.0) for name in names])
+    many = RandomizeAttributes(env, dict.fromkeys(names, (0.5, 1.5)), space=space)
+    many.reset(seed=0)
+    many.reset(options={"params": dict.fromkeys(names, 1.0)})
+    assert Name.looks < 200 * len(names)
+
+
 def test_draws_reach_the_attributes_and_info() -> None:
     env = cart_pole()
     _, info = env.reset(seed=1)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
-import Box2D
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.randomization.episode import BuiltEnv
+
+with warnings.catch_warnings():  # with -W error, Box2D's warnings about itself would end the interpreter
+    warnings.simplefilter("ignore")
+    import Box2D
 
 Observation = npt.NDArray[np.float32]
 

@@ -157,7 +157,7 @@ class LearningSampler(ABC):
 
         Returns:
             A row for each cohort: the version that drew it, number of episodes, success rate and mean return, what the
-            method did, and the new entropy and numbers of each parameter.
+            method did then, and the entropy and numbers of each parameter in that version.
 
         Warns:
             RandomizationWarning: Draws have not changed for a long time.
@@ -169,7 +169,7 @@ class LearningSampler(ABC):
                 self._claims.append((e.env_index, evidence, tuple(e.params[name] for name in self.support)))
         self._find_evidence()
         while (cohort := self._complete()) is not None:
-            drawn_by = self.version
+            drawn_by, drawn_from = self.version, self.describe(self.shape)
             shape, said = self.learn(cohort)
             rate = float(cohort.successes.mean())
             if not np.array_equal(shape, self.shape):
@@ -184,7 +184,7 @@ class LearningSampler(ABC):
                     "success_rate": rate,
                     "return_mean": float(cohort.returns.mean()),
                     **said,
-                    **self.describe(self.shape),
+                    **drawn_from,
                 }
             )
         return rows

@@ -133,3 +133,10 @@ for name in {BOX2D_IDS}:
 assert "Box2D" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("package", ["lunar_lander", pytest.param("bipedal_walker", marks=pytest.mark.slow)])
+def test_box2ds_own_warnings_are_no_errors_where_warnings_are(package: str) -> None:
+    pytest.importorskip("Box2D")
+    code = f"import gym_dr.envs.box2d.{package}.env"  # its extension module would end the interpreter
+    assert subprocess.run([sys.executable, "-W", "error", "-c", code], check=False).returncode == 0

@@ -12,7 +12,7 @@ import pytest
 from gym_dr.errors import RandomizationWarning
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.adaptive.learning import STALLED
-from gym_dr.randomization.sampler import TrainingInfo
+from gym_dr.randomization.sampler import SAMPLERS, TrainingInfo
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, Player, below_06, play_at_once
 
@@ -53,6 +53,21 @@ def test_a_cohort_waits_for_the_last_of_its_episodes_and_the_next_has_those_that
     (row,) = sampler.update(other[1:2])
     assert (row["episodes"], row["return_mean"]) == (4, np.mean([r.episode_return for r in zero[:2] + other[:2]]))
     assert len(sampler.update(other[2:4])) == 1
+
+
+@pytest.mark.parametrize("name", ["adr", "doraemon", "spdl"])
+def test_a_row_has_the_numbers_of_the_version_that_drew_its_episodes(name: str) -> None:
+    kind = SAMPLERS.get(name)
+    options = kind.make_options({"success": 1.0, "cohort": 200, "start": Randomization({"x": (0.2, 0.4)})})
+    sampler: Any = kind.for_space(SPACE, LINE, options, TrainingInfo(num_envs=200))
+    shown, rows = {}, []
+    for _ in range(4):
+        shown[sampler.version] = sampler.describe(sampler.shape)
+        rows += play_at_once(sampler, below_06, updates=1, episodes=200)
+    assert len(rows) == 4
+    assert len(shown) > 1
+    for row in rows:
+        assert row == row | shown[row["version"]]
 
 
 def test_it_does_not_matter_how_many_finished_between_two_updates() -> None:

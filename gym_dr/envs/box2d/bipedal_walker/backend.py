@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Floats
 from gym_dr.compiled.cache import cache_on_disk
@@ -64,13 +65,13 @@ class BipedalWalkerBackend(Box2DBackend):
         return render(self.arrays, env)
 
 
-class BipedalWalkerVectorEnv(NativeVectorEnv):
+class BipedalWalkerVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
     """Many BipedalWalker-v3 with randomized physics; also takes Gymnasium's keyword ``hardcore``."""
 
     backend_class = BipedalWalkerBackend
 
 
-class BipedalWalkerDR(CompiledEnv):
+class BipedalWalkerDR(CompiledEnv, gym.Env[Any, Any]):
     """One BipedalWalker-v3 with randomized physics, where Box2D is not installed."""
 
     backend_class = BipedalWalkerBackend

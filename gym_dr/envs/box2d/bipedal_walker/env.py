@@ -12,6 +12,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+
+from gym_dr.envs.box2d.env import Box2DEnv, Observation  # first: it imports Box2D without its warnings
+
+# isort: split
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, rayCastCallback, revoluteJointDef
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker, ContactDetector
 
@@ -22,7 +26,6 @@ from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.constants import FPS, SCALE, TERRAIN_STEP
 from gym_dr.envs.box2d.bipedal_walker.generate import terrain
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
-from gym_dr.envs.box2d.env import Box2DEnv, Observation
 from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.randomization.space import ParamSpace
 

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
@@ -88,13 +89,13 @@ class LunarLanderBackend(Box2DBackend):
         return render(self.arrays, env)
 
 
-class LunarLanderVectorEnv(NativeVectorEnv):
+class LunarLanderVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
     """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keywords."""
 
     backend_class = LunarLanderBackend
 
 
-class LunarLanderDR(CompiledEnv):
+class LunarLanderDR(CompiledEnv, gym.Env[Any, Any]):
     """One LunarLander-v3 with randomized physics, where Box2D is not installed."""
 
     backend_class = LunarLanderBackend

@@ -11,10 +11,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from gym_dr.envs.box2d.env import Box2DEnv, Observation  # first: it imports Box2D without its warnings
+
+# isort: split
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
 from gymnasium.envs.box2d.lunar_lander import ContactDetector, LunarLander
 
-from gym_dr.envs.box2d.env import Box2DEnv, Observation
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE
