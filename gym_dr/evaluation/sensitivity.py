@@ -34,8 +34,8 @@ def sensitivity(returns: Array, cells: CellSet, needs: Needs = NO_NEEDS) -> dict
     others: shares of the variance between the points in whose cells it has an effect.
 
     Estimates are unbiased rather than positive: a parameter without effect is estimated below 0 half of the time, and
-    its interval includes 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode per
-    cell, intervals are too wide rather than too narrow.
+    its interval begins at 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode
+    per cell, intervals are too wide rather than too narrow.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.

@@ -45,6 +45,18 @@ def test_a_length_is_found(found: Fit) -> None:
     assert row["identified"] == "determined"
 
 
+@pytest.mark.slow  # its sibling is the length above
+def test_intervals_hold_nine_of_ten_true_values() -> None:
+    pendulum, priors = "gym_dr/PendulumDR-v1", {"g": (8.0, 12.0), "m": (0.5, 1.5), "l": (0.6, 1.4)}
+    rng, held = np.random.default_rng(0), []
+    for seed in range(60):
+        true = {name: rng.uniform(*ends) for name, ends in priors.items()}
+        log = logged(pendulum, true, episodes=5, steps=60, noise=0.02, seed=seed)
+        table = fit(log, env=pendulum, randomize=priors).parameters
+        held += [table["low"][name] <= value <= table["high"][name] for name, value in true.items()]
+    assert 0.84 <= np.mean(held) <= 0.96  # 180 values; two standard deviations and a half
+
+
 def test_a_ratio_is_found_where_its_parts_are_not(found: Fit) -> None:
     # the pole pulls at the cart too, so the parts are not quite open
     ratio = found.particles["force_mag"] / found.particles["masscart"]
@@ -311,6 +323,11 @@ def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_other
     found = fit([*short[:2], one])
     assert found.facts["episodes"] == "2 fitted, 1 held out"
     assert (found.replay["share"] < 2.0).all()  # the deviation of one step is 0
+
+
+def test_a_program_that_makes_errors_of_numpys_warnings_gets_the_same_fit(quick: Fit, short: Any) -> None:
+    with np.errstate(all="raise"):
+        assert fit(short).particles.equals(quick.particles)
 
 
 def test_an_action_of_a_slower_log_acts_for_several_steps() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.equations.backend import EquationsBackend
 from gym_dr.envs.single import CompiledEnv
@@ -18,7 +17,7 @@ class EquationsDR(CompiledEnv, gym.Env[Any, Any]):
     backend_class = EquationsBackend
 
 
-class EquationsVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
+class EquationsVectorEnv(NativeVectorEnv, gym.vector.VectorEnv[Any, Any, Any]):
     """Many environments of the same equations with randomized physics."""
 
     backend_class = EquationsBackend

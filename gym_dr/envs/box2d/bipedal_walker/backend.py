@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Floats
 from gym_dr.compiled.cache import cache_on_disk
@@ -65,7 +64,7 @@ class BipedalWalkerBackend(Box2DBackend):
         return render(self.arrays, env)
 
 
-class BipedalWalkerVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
+class BipedalWalkerVectorEnv(NativeVectorEnv, gym.vector.VectorEnv[Any, Any, Any]):
     """Many BipedalWalker-v3 with randomized physics; also takes Gymnasium's keyword ``hardcore``."""
 
     backend_class = BipedalWalkerBackend

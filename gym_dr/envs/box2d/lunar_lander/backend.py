@@ -10,7 +10,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
@@ -89,7 +88,7 @@ class LunarLanderBackend(Box2DBackend):
         return render(self.arrays, env)
 
 
-class LunarLanderVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
+class LunarLanderVectorEnv(NativeVectorEnv, gym.vector.VectorEnv[Any, Any, Any]):
     """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keywords."""
 
     backend_class = LunarLanderBackend
