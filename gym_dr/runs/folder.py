@@ -23,7 +23,6 @@ NETWORKS = ("actor", "critic")  # networks with their own files of weights
 
 AGGREGATE = ("metrics.csv", "summary.json", "training.png")  # of several seeds, in their common folder
 LOG_MARK = b"update"  # the first column
-PICTURE = b"gym_dr"  # the software that made a picture
 
 # names of a run's files -> what they hold near their beginning; others in its folder are the user's
 WRITTEN = {
@@ -32,8 +31,8 @@ WRITTEN = {
     "metrics.csv": LOG_MARK,
     "draws.csv": LOG_MARK,
     "sampler.csv": LOG_MARK,
-    "training.png": PICTURE,
-    "sampler.png": PICTURE,
+    "training.png": b"PNG",
+    "sampler.png": b"PNG",
     **{f"{name}.pt": b"PK" for name in NETWORKS},
     "checkpoints/update-*.safetensors": b"gym_dr checkpoint",
     f"{EVALUATION}/evaluation.json": b"gym_dr evaluation",
