@@ -1,4 +1,4 @@
-"""One table for the terminal, for Markdown files, and for notebooks and reports."""
+"""One table for the terminal and text files, and for notebooks and reports."""
 
 from __future__ import annotations
 
@@ -57,11 +57,6 @@ class Table:
             aligned.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in column])
         texts = [*("  ".join(row).rstrip() for row in zip(*aligned, strict=True)), *self.notes]
         return "\n".join([self.caption, *(f"  {text}" for text in texts)] if self.caption else texts)
-
-    def markdown(self) -> str:
-        """The table without its caption and notes, which are a heading and paragraphs in Markdown."""
-        heads, *rows = self._lines(lambda cell: str(cell).replace("|", r"\|"))
-        return "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))
 
     def __html__(self) -> str:
         """The table as HTML, all text escaped; Jinja calls this method."""

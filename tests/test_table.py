@@ -22,15 +22,6 @@ def test_text_has_aligned_columns_with_numbers_on_the_right() -> None:
     assert str(Table(rows=[["a", "one"], ["bcd", ""]])) == "a    one\nbcd"
 
 
-def test_a_bar_in_a_name_divides_no_cell_of_markdown() -> None:
-    assert TABLE.markdown().splitlines() == [
-        "| policy | mean | worst |",
-        "| --- | --- | --- |",
-        "| first | 212.5 (201 to 224) | gravity -3 |",
-        r"| other\|old | -3.1 | none |",
-    ]
-
-
 def test_html_has_columns_rows_details_and_notes() -> None:
     table = Table(columns=TABLE.columns, rows=TABLE.rows[:1], caption=TABLE.caption, notes=TABLE.notes)
     assert table._repr_html_() == (

@@ -52,7 +52,8 @@ def fit(
         varies: Whether parameters vary between episodes; the result is then their distribution.
         method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" simulates every
             particle; "auto" chooses particles for a likelihood that is not quadratic, if they take less than 2 minutes.
-        held_out: Share of the episodes to hold out of the fit and replay as a test, from 0 to 0.5.
+        held_out: Share of the episodes, spread over the log, to hold out of the fit and replay as a test, from 0 to
+            0.5.
         margin: Factor by which ranges are wider than the posterior, at least 1.
         output: File for the randomization, such as "fitted.toml"; particles and report go to "fitted.npz" and
             "fitted.html" beside it. None writes nothing.

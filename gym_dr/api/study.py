@@ -83,7 +83,7 @@ def study(
             found = evaluate_runs(plan, folder, runs, missing, command=command, progress=display)
             groups = [Group(name=name, policies=tuple(of.values())) for name, of in found.policies.items()]
             comparison = Comparison(groups=groups, evaluation=found.evaluation)
-            page = assemble(comparison, command, compared=(found.findings, found.tables))
+            page = assemble(comparison, command, compared=(found.findings, found.tables[1:]))
             names = " and ".join(found.policies) if len(groups) < 3 else f"{len(groups)} variants"
             write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / "report.html")
         for run in runs:

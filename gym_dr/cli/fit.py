@@ -48,7 +48,7 @@ from gym_dr.fitting.problem import METHODS, Question
     type=click.FloatRange(0.0, 0.5),
     default=0.2,
     show_default=True,
-    help="share of the episodes to hold out of the fit, and to replay as a test",
+    help="share of the episodes, spread over the log, to hold out of the fit and to replay as a test",
 )
 @click.option(
     "--margin",

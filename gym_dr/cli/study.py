@@ -28,7 +28,7 @@ def command(file: str, **options: Any) -> None:
     variants and seeds.
     """
     found = study(file, command=command_line(), **options)
-    click.echo(found.markdown())
-    click.echo(f"Wrote {found.folder}")
+    click.echo(found.text)
+    click.echo(f"\nWrote {found.folder}")
     if found.missing:
         raise TrainingError(f"Missing runs: {', '.join(found.missing)}.")

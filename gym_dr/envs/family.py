@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -18,6 +19,8 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing, load_object
 
+UNLIMITED = (-math.inf, math.inf)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnvId:
@@ -27,6 +30,7 @@ class EnvId:
     entry_point: str  # "module:Class"; the class accepts a keyword ``randomization``
     max_episode_steps: int | None = None  # steps after which an episode is truncated
     reward_threshold: float | None = None  # return at which the task counts as solved
+    returns: tuple[float, float] = UNLIMITED  # the lowest and highest possible return
     vector_entry_point: str | None = None  # "module:Class" of the native vector environment, if there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
     reference: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
@@ -63,6 +67,12 @@ def family_of(env_id: str) -> EnvFamily | None:
     """The family of an id, with or without a module prefix; None if the id belongs to no family."""
     name = env_id.rpartition(":")[2]
     return next((family for family in FAMILIES.values() if name in [env.id for env in family.ids]), None)
+
+
+def return_limits(env_id: str) -> tuple[float, float]:
+    """The lowest and highest possible return of an environment, as far as its family tells."""
+    name = env_id.rpartition(":")[2]
+    return ENVIRONMENTS.get(name).returns if name in ENVIRONMENTS else UNLIMITED
 
 
 def reference_class(env_id: str) -> type[Any]:

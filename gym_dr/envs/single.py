@@ -24,7 +24,7 @@ _ONLY = np.zeros(1, np.int64)  # index of the only environment
 
 
 class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
-    """One randomized environment, on the backend that a subclass names.
+    """One randomized environment, on the backend that a subclass names, with Gymnasium's ``Env`` as another base.
 
     The first use on a machine compiles its physics, with a message on stderr.
     """

@@ -50,6 +50,8 @@ Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
 class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
     """Many randomized environments of one family, stepped together, on a backend that a subclass names.
 
+    A subclass also names Gymnasium's ``VectorEnv`` as a base: skrl reads the modules of direct bases.
+
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=8)

@@ -63,14 +63,15 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
     """Checks the names of an environment's own keywords.
 
     Raises:
-        TypeError: A keyword is unknown, as in any constructor; the message says how to set a parameter instead.
+        TypeError: A keyword is unknown, in Python's words, which TorchRL reads; the message says how to set a parameter
+            instead.
     """
     for name in given:
         if name not in known:
             hint = did_you_mean(name, [*known, *OF_EVERY_ENV])
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
             names = f" Known: {', '.join(known)}, and for every environment {', '.join(OF_EVERY_ENV)}." if known else ""
-            raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
+            raise TypeError(f"{space.name}.__init__() got an unexpected keyword argument {name!r}.{hint}{names}")
 
 
 def check_autoreset_mode(value: Any) -> AutoresetMode:

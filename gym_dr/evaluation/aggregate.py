@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.envs.family import UNLIMITED, return_limits
 from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import read_document
@@ -44,27 +45,28 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
         document = read_document(folder.evaluation)
         for row in document["results"] if document else []:  # none if the run was not evaluated
             values[f"evaluation on {row['set']}"][_seed(folder)] = row["statistics"]["mean"]["value"]
-    summary = {}
+    summary, env = {}, str(folders[0].read_config().get("env", ""))
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # NaN before the first episode
         if numbers := list(known.values()):
-            summary[name] = {"seeds": known, **over_seeds(numbers)}
+            summary[name] = {"seeds": known, **over_seeds(numbers, return_limits(env))}
     write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
     return summary
 
 
-def over_seeds(values: Sequence[float]) -> dict[str, float | None]:
+def over_seeds(values: Sequence[float], within: tuple[float, float] = UNLIMITED) -> dict[str, float | None]:
     """Statistics over seeds.
 
     Args:
         values: One number for each seed, at least one.
+        within: The lowest and highest possible number.
 
     Returns:
         ``mean`` with Student's t interval at 95 % (``mean_low``, ``mean_high``), ``std``, and the interquartile mean
         (``iqm``). A single seed has no standard deviation or interval, and equal values have no interval.
     """
     sample = np.array(values, np.float64)
-    mean, _ = mean_over_seeds(sample)
+    mean, _ = mean_over_seeds(sample, within)
     found = dict(zip(statistic_names(None), point_statistics(sample, None).tolist(), strict=True))
     around = {"mean": mean["value"], "mean_low": mean["low"], "mean_high": mean["high"]}
     return {**around, "std": found["std"] if len(sample) > 1 else None, "iqm": found["iqm"]}

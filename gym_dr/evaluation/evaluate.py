@@ -269,7 +269,9 @@ def _parts_again(policies: Sequence[FrozenPolicy], evaluation: Evaluation) -> li
     parts, question, fails = [], evaluation.question, fails_at_nominal(evaluation)
     for cells in filter(fresh_episodes, evaluation.sets):
         for policy, returns, failed in zip(policies, evaluation.returns(cells.name), fails, strict=True):
-            suspect = None if failed else nearest_suspect(returns, cells, question.nominal, question.success)
+            suspect = (
+                None if failed else nearest_suspect(returns, cells, question.nominal, question.success, question.needs)
+            )
             for cell in sorted({worst_of(returns), *([] if suspect is None else [suspect])}):
                 title, one = f"{policy.name} again in a cell of {cells.name}", again(cells, cell)
                 parts.append(_Part(title=title, policy=policy, cells=one, seed=FRESH_SEED, first_cell=cell))

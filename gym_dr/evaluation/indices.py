@@ -16,7 +16,7 @@ regression misses what its terms cannot express. Here a regression explains what
    et al. 2010, "Variance based sensitivity analysis of model output", table 2 b). They are weighted by their precision
    against the prior that an index of the rest lies between 0 and the whole rest.
 
-Intervals come from the differences between parts.
+Intervals come from the differences between parts, and end at 0 and 1.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Fit:
         # variance components").
         quantile = stats.t.ppf(0.5 + CONFIDENCE / 2, parts / 2 - 1)
         margin = float(quantile) * math.sqrt(squared_error) / self.whole[0].mean()
-        return share, share - margin, share + margin
+        return share, min(max(share - margin, 0.0), 1.0), min(max(share + margin, 0.0), 1.0)
 
 
 def _products(values: Array) -> Array:

@@ -10,16 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
+from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation.statistics import CONFIDENCE, Interval
 
 _SAME = 1e-12  # relative spread below which values count as equal
 
 
-def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
+def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> tuple[Interval, float | None]:
     """The mean over seeds, with Student's t interval and test.
 
     Args:
         values: One number or difference per seed, shape ``(seeds,)``, at least one.
+        within: The lowest and highest possible mean, such as 0 and 1 of a share; the interval ends there.
 
     Returns:
         The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. With a single
@@ -32,7 +34,8 @@ def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
 
     test = stats.ttest_1samp(values, 0.0)
     interval = test.confidence_interval(CONFIDENCE)
-    return {**found, "low": float(interval.low), "high": float(interval.high)}, float(test.pvalue)
+    low, high = np.clip(interval, *within).tolist()
+    return {**found, "low": low, "high": high}, float(test.pvalue)
 
 
 def holm(p_values: npt.ArrayLike) -> Array:

@@ -44,7 +44,7 @@ class Question:
     command: str  # the command lines; empty for none
     env: str
     success: float | None  # return from which an episode counts as solved
-    parameters: Mapping[str, Mapping[str, Any]]  # varied ones: name -> nominal, low, high, unit, kind, doc
+    parameters: Mapping[str, Mapping[str, Any]]  # varied ones: name -> nominal, low, high, unit, kind, doc, needs
     policies: Sequence[Mapping[str, Any]]  # name, kind, path, digest, ... of each
     references: Sequence[str]  # names of policies that only show what is possible
     sets: Sequence[CellSet]
@@ -66,7 +66,13 @@ class Question:
             command=command,
             env=env,
             success=gym.spec(env.rpartition(":")[2]).reward_threshold if success is None else success,
-            parameters={name: {key: getattr(space[name], key) for key in _DESCRIBED} for name in varied},
+            parameters={
+                name: {
+                    **{key: getattr(space[name], key) for key in _DESCRIBED},
+                    "needs": {other: space[other].nominal for other in space[name].needs},
+                }
+                for name in varied
+            },
             policies=[_entry(policy, folder) for policy in policies],
             references=[policy.name for policy in policies if policy.reference],
             sets=sets,
@@ -114,6 +120,11 @@ class Question:
     def nominal(self) -> dict[str, float]:
         """Nominal values of the parameters that some set varies."""
         return {name: parameter["nominal"] for name, parameter in self.parameters.items()}
+
+    @cached_property
+    def needs(self) -> dict[str, Mapping[str, float]]:
+        """Parameters that some set varies -> the parameters that each needs, and their nominal values."""
+        return {name: parameter.get("needs", {}) for name, parameter in self.parameters.items()}
 
     @property
     def episodes(self) -> int:

@@ -16,7 +16,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.question import FORMAT, Question
 from gym_dr.evaluation.regret import best_on
-from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG, EVALUATION
@@ -195,14 +195,16 @@ class Evaluation:
         return pd.DataFrame(rows, columns=[*columns, *parameters])
 
     def varied(self, name: str) -> dict[str, Array]:
-        """Varied parameters of a set -> their values in its episodes.
+        """Varied parameters of a set -> their values in its episodes, NaN where a parameter has no effect.
 
         Raises:
             UnknownNameError: The evaluation has no such set.
         """
         rows = self.episodes_of(name)
         own = rows[rows["policy"] == self.policies[0]]  # all policies play the same draws
-        return {p: own[p].to_numpy(np.float64) for p in self.question.parameters if own[p].nunique() > 1}
+        values = {p: own[p].to_numpy(np.float64) for p in self.question.parameters}
+        found = {p: np.where(acts(self.question.needs[p], values, len(own)), values[p], np.nan) for p in values}
+        return {p: one for p, one in found.items() if len(np.unique(one[~np.isnan(one)])) > 1}
 
     def returns(self, name: str) -> Array:
         """Returns of one set's episodes, shape ``(policies, cells, episodes)``.

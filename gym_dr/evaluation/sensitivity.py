@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 from gym_dr.evaluation.ranges import SEQUENCES
-from gym_dr.evaluation.sets import CellSet
-from gym_dr.wording import counted
+from gym_dr.evaluation.sets import CellSet, acts
+from gym_dr.wording import counted, percent
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
+
+Needs: TypeAlias = Mapping[str, Mapping[str, float]]  # parameter -> those that it needs -> their nominal values
+NO_NEEDS: Needs = {}
 
 _QUANTILES = 2**14  # that describe the distribution of a parameter
 
 
-def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
+def sensitivity(returns: Array, cells: CellSet, needs: Needs = NO_NEEDS) -> dict[str, Any]:
     """Sobol indices of a cell's mean return, corrected for noise; see ``sobol_indices``.
 
     The first-order index of a parameter is the share of the variance that it explains alone; the total index adds all
@@ -27,13 +30,17 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     actions. ``noise`` is their share of the variance, estimated from the variance within cells. Cells share no seeds,
     so their noise is independent.
 
+    A parameter that has no effect in some cells, such as the power of wind that does not blow, has the indices of the
+    others: shares of the variance between the points in whose cells it has an effect.
+
     Estimates are unbiased rather than positive: a parameter without effect is estimated below 0 half of the time, and
-    its interval includes 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode per
-    cell, intervals are too wide rather than too narrow.
+    its interval begins at 0. Intervals take the Sobol sequences of a set as independent. With a single noisy episode
+    per cell, intervals are too wide rather than too narrow.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.
         cells: The set.
+        needs: Parameter -> the parameters of which one must not be 0 for it to have an effect -> nominal values.
 
     Returns:
         ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
@@ -44,18 +51,16 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     n, d = cells.points or 0, len(cells.names)
     if reason := _no_indices(cells):
         return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
-    quantiles = cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
-    values = cells.values
-    varied = np.flatnonzero((np.ptp(values, axis=0) > 0) & (np.ptp(quantiles, axis=0) > 0))
-    found = None
-    if np.ptp(returns.mean(-1)) > 0 and len(varied):
-        rows = np.concatenate([[0, 1], 2 + varied])  # of A, of B, and of A with a parameter from B
-        values = values.reshape(d + 2, n, d)[rows]
-        functions = [orthonormal(values[..., i], quantiles[:, i]) for i in varied]
-        found = sobol_indices(returns.reshape(d + 2, n, -1)[rows], functions, min(n, SEQUENCES))
-    shares = np.full((2, d, 3), np.nan)
-    if found is not None:
-        shares[:, varied] = found.first_order, found.total
+    quantiles = list(cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES).T)
+    values, outputs = cells.values.reshape(d + 2, n, d), returns.reshape(d + 2, n, -1)
+    shares, noise = _shares(outputs, values, quantiles)
+    for i, name in enumerate(cells.names):
+        needed = needs.get(name, {})
+        points = acts(needed, cells.columns, cells.num_cells).reshape(d + 2, n).all(0)
+        if not points.all():
+            # of a single parameter that it needs, only values other than 0 are left
+            left = [q[q != 0] if [*needed] == [other] else q for other, q in zip(cells.names, quantiles, strict=True)]
+            shares[:, i] = _shares(outputs[:, points], values[:, points], left)[0][:, i]
     first, total = (
         [dict(zip(("value", "low", "high"), [None if math.isnan(x) else x for x in row], strict=True)) for row in rows]
         for rows in shares.tolist()
@@ -64,9 +69,34 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
         "parameters": list(cells.names),
         "first_order": first,
         "total": total,
-        "noise": found.noise if found is not None and returns.shape[1] > 1 else None,
+        "noise": noise if returns.shape[1] > 1 else None,
         "reason": None,
     }
+
+
+def _shares(outputs: Array, values: Array, quantiles: Sequence[Array]) -> tuple[Array, float | None]:
+    """First-order and total indices ``(2, d, 3)``, NaN where there are none, and the share of noise.
+
+    Args:
+        outputs: Returns at the points of A, of B and of A with each column from B, ``(d + 2, points, episodes)``.
+        values: The parameters there, ``(d + 2, points, d)``.
+        quantiles: Of each parameter.
+    """
+    d, n = values.shape[2], values.shape[1]
+    shares = np.full((2, d, 3), np.nan)
+    # the most points that even parts of one size leave
+    parts = max(range(MIN_PARTS, min(n, SEQUENCES) + 1, 2), key=lambda p: (n // p * p, p), default=0)
+    n = parts and n // parts * parts
+    outputs, values = outputs[:, :n], values[:, :n]
+    varied = [i for i in range(d) if n and np.ptp(values[..., i]) > 0 and np.ptp(quantiles[i]) > 0]
+    if not varied or not np.ptp(outputs.mean(-1)) > 0:
+        return shares, None
+    rows = [0, 1, *(2 + i for i in varied)]  # of A, of B, and of A with a parameter from B
+    functions = [orthonormal(values[rows][..., i], quantiles[i]) for i in varied]
+    if (found := sobol_indices(outputs[rows], functions, parts)) is None:
+        return shares, None
+    shares[:, varied] = found.first_order, found.total
+    return shares, found.noise
 
 
 def _no_indices(cells: CellSet) -> str:
@@ -112,11 +142,11 @@ def failing(returns: Array, success: float) -> Mask:
     return failure_p_values(returns, success) < SIGNIFICANCE
 
 
-def perturbations(cells: CellSet, nominal: Mapping[str, float]) -> Array:
+def perturbations(cells: CellSet, nominal: Mapping[str, float], needs: Needs) -> Array:
     """How far each cell is from nominal.
 
     A parameter's perturbation is its distance from nominal as a share of its range, which covers the set's values and
-    the nominal value. Parameters that are constant over cells do not count.
+    the nominal value. Parameters that are constant over cells, or have no effect in a cell, do not count.
 
     Returns:
         Shape ``(cells, len(cells.names))``.
@@ -124,10 +154,14 @@ def perturbations(cells: CellSet, nominal: Mapping[str, float]) -> Array:
     values = cells.values
     center = np.array([nominal[name] for name in cells.names])
     width = np.maximum(values.max(0), center) - np.minimum(values.min(0), center)
-    return np.where(np.ptp(values, axis=0) > 0, np.abs(values - center) / np.where(width > 0, width, 1.0), 0.0)
+    acting = [acts(needs.get(name, {}), cells.columns, cells.num_cells) for name in cells.names]
+    counts = (np.ptp(values, axis=0) > 0) & np.array(acting).T
+    return np.where(counts, np.abs(values - center) / np.where(width > 0, width, 1.0), 0.0)
 
 
-def nearest_suspect(returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None) -> int | None:
+def nearest_suspect(
+    returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None, needs: Needs = NO_NEEDS
+) -> int | None:
     """The cell nearest to nominal that seems to fail, to be played again; None if there is none.
 
     A cell's perturbation is that of its most perturbed parameter; the sum over parameters breaks ties.
@@ -137,10 +171,11 @@ def nearest_suspect(returns: Array, cells: CellSet, nominal: Mapping[str, float]
         cells: A set of fixed values.
         nominal: Nominal values of the set's parameters.
         success: Return from which an episode is a success; None if unknown.
+        needs: As in ``sensitivity``.
     """
     if success is None or not (fails := failing(returns, success)).any():
         return None
-    moved = perturbations(cells, nominal)
+    moved = perturbations(cells, nominal, needs)
     order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
     return int(order[fails[order]][0])
 
@@ -152,6 +187,7 @@ def nearest_failure(
     nominal: Mapping[str, float],
     success: float | None,
     *,
+    needs: Needs = NO_NEEDS,
     fails_at_nominal: bool,
 ) -> dict[str, Any]:
     """The failing cell that is nearest to nominal.
@@ -166,6 +202,7 @@ def nearest_failure(
         cells: A set of fixed values.
         nominal: Nominal values of the set's parameters.
         success: Return from which an episode is a success; None if unknown.
+        needs: As in ``sensitivity``.
         fails_at_nominal: Whether the policy fails at nominal values.
 
     Returns:
@@ -180,12 +217,13 @@ def nearest_failure(
         return {**result, "found": True, "distance": 0.0, "reason": "it already fails at nominal values"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
         return {**result, "reason": f"{counted(returns.shape[1], 'episode')} per cell cannot tell; play at least 5"}
-    if (suspect := nearest_suspect(returns, cells, nominal, success)) is None:
-        return {**result, "reason": "no cell fails"}
-    fresh = again[suspect]
-    if not failing(fresh[None], success)[0]:
-        return {**result, "reason": "no cell surely fails: the nearest that seemed to did not when played again"}
-    moved = perturbations(cells, nominal)[suspect]
+    suspect = nearest_suspect(returns, cells, nominal, success, needs)
+    if suspect is None or not failing(again[suspect][None], success)[0]:
+        rates = (returns < success).mean(-1)
+        than = "surely more than" if rates.max() > 0.5 else "more than"
+        text = f"it fails {percent(rates.mean())} of episodes, but in no single setting {than} half"
+        return {**result, "reason": text if rates.any() else "it fails in no episode"}
+    fresh, moved = again[suspect], perturbations(cells, nominal, needs)[suspect]
     return {
         **result,
         "found": True,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Mask
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
@@ -181,6 +181,11 @@ class CellSet:
         return np.array(list(itertools.product(*self._axes)), np.float64).reshape(self.num_cells, -1)
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """Parameters that may differ from nominal -> values in each cell, ``(cells,)``, or one that all cells share."""
+        return {**dict(zip(self.names, self.values.T, strict=True)), **self.fixed}
+
+    @property
     def _axes(self) -> list[Sequence[float]]:
         return list(self.definition.get("axes", {}).values())
 
@@ -228,6 +233,23 @@ class CellSet:
         """Reads the JSON form."""
         head = {key: form[key] for key in ("name", "kind", "episodes")}
         return cls(**head, definition={key: value for key, value in form.items() if key not in (*head, "cells")})
+
+
+def acts(needs: Mapping[str, float], values: Mapping[str, Array], count: int) -> Mask:
+    """Where a parameter has an effect: where one of the parameters that it needs is not 0, as a switch that is on.
+
+    Args:
+        needs: The parameters that it needs -> their nominal values; empty if it always has an effect.
+        values: Values of parameters that may not be nominal, each of shape ``(count,)`` or one for all.
+        count: Number of episodes or cells.
+
+    Returns:
+        Shape ``(count,)``.
+    """
+    found = np.full(count, not needs)
+    for name, nominal in needs.items():
+        found |= np.not_equal(values.get(name, nominal), 0)
+    return found
 
 
 @dataclass(frozen=True, repr=False)

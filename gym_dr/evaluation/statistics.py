@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
+from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation.sets import CellSet
 
 CONFIDENCE = 0.95
@@ -70,7 +71,9 @@ def point_statistics(returns: Array, success: float | None) -> Array:
     return np.stack(rows)
 
 
-def policy_statistics(returns: Array, cells: CellSet, success: float | None) -> list[dict[str, Interval]]:
+def policy_statistics(
+    returns: Array, cells: CellSet, success: float | None, within: tuple[float, float] = UNLIMITED
+) -> list[dict[str, Interval]]:
     """Statistics of each policy on one set; the mean and the success rate have 95 % intervals.
 
     Intervals of medians and of means of a part are left out: where episodes either crash or land, they would cover far
@@ -80,13 +83,14 @@ def policy_statistics(returns: Array, cells: CellSet, success: float | None) -> 
         returns: Shape ``(policies, cells.num_episodes)``.
         cells: The set.
         success: Return from which an episode counts as solved; None for no success rate.
+        within: The lowest and highest possible return.
 
     Returns:
         For each policy: statistic -> value, low, high. One episode, or one in each cell of a grid, has no interval.
     """
     values = point_statistics(returns, success)
     ends = np.full((2, *values.shape), math.nan)
-    ends[:, 0] = mean_ends(in_units(returns, cells))
+    ends[:, 0] = np.clip(mean_ends(in_units(returns, cells)), *within)
     if success is not None:
         ends[:, -1] = rate_ends(
             in_units(returns >= success, cells), cells.num_cells if cells.points else cells.num_episodes

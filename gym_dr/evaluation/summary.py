@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Mask
+from gym_dr.envs.family import return_limits
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
@@ -33,7 +34,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         flat = returns.reshape(len(returns), -1)
-        statistics = policy_statistics(flat, cells, success)
+        statistics = policy_statistics(flat, cells, success, return_limits(question.env))
         for other, mean in zip(policies[1:], means_with_intervals(flat[0] - flat[1:], cells), strict=True):
             names = {"policy": policies[0], "other": other, "set": cells.name}
             differences.append({**names, "statistics": {"mean": mean}})
@@ -52,7 +53,13 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                 }
                 worst = worst_cell(returns[k], again[worst_of(returns[k])], cells)
                 nearest = nearest_failure(
-                    returns[k], again, cells, question.nominal, success, fails_at_nominal=bool(fails[k])
+                    returns[k],
+                    again,
+                    cells,
+                    question.nominal,
+                    success,
+                    needs=question.needs,
+                    fails_at_nominal=bool(fails[k]),
                 )
             results.append(
                 {
@@ -65,7 +72,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                     "length_mean": float(lengths[name]),
                     "worst_cell": worst,
                     "least_perturbation": nearest,
-                    "sensitivity": sensitivity(returns[k], cells) if cells.points else None,
+                    "sensitivity": sensitivity(returns[k], cells, question.needs) if cells.points else None,
                 }
             )
     return {"complete": True, "results": results, "differences": differences, "best_known": best}

@@ -63,12 +63,14 @@ def findings(
         )
     sure = {str(name) for name in table.index if table["identified"][name] == DETERMINED}
     tied = combinations(values, sure, varies)
-    paired = set() if varies else {name for pair in tied for name in pair}
-    alone = [str(name) for name in table.index if name in sure - {*at_ends} - paired]
-    if alone:
-        sentences.append(f"Determined: {', '.join(alone)}.")
+    told = {*at_ends, *(() if varies else (name for pair in tied for name in pair))}  # each has one sentence
+    groups = {
+        how: [str(name) for name in table.index if table["identified"][name] == how and name not in told]
+        for how in (DETERMINED, NARROWED, PRIOR_KEPT)
+    }
+    unsure = [name for name in groups.pop(PRIOR_KEPT) if not any(name in pair for pair in tied)]
+    sentences += [f"{how.capitalize()}: {', '.join(names)}." for how, names in groups.items() if names]
     sentences += tied.values()
-    unsure = [n for n in table.index if table["identified"][n] == PRIOR_KEPT and not any(n in pair for pair in tied)]
     wide = [name for name in unsure if varies and _informed(likelihood, estimate, name)]
     sentences += [f"{name} varies as widely as its prior." for name in wide]
     sentences += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
@@ -122,20 +124,21 @@ def _verdict(misfit: Misfit, varies: bool, at_ends: bool) -> str:
     return f"The residuals are consistent with noise (p = {misfit.p:.2g})."
 
 
-def noise_sentences(measured: Array, prior: Distribution) -> list[str]:
-    """A sentence if the measurement noise lies beyond the prior of ``obs_noise``.
+def noise_sentence(measured: Array, prior: Distribution) -> str:
+    """A sentence on the measurement noise, which may lie beyond the prior of ``obs_noise``.
 
     Args:
         measured: Standard deviations of measurement noise, in units of the observation, ``(n,)``.
         prior: Of ``obs_noise``.
     """
     (low, high), (least, most) = prior.support, (float(measured.min()), float(measured.max()))
+    found = f"{NOISE}: the log's is {least:.2g} to {most:.2g}"
     if low * (1.0 - _NEAR) <= least and most <= high * (1.0 + _NEAR):
-        return []
-    return [
-        f"{NOISE}: the log's is {least:.2g} to {most:.2g}, beyond its prior of {low:.4g} to {high:.4g}; the result "
-        "stays within. Widen the prior if the noise belongs in training."
-    ]
+        return f"{found}."
+    return (
+        f"{found}, beyond its prior of {low:.4g} to {high:.4g}; the result stays within. Widen the prior if the noise "
+        "belongs in training."
+    )
 
 
 def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list[str]:
@@ -175,21 +178,25 @@ def combinations(
 
     Args:
         values: name -> values of all particles.
-        sure: Parameters that are determined; pairs of these need no sentence.
+        sure: Parameters that are determined alone; pairs with one of them, or with ``varies`` of two, get no sentence.
         varies: Whether the particles are systems of a population, of which each episode may determine both parameters.
 
     Returns:
-        A sentence for each pair, the best determined first; at most four.
+        A sentence for each pair, the best determined first; at most four, none of which follows from others.
     """
     names = list(values)
     sentences: list[tuple[float, str, tuple[str, str]]] = []
     for i, first in enumerate(names):
         for second in names[i + 1 :]:
-            known = first in sure and second in sure
+            known = (all if varies else any)(name in sure for name in (first, second))
             sentence = None if known else _pair(first, second, values[first], values[second], varies)
             if sentence:
                 sentences.append((*sentence, (first, second)))
-    return {pair: text for _, text, pair in sorted(sentences)[:4]}
+    found: dict[tuple[str, str], str] = {}
+    for _, text, pair in sorted(sentences):
+        if not {*pair} <= {name for other in found for name in other} and len(found) < 4:
+            found[pair] = text
+    return found
 
 
 def _pair(first: str, second: str, a: Array, b: Array, varies: bool) -> tuple[float, str] | None:

@@ -13,7 +13,7 @@ import pandas as pd
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError
 from gym_dr.fitting.estimate import Estimate, estimate, first_guess
-from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
+from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
@@ -71,6 +71,7 @@ class FitJob:
         self.problem, self.options, self.tell = problem, options, tell
         self.rng = np.random.default_rng(options.seed)
 
+    @np.errstate(under="ignore")  # of unlikely points, whatever the user has set
     def result(self) -> Fit:
         """Fits.
 
@@ -89,8 +90,9 @@ class FitJob:
         began = time.monotonic()
         problem, prior, varies = self.problem, self.problem.prior, self.options.varies
         count = int(np.ceil(self.options.held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
-        end = len(problem.episodes) - count
-        used, kept = problem.episodes[:end], problem.episodes[end:]
+        held = {int((i + 0.5) / count * len(problem.episodes)) for i in range(count)}  # even: the system may drift
+        used = [episode for i, episode in enumerate(problem.episodes) if i not in held]
+        kept = [problem.episodes[i] for i in sorted(held)]
         delay, chances = self._delay(used)
         likelihood, estimate = self._estimate(used, delay)
         self.tell("sampling the posterior")
@@ -102,7 +104,7 @@ class FitJob:
         unseen = self._unseen(kept, estimate, delay)
         physics = {
             "nominal": dict(prior.known),
-            "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
+            "fitted": prior.params(estimate.u),  # the means may be far from all draws
         }
         shown = unseen or likelihood
         replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
@@ -110,7 +112,7 @@ class FitJob:
         if prior.delay:
             sentences.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
         if prior.noise is not None:
-            sentences += noise_sentences(_noise(likelihood, estimate), prior.noise)
+            sentences.append(noise_sentence(_noise(likelihood, estimate), prior.noise))
         replayed_episodes = 0 if unseen is None else len(np.unique(unseen.motion.episode))
         sentences += replay_sentences(replayed, replayed_episodes, len(kept))
         return Fit(

@@ -6,6 +6,7 @@ This module has a ``VecEnv`` that steps all of them in one call, and a ``make_ve
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import time
@@ -320,7 +321,8 @@ def make_vec_env(
     Stable-Baselines3's own function; so do arguments that need single environments, with a warning.
 
     Args:
-        env_id: An id, or a function that makes a single environment.
+        env_id: An id, also of one of our environments that you have registered with other keywords, or a function that
+            makes a single environment.
         n_envs: Number of sub-environments.
         seed: Seed of the first reset.
         start_index: Index of the first sub-environment, in the names of monitor files.
@@ -338,17 +340,23 @@ def make_vec_env(
         UnknownNameError: A preset, parameter or context is unknown.
         RandomizationError: A range is impossible.
     """
-    name = env_id.rpartition(":")[2] if isinstance(env_id, str) else ""
+    module, _, name = env_id.rpartition(":") if isinstance(env_id, str) else ("", "", "")
+    if module:
+        importlib.import_module(module)  # may register the id
+    spec, twins = gym.registry.get(name), {env.entry_point: env.vector_entry_point for env in ENVIRONMENTS.values()}
+    single: Any = None if spec is None else spec.entry_point
+    twin = twins.get(f"{single.__module__}:{single.__qualname__}" if callable(single) else single)
     files = {"info_keywords": (), "override_existing": True, **(monitor_kwargs or {})}
     needs_single = {
+        f"gym.register without vector_entry_point={twin!r}": spec is not None and spec.vector_entry_point is None,
+        "additional_wrappers": spec is not None and bool(spec.additional_wrappers),
         "wrapper_class": wrapper_class is not None,
         "vec_env_cls": vec_env_cls is not None,
         "vec_env_kwargs": bool(vec_env_kwargs),
         "monitor_kwargs": files.pop("allow_early_resets", True) is not True or bool(files.pop("reset_keywords", ())),
     }
-    native = name in ENVIRONMENTS and ENVIRONMENTS.get(name).vector_entry_point is not None
-    if not native or any(needs_single.values()):
-        if native:
+    if spec is None or twin is None or any(needs_single.values()):
+        if twin is not None:
             reason = " and ".join(argument for argument, given in needs_single.items() if given)
             warn(
                 f"{reason} needs single environments, so {name} is stepped one by one, not natively. To keep it "

@@ -81,8 +81,10 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
         check_spaces(observations, actions)
         played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=log.states, display=display)
         if log.format == "minari":
-            disturbances = getattr(inner, "disturbances", {})  # also those that are only set by hand
-            whole = Randomization({**draws.randomization, **disturbances}, correlation=draws.randomization.correlation)
+            whole = Randomization(  # with disturbances that are only set by hand
+                {**draws.randomization, **getattr(inner, "disturbances", {})},
+                correlation=draws.randomization.correlation,
+            )
             with contextlib.closing(make_env(policy.env, None if policy.space is None else whole)) as env:
                 spec = env.spec
             return minari.write_minari(

@@ -202,14 +202,14 @@ class Randomization(Mapping[str, Rule]):
         The latter may have tuples, numbers and strings.
         """
         pairs = form.get("rules")
-        if set(form) == {"rules", CORRELATION} and isinstance(pairs, list | tuple) and all(map(_is_named, pairs)):
+        if (
+            set(form) == {"rules", CORRELATION}
+            and isinstance(pairs, list | tuple)
+            and all(isinstance(p, list | tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs)
+        ):
             return cls(dict(pairs), correlation=form[CORRELATION])  # Gymnasium's specs use ``asdict``
         rules = {name: rule for name, rule in form.items() if name != CORRELATION}
         return cls(rules, correlation=form.correlation if isinstance(form, Randomization) else form.get(CORRELATION))
-
-
-def _is_named(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None:

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from gym_dr.errors import RunFolderError
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.reports.curves import along_parameters, distributions, sensitivity
-from gym_dr.reports.maps import difference_maps, heat_maps
+from gym_dr.reports.maps import first_picture, heat_maps
 from gym_dr.reports.page import Provenance, Report, versions_of
 from gym_dr.reports.tables import (
     config_diff,
-    difference_tables,
     failure_tables,
     findings,
+    pooled,
     regret_table,
+    sets_table,
     summary_tables,
     watch_commands,
 )
@@ -35,13 +36,13 @@ def assemble(
     Args:
         comparison: The policies and their evaluation.
         command: The command that makes the page.
-        compared: Findings and first tables of a caller that has compared the policies; None to compare them here.
+        compared: Findings and tables of a caller that has compared the policies; None to compare them here.
 
     Raises:
         RunFolderError: The command that trained a run cannot be read.
     """
     document = comparison.document
-    plots = (heat_maps, along_parameters, distributions, difference_maps, sensitivity)
+    plots = (heat_maps, along_parameters, distributions, sensitivity)
     sections = [make(comparison) for make in plots]
     names = [group.name for group in comparison.groups]
     episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)
@@ -50,24 +51,27 @@ def assemble(
     words = word if count == 1 else {"run": "runs", "policy": "policies"}[word]
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
-    sentences, first = compared or (findings(comparison), ())
+    sentences, tables = compared or ((), ())
     tables = [
-        *first,
+        sets_table(comparison),
+        *tables,
         *config_diff(comparison.groups),
-        *summary_tables(comparison),
-        *([] if compared else difference_tables(comparison)),
         *regret_table(comparison),
         *failure_tables(comparison),
     ]
+    means = [pooled(comparison, group, comparison.main_set(0), "mean")["value"] for group in range(len(names))]
+    best = max(range(1, len(names)), key=means.__getitem__, default=0)
     return Report(
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",
         facts=[fact for fact in facts if fact],
-        findings=sentences,
+        findings=sentences or findings(comparison),
         tables=tables,
         sections=[section for section in sections if section.views],
         provenance=[_provenance(group) for group in (*comparison.groups, *comparison.references)],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=versions_of(PACKAGES),
+        picture=first_picture(comparison, best),
+        folded=summary_tables(comparison),
         next_commands=watch_commands(comparison),
     )
 

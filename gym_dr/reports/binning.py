@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gym_dr.arrays import Array, Indices
+from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import mean_ends, unit_of_episodes
 
 MAX_VALUES = 25  # a parameter with more values than this is divided into ranges
 NUM_BINS = 8  # largest number of ranges
+PER_TILE = 4  # episodes of a range over two parameters, at least, on average
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,7 @@ class Bins:
 
     centers: Array  # (bins,), ascending; the mean of a bin's values
     edges: Array  # (bins + 1,)
-    index: Indices  # (episodes,), the bin of each episode
+    index: Indices  # (episodes,), the bin of each episode; -1 for none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,6 @@ class BinStatistics:
     """Statistics of the episodes in each bin, shape ``(x bins,)`` or ``(y bins, x bins)``; NaN for an empty bin."""
 
     mean: Array
-    worst: Array  # lowest return of an episode
     low: Array  # ends of the mean's 95 % interval; NaN without one
     high: Array
     count: Indices  # episodes
@@ -40,28 +41,47 @@ def evenly_spaced(length: int, count: int) -> Indices:
     return np.unique(np.linspace(0, length - 1, min(count, length)).round().astype(np.int64))
 
 
-def make_bins(values: Array) -> Bins:
+def make_bins(values: Array, most: int = NUM_BINS) -> Bins:
     """Makes one bin for each value if there are few, else ranges with about the same number of episodes.
 
     Ranges of equal width would be almost empty in the tails of a distribution.
 
     Args:
-        values: One parameter's value in each episode, shape ``(episodes,)``.
+        values: One parameter's value in each episode, shape ``(episodes,)``; NaN where it belongs to no bin.
+        most: Largest number of ranges.
     """
-    distinct, index = np.unique(values, return_inverse=True)
-    if len(distinct) <= MAX_VALUES:  # edges halfway between neighbors; outer bins are symmetric
+    known, index = ~np.isnan(values), np.full(len(values), -1)
+    values = values[known]
+    distinct, index[known] = np.unique(values, return_inverse=True)
+    if len(distinct) <= min(
+        MAX_VALUES, max(NUM_BINS, len(values) // 2)
+    ):  # edges halfway between neighbors; outer bins are symmetric
         step = np.diff(distinct) if len(distinct) > 1 else np.ones(1)
         outer = distinct[0] - step[0] / 2, distinct[-1] + step[-1] / 2
         edges = np.concatenate([outer[:1], (distinct[:-1] + distinct[1:]) / 2, outer[1:]])
-        return Bins(centers=distinct, edges=edges, index=index.astype(np.int64))
-    ends = np.quantile(values, np.linspace(0, 1, NUM_BINS + 1), method="nearest")  # values: no empty range
+        return Bins(centers=distinct, edges=edges, index=index)
+    ends = np.quantile(values, np.linspace(0, 1, most + 1), method="nearest")  # values: no empty range
     edges = np.unique(ends)  # fewer if one value is frequent
-    index = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    centers = np.bincount(index, values) / np.bincount(index)
-    return Bins(centers=centers, edges=edges, index=index.astype(np.int64))
+    index[known] = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    centers = np.bincount(index[known], values) / np.bincount(index[known])
+    return Bins(centers=centers, edges=edges, index=index)
 
 
-def bin_statistics(returns: Array, cells: CellSet | None, x: Bins, y: Bins | None = None) -> BinStatistics:
+def tile_bins(x: Array, y: Array) -> tuple[Bins, Bins]:
+    """The bins of two parameters whose tiles all have some episodes, on average; NaN is for neither."""
+    known = ~(np.isnan(x) | np.isnan(y))
+    most = min(NUM_BINS, max(2, math.isqrt(int(known.sum()) // PER_TILE)))
+    first, second = (make_bins(np.where(known, values, np.nan), most) for values in (x, y))
+    return first, second
+
+
+def bin_statistics(
+    returns: Array,
+    cells: CellSet | None,
+    x: Bins,
+    y: Bins | None = None,
+    within: tuple[float, float] = UNLIMITED,
+) -> BinStatistics:
     """Sorts episodes into the bins of one or two parameters.
 
     Intervals are over runs if there are several, else over the independent units of the set's episodes.
@@ -70,12 +90,13 @@ def bin_statistics(returns: Array, cells: CellSet | None, x: Bins, y: Bins | Non
         returns: Shape ``(runs, episodes)``: the same episodes played by several runs, or their differences.
         cells: The set; None for no intervals of a single run.
         x: Bins of the first parameter.
-        y: Bins of the second parameter; None for only one.
+        y: Bins of the second parameter, from ``tile_bins``; None for only one.
+        within: The lowest and highest possible mean.
     """
     shape = (len(x.centers),) if y is None else (len(y.centers), len(x.centers))
     index = x.index if y is None else np.where(y.index < 0, -1, y.index * len(x.centers) + x.index)
-    found = np.full((5, math.prod(shape)), np.nan)
-    found[4] = 0
+    found = np.full((4, math.prod(shape)), np.nan)
+    found[3] = 0
     for each in np.unique(index[index >= 0]):
         episodes = np.flatnonzero(index == each)
         own = returns[:, episodes]
@@ -87,6 +108,6 @@ def bin_statistics(returns: Array, cells: CellSet | None, x: Bins, y: Bins | Non
             unit = np.unique(unit_of_episodes(cells)[episodes], return_inverse=True)[1]
             sums = np.bincount(unit, own[0] - own.mean())
             units = own.mean() + sums[None] * len(sums) / len(episodes)
-        found[:, each] = own.mean(), own.min(), *mean_ends(units), own.size
-    mean, worst, low, high, count = (row.reshape(shape) for row in found)
-    return BinStatistics(mean=mean, worst=worst, low=low, high=high, count=count.astype(np.int64))
+        found[:, each] = own.mean(), *np.clip(mean_ends(units), *within), own.size
+    mean, low, high, count = (row.reshape(shape) for row in found)
+    return BinStatistics(mean=mean, low=low, high=high, count=count.astype(np.int64))

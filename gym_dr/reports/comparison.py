@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
+from gym_dr.envs.family import return_limits
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.sets import TRAINING, CellSet
 from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.other_runs import named_runs
@@ -29,7 +30,6 @@ PLACES = {  # kind of a set -> preposition, label
     "grid": ("On", "the grid"),
 }
 
-MAX_PAIRED = 6  # groups up to which every two are compared: 15 pairs
 MAX_PARAMETERS = 8  # whose pairs are mapped: 28 pairs
 
 
@@ -39,6 +39,11 @@ class Group:
 
     name: str  # in tables and plots
     policies: tuple[FrozenPolicy, ...]  # in the order of their seeds
+
+    @property
+    def quoted(self) -> str:
+        """The name in a sentence, where it may read like one of its words."""
+        return f"'{self.name}'"
 
     @property
     def runs(self) -> list[OpenedRun]:
@@ -108,6 +113,11 @@ class Comparison:
         return self.evaluation.document
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and highest possible return."""
+        return return_limits(self.document["env"])
+
+    @property
     def sets(self) -> list[str]:
         """Names of the sets, in the order of the file."""
         return [cells.name for cells in self.evaluation.sets]
@@ -122,12 +132,6 @@ class Comparison:
         names = {index: one["name"] for index, one in enumerate(self.document["policies"])}
         alike = [index for index in names if self.document["policies"][index]["digest"] == policy.digest]
         return next((index for index in alike if names[index] == policy.name), alike[0])
-
-    @property
-    def group_pairs(self) -> list[tuple[int, int]]:
-        """Pairs of groups to compare, the later one first, since users name the baseline first; of many, with that."""
-        pairs = [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
-        return pairs if len(self.groups) <= MAX_PAIRED else [pair for pair in pairs if pair[1] == 0]
 
     @property
     def main_sets(self) -> list[str]:
@@ -160,10 +164,11 @@ class Comparison:
         """Preposition and label."""
         kind, (what, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
         if kind == "sobol" and owner:
-            return "Over", f"the distribution of {owner}"
+            return "Over", f"the distribution of '{owner}'"
         if kind == "fixed":
             return "At", set_name
-        return PLACES.get(kind, ("On the", f"draws of {what} ({owner})" if owner else f"draws of {what}"))
+        drawn = "training draws" if what == TRAINING else f"draws of {what}"
+        return PLACES.get(kind, ("On the", f"{drawn} of '{owner}'" if owner else drawn))
 
     def cells(self, set_name: str) -> CellSet:
         """The set with a name."""
@@ -219,16 +224,30 @@ class Comparison:
 
     @cached_property
     def values(self) -> dict[str, dict[str, Array]]:
-        """For each set the parameters that vary: name -> value in each episode, in the order of ``returns``."""
+        """For each set the parameters that vary: name -> value in each episode, in the order of ``returns``.
+
+        The value is NaN where the parameter has no effect.
+        """
         return {name: self.evaluation.varied(name) for name in self.sets}
 
     def pairs(self, set_name: str) -> list[tuple[str, str]]:
-        """Pairs of parameters that vary in a set, at most ``MAX_PARAMETERS`` of them, the most important first."""
-        return list(combinations(self.important(set_name)[:MAX_PARAMETERS], 2))
+        """Pairs of parameters that vary in a set, at most ``MAX_PARAMETERS`` of them, the most important first.
+
+        A parameter that acts only beside a switch has no map with the switch.
+        """
+        found = combinations(self.important(set_name)[:MAX_PARAMETERS], 2)
+        values = {pair: np.stack([self.values[set_name][name] for name in pair]) for pair in found}
+        return [pair for pair, of in values.items() if (np.ptp(of[:, ~np.isnan(of).any(0)], axis=1) > 0).all()]
 
     def important(self, set_name: str) -> list[str]:
-        """The parameters that vary in a set, sorted by sensitivity, if it is known."""
-        return sorted(self.values[set_name], key=lambda name: -self._totals.get(name, 0.0))  # keeps the order of equals
+        """The parameters that vary in a set, sorted by sensitivity, if it is known, switches last."""
+        totals = self._totals
+        # keeps the order of equals
+        return sorted(self.values[set_name], key=lambda name: (self.is_switch(name), -totals.get(name, 0.0)))
+
+    def is_switch(self, parameter: str) -> bool:
+        """Whether a parameter is on or off."""
+        return bool(self.document["parameters"][parameter]["kind"] == "bool")
 
     @cached_property
     def _totals(self) -> dict[str, float]:

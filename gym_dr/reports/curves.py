@@ -20,7 +20,7 @@ MAX_POINTS = 200  # of a distribution curve
 def distributions(comparison: Comparison) -> Section:
     """Plots, for each set, the share of episodes with at least a given return, a curve for each policy."""
     names = sorted(comparison.sets, key=lambda name: name not in comparison.main_sets)
-    views = [View(name=comparison.label(name), panels=[_distribution(comparison, name)]) for name in names]
+    views = [View(name=comparison.label(name), panels=[distribution(comparison, name)]) for name in names]
     seeds = any(len(group.policies) > 1 for group in comparison.groups)
     return Section(
         key="distributions",
@@ -38,7 +38,7 @@ def distributions(comparison: Comparison) -> Section:
 def along_parameters(comparison: Comparison) -> Section:
     """Plots the mean return along each single parameter, with the training range marked."""
     panels = {
-        name: [_along(comparison, name, parameter) for parameter in comparison.values[name]]
+        name: [along(comparison, name, parameter) for parameter in comparison.values[name]]
         for name in sorted(comparison.sets, key=comparison.rank)
     }
     return Section(
@@ -66,7 +66,8 @@ def sensitivity(comparison: Comparison) -> Section:
         how_to_read="A bar is the share of the variance of a cell's mean return that the parameter explains: alone, "
         "and with its interactions. Whiskers are 95 % intervals, over seeds if a policy has several, "
         "else over points and their episodes; if they include 0, the effect may be chance. Estimates are "
-        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time.",
+        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time. A parameter "
+        "that needs a switch has the shares of the variance between points where it is on.",
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
             for name in sets
@@ -75,7 +76,8 @@ def sensitivity(comparison: Comparison) -> Section:
     )
 
 
-def _distribution(comparison: Comparison, set_name: str) -> Panel:
+def distribution(comparison: Comparison, set_name: str) -> Panel:
+    """Plots the share of episodes with at least a given return, a curve for each policy."""
     traces = []
     for index, group in enumerate(comparison.groups):
         returns = np.sort(comparison.returns(index, set_name).ravel())
@@ -90,11 +92,14 @@ def _distribution(comparison: Comparison, set_name: str) -> Panel:
     return Panel(title="", figure=figure, description=f"Shares of episodes by return, on {comparison.label(set_name)}.")
 
 
-def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
+def along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
+    """Plots the mean return along one parameter, a curve for each policy."""
     bins = make_bins(comparison.values[set_name][parameter])
     traces: list[Any] = []
     for index, group in enumerate(comparison.groups):
-        found = bin_statistics(comparison.returns(index, set_name), comparison.cells(set_name), bins)
+        found = bin_statistics(
+            comparison.returns(index, set_name), comparison.cells(set_name), bins, within=comparison.limits
+        )
         low, high = (np.where(np.isnan(ends), found.mean, ends).tolist() for ends in (found.low, found.high))
         traces += [
             go.Scatter(
@@ -117,9 +122,8 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
                 name=plain(group.name),
                 legendgroup=str(index),
                 showlegend=True,
-                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, two standard "
-                "errors %{customdata:.1f}"
-                "<extra>%{fullData.name}</extra>",
+                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, 95 % "
+                "interval %{customdata[0]:.1f} to %{customdata[1]:.1f}<extra>%{fullData.name}</extra>",
             ),
         ]
     axis = parameter_axis(comparison, parameter, bins)
@@ -151,7 +155,7 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
         found = [result["sensitivity"] for result in comparison.results(index, set_name)]
         parameters = found[0]["parameters"]
         values = np.array([[item["value"] for item in one[order]] for one in found], dtype=float)  # None becomes NaN
-        middle, (low, high) = values.mean(axis=0), mean_ends(values.T[:, None])
+        middle, (low, high) = values.mean(axis=0), mean_ends(values.T[:, None]).clip(0.0, 1.0)
         if len(found) == 1:
             low, high = (np.array([item[end] for item in found[0][order]], dtype=float) for end in ("low", "high"))
         bars.append(

@@ -46,7 +46,8 @@ def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
     """
     train = ["gymdr", "train", "ppo", "--env", fit.env, "--randomization", str(randomization)]
     parameters = replace(fit.table, caption="Parameters", notes=[PARAMETERS])
-    sections = [_densities(fit), _pairs(fit), _replay(fit), _residuals(fit.residuals)]
+    densities, pairs = _densities(fit), _pairs(fit)
+    sections = [densities, pairs, _replay(fit), _residuals(fit.residuals)]
     return Report(
         title=f"Fit of {fit.env}",
         facts=[f"{name}: {value}" for name, value in fit.facts.items()],
@@ -56,6 +57,7 @@ def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
         provenance=[],
         command=command,
         versions=versions_of(PACKAGES),
+        picture=next((section.views[0].panels[0] for section in (pairs, densities) if section.views), None),
         next_commands=[("Train on the fitted ranges", shlex.join([*train, "--run-dir", "runs/fitted"]))],
     )
 
@@ -173,7 +175,7 @@ def _replay(fit: Fit) -> Section:
         title="Replay against the log",
         lead="How far simulation departs from the log after some steps, when it starts from a measured state and "
         "repeats the logged actions.",
-        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the means of the posterior. "
+        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the most likely values. "
         "Errors are root mean squares, as a share of the standard deviation of the logged motion: at 100% a simulation "
         "predicts no better than the mean of the log. Lower is better. After few steps, measurement noise sets a "
         f"floor. Point at the line of a coordinate for the error in its unit.{exact}",

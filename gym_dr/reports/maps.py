@@ -7,52 +7,54 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gym_dr.arrays import Array
-from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, make_bins
-from gym_dr.reports.comparison import MAX_PAIRED, MAX_PARAMETERS, Comparison
+from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, tile_bins
+from gym_dr.reports.comparison import MAX_PARAMETERS, Comparison
+from gym_dr.reports.curves import along, distribution
 from gym_dr.reports.page import Panel, Section, View, plain
 from gym_dr.reports.style import new_figure, parameter_axis
 
-MAPPED = (("mean", "mean return"), ("worst", "worst episode"))
-
 
 def heat_maps(comparison: Comparison) -> Section:
-    """Plots mean and worst return of each policy over each pair of parameters, with the training range marked."""
+    """Plots mean returns of each policy and differences from the first over each pair of parameters."""
     maps = _maps(comparison)
     return Section(
         key="maps",
         title="Where it works",
-        lead="Mean return and worst single episode, over each pair of parameters; of many parameters only the "
-        f"{MAX_PARAMETERS} that matter most are shown.",
-        how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were. "
-        "Parameters with many values are divided into ranges with about the same number of episodes. Plots of the same "
-        "kind share one color scale, so policies can be compared. The white frame is the policy's training range, if "
-        "it is known; a white cross marks a single value. Tiles without episodes are blank.",
-        views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
+        lead="Mean return of each policy, and how much more it returns than the first, on the same draws and episode "
+        f"seeds, over each pair of parameters; of many only the {MAX_PARAMETERS} that matter most are shown.",
+        how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were, but "
+        "only those in which both parameters have an effect. Parameters with many values are divided into ranges with "
+        "about the same number of episodes. Maps of returns share one color scale, so policies can be compared. The "
+        "white frame is the policy's training range, if it is known; a white cross marks a single value. Tiles without "
+        "episodes are blank. In a map of differences, blue: the policy named first has the higher return. Hover over "
+        "a tile for its 95 % interval, over seeds if there are several; a difference whose interval includes 0 may be "
+        "chance.",
+        views=[
+            View(
+                name=name,
+                panels=[
+                    *_returns(comparison, *place),
+                    *(_difference(comparison, group, *place) for group in range(1, len(comparison.groups))),
+                ],
+            )
+            for name, place in maps.items()
+        ],
         choice="Parameters",
     )
 
 
-def difference_maps(comparison: Comparison) -> Section:
-    """Plots the paired difference of every two policies over each pair of parameters, or of many from the first."""
-    maps = _maps(comparison)
-    views = []
-    many = len(comparison.groups) > MAX_PAIRED
-    for first, second in comparison.group_pairs:
-        title = f"{comparison.groups[first].name} minus {comparison.groups[second].name}"
-        for name, place in maps.items():
-            panel = _difference(comparison, title, first, second, *place)
-            views.append(View(name=f"{title}: {name}", panels=[panel]))
-    return Section(
-        key="differences",
-        title="Which policy is better where",
-        lead="The mean return of one policy minus that of another, on the same draws and episode seeds."
-        + (f" With so many policies, each is compared with {comparison.groups[0].name} only." if many else ""),
-        how_to_read="Blue: the policy named first has the higher return. Red: the other one has. Hover over a tile for "
-        "its 95 % interval, over seeds if there are several; a difference whose interval includes 0 may be chance.",
-        views=views,
-        choice="Policies and parameters",
-    )
+def first_picture(comparison: Comparison, group: int) -> Panel:
+    """A map over the two parameters that matter most, or a curve if there is only one that is no switch.
+
+    Args:
+        comparison: The policies and their evaluation.
+        group: The group to map; if it is not the first, the map is its difference from the first.
+    """
+    name = comparison.main_set(group)
+    shown, pairs = comparison.important(name), comparison.pairs(name)
+    if not pairs or any(comparison.is_switch(one) for one in pairs[0]):
+        return along(comparison, name, shown[0]) if shown else distribution(comparison, name)
+    return _difference(comparison, group, name, *pairs[0]) if group else _returns(comparison, name, *pairs[0])[0]
 
 
 def _sets(comparison: Comparison) -> list[str]:
@@ -75,43 +77,45 @@ def _maps(comparison: Comparison) -> dict[str, tuple[str, str, str]]:
 
 
 def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Panel]:
-    """Mean and worst return of each policy."""
+    """Mean return of each policy."""
     axes = _axes(comparison, set_name, x, y)
     everyone = range(len(comparison.groups))
     found = [
-        bin_statistics(comparison.returns(group, set_name), comparison.cells(set_name), *axes.values())
+        bin_statistics(
+            comparison.returns(group, set_name), comparison.cells(set_name), axes[x], axes[y], comparison.limits
+        )
         for group in everyone
     ]
+    means = np.stack([table.mean for table in found])
+    scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(means)), "zmax": float(np.nanmax(means))}
     panels = []
     for index, group in enumerate(comparison.groups):
-        for key, words in MAPPED:
-            together = np.stack([getattr(table, key) for table in found])
-            scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(together)), "zmax": float(np.nanmax(together))}
-            values, title = getattr(found[index], key), f"{group.name}: {words}"
-            panels.append(_map(comparison, axes, title, values, found[index], words, scale))
-            _mark_range(panels[-1].figure, comparison, index, axes)
+        panels.append(_map(comparison, axes, f"Mean return of {group.quoted}", found[index], "mean return", scale))
+        _mark_range(panels[-1].figure, comparison, index, axes)
     return panels
 
 
-def _difference(comparison: Comparison, names: str, first: int, second: int, set_name: str, x: str, y: str) -> Panel:
+def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: str) -> Panel:
+    """How much more a policy returns than the first one."""
     axes = _axes(comparison, set_name, x, y)
-    rows, over = comparison.differences(first, second, set_name)
-    found = bin_statistics(rows, comparison.cells(set_name) if over else None, *axes.values())
+    rows, over = comparison.differences(group, 0, set_name)
+    found = bin_statistics(rows, comparison.cells(set_name) if over else None, axes[x], axes[y])
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
-    return _map(comparison, axes, f"{names}: difference of mean returns", found.mean, found, "difference", scale)
+    title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"
+    return _map(comparison, axes, title, found, "difference", scale)
 
 
 def _axes(comparison: Comparison, set_name: str, x: str, y: str) -> dict[str, Bins]:
     """The parameters of a map, x before y, and their bins."""
-    return {name: make_bins(comparison.values[set_name][name]) for name in (x, y)}
+    values = comparison.values[set_name]
+    return dict(zip((x, y), tile_bins(values[x], values[y]), strict=True))
 
 
 def _map(
     comparison: Comparison,
     axes: dict[str, Bins],
     title: str,
-    values: Array,
     found: BinStatistics,
     words: str,
     scale: dict[str, Any],
@@ -120,7 +124,7 @@ def _map(
     heat = go.Heatmap(
         x=x_bins.edges.tolist(),
         y=y_bins.edges.tolist(),
-        z=values.tolist(),
+        z=found.mean.tolist(),
         customdata=np.stack([found.count, found.low, found.high], axis=-1).tolist(),
         hoverongaps=False,
         colorbar={"title": {"text": words, "side": "right"}, "thickness": 12},

@@ -66,13 +66,15 @@ class Report:
 
     title: str
     facts: Sequence[str]  # environment, policies, episodes
-    findings: Sequence[str]  # sentences at the top
-    tables: Sequence[Table]
+    findings: Sequence[str]  # sentences: the verdict first, which stands at the top
+    tables: Sequence[Table]  # the first stands at the top
     sections: Sequence[Section]
     provenance: Sequence[Provenance]
     command: str  # command line of the report; empty if there is none
     versions: str  # of Python and packages
     next_commands: Sequence[tuple[str, str]] = ()  # what to do with the findings: description, command
+    picture: Panel | None = None  # beside the first table
+    folded: Sequence[Table] = ()  # details, which open on request
 
 
 def versions_of(packages: Sequence[str]) -> str:
@@ -107,7 +109,7 @@ def render(report: Report) -> str:
     scripts = [get_plotlyjs(), (here / "report.js").read_text(encoding="utf-8")]
     return templates.get_template("report.html.jinja").render(
         report=report,
-        figures=_figures(report.sections),
+        figures=_figures(report),
         style=Markup((here / "report.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         hashes=[_script_hash(script) for script in scripts],
@@ -119,14 +121,16 @@ def plain(text: object) -> str:
     return html.escape(str(text), quote=False).replace("%", "&#37;")
 
 
-def _figures(sections: Sequence[Section]) -> dict[str, Any]:
+def _figures(report: Report) -> dict[str, Any]:
     """Panel anchor -> figure in JSON form; Plotly writes NaN as null, which it plots as a gap."""
-    return {
-        f"{section.key}-{v}-{p}": json.loads(panel.figure.to_json(validate=True), parse_float=_rounded)
-        for section in sections
+    panels = {
+        f"{section.key}-{v}-{p}": panel
+        for section in report.sections
         for v, view in enumerate(section.views)
         for p, panel in enumerate(view.panels)
     }
+    panels |= {} if report.picture is None else {"first-plot": report.picture}
+    return {key: json.loads(one.figure.to_json(validate=True), parse_float=_rounded) for key, one in panels.items()}
 
 
 def _rounded(number: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,29 +12,61 @@ import numpy as np
 
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval, means_with_intervals
+from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, means_with_intervals
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
-from gym_dr.table import Row, Table
+from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import exact_text
 
 NOTE = (
-    "Small numbers are 95% intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
+    "Small numbers are 95 % intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
     "of the episodes. SD: standard deviation. Worst 25 % and 10 %: mean return of the worst 25 % and 10 % of the "
     "episodes (CVaR). Cells of a distribution follow a Sobol sequence, which "
     "covers it more evenly than random draws. "
 ) + ONE_TRAINING
+SMALL = "Small numbers are 95 % intervals over seeds (Student's t), or over the episodes of a single policy."
 
 
-def results_on(comparison: Comparison, set_name: str) -> SetResults:
-    """The results of the runs of all groups on a set."""
+def sets_table(comparison: Comparison) -> Table:
+    """Mean returns and shares of solved episodes: a row for each set, a column for each group."""
     groups = range(len(comparison.groups))
+    rows: list[Row] = [
+        [comparison.label(name), *(_mean_and_success(comparison, group, name) for group in groups)]
+        for name in comparison.sets
+    ]
+    columns = ["", *(group.name for group in comparison.groups)]
+    return Table(caption="Mean return on each set", columns=columns, rows=rows, notes=[SMALL])
+
+
+def _mean_and_success(comparison: Comparison, group: int, set_name: str) -> Cell:
+    value, interval = interval_cell(pooled(comparison, group, set_name, "mean"))
+    if comparison.document["success"] is None:
+        return Cell(value, interval)
+    solved = interval_cell(pooled(comparison, group, set_name, "success_rate"), percent=True)
+    return Cell(value, f"{interval}\n{solved.value} solved".strip())
+
+
+def pooled(comparison: Comparison, group: int, set_name: str, statistic: str) -> Interval:
+    """A statistic of a group on a set: the mean over seeds with its interval, or a single run's over episodes."""
+    found = [result["statistics"][statistic] for result in comparison.results(group, set_name)]
+    if len(found) == 1:
+        single: Interval = found[0]
+        return single
+    limits = (0.0, 1.0) if statistic == "success_rate" else comparison.limits
+    return mean_over_seeds(np.array([one["value"] for one in found]), limits)[0]
+
+
+def results_on(comparison: Comparison, set_name: str, *, weakest: bool = False) -> SetResults:
+    """The results of the runs of all groups on a set; ``weakest`` leaves each group's run with the worst cell."""
+    groups = [comparison.results(group, set_name) for group in range(len(comparison.groups))]
+    if weakest:
+        groups = [[min(results, key=lambda result: result["worst_cell"]["mean"]["value"])] for results in groups]
     return SetResults(
         cells=comparison.cells(set_name),
         label=comparison.label(set_name),
         place=comparison.place(set_name),
-        results=[result for group in groups for result in comparison.results(group, set_name)],
+        results=[result for results in groups for result in results],
     )
 
 
@@ -49,15 +82,13 @@ def summary_tables(comparison: Comparison) -> list[Table]:
 
 
 def findings(comparison: Comparison) -> list[str]:
-    """States the findings of an evaluation, differences between policies first."""
-    nominal = {"nominal"} & set(comparison.sets)
-    differences = [
-        _comparison(comparison, first, 0, name)
-        for first in range(1, len(comparison.groups))
-        for name in dict.fromkeys([comparison.main_set(first), comparison.main_set(0), *nominal])
-    ]
+    """States the findings of an evaluation: differences from the first policy, on the main sets first."""
+    sets = sorted(comparison.sets, key=comparison.rank)
+    others = range(1, len(comparison.groups))
+    differences = [_comparison(comparison, others, name) for name in sets] if others else []
     levels = [_level(comparison, group) for group in range(len(comparison.groups))]
-    return [*differences, *([ONE_TRAINING] if differences else []), *levels]
+    single = differences and any(len(group.policies) == 1 for group in comparison.groups)
+    return [*differences, *levels, *([ONE_TRAINING] if single else [])]
 
 
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
@@ -77,33 +108,32 @@ def _over(comparison: Comparison, first: int, second: int) -> str:
     return "seeds" if min(len(comparison.entries(g)) for g in (first, second)) > 1 else "episodes"
 
 
-def _comparison(comparison: Comparison, first: int, second: int, set_name: str) -> str:
-    found, over = difference(comparison, first, second, set_name), _over(comparison, first, second)
-    value, low, high = found["value"], found["low"], found["high"]
-    a, b = (comparison.groups[g].name for g in (first, second))
-    place = comparison.place(set_name)
-    text = f"{place}, {a} returns {abs(value):.1f} {'more' if value >= 0 else 'less'} than {b} on average"
-    if low is None:
-        return f"{text}; there are too few seeds or episodes for an interval."
-    if low <= 0 <= high:
-        return (
-            f"{place}, there is no significant difference between {a} and {b}: their mean returns differ by "
-            f"{value:.1f} (95% interval over {over} {low:.1f} to {high:.1f})."
-        )
-    ends = sorted((abs(low), abs(high)))
-    return f"{text} (95% interval over {over} {ends[0]:.1f} to {ends[1]:.1f})."
+def _comparison(comparison: Comparison, groups: Sequence[int], set_name: str) -> str:
+    """How much more groups return than the first, on one set."""
+    parts: list[str] = []
+    for group in groups:
+        found, over = difference(comparison, group, 0, set_name), _over(comparison, group, 0)
+        value, low, high = found["value"], found["low"], found["high"]
+        text = f"{comparison.groups[group].quoted} returns {abs(value):.1f} {'more' if value >= 0 else 'less'}"
+        text += "" if parts else f" than {comparison.groups[0].quoted}"
+        if low is None or high is None:
+            parts.append(f"{text} (too few {over} for an interval)")
+        else:
+            chance = ", which may be chance" if low <= 0 <= high else ""
+            parts.append(f"{text}{chance} (95 % interval of the difference over {over} {low:.1f} to {high:.1f})")
+    return f"{comparison.place(set_name)}, {'; '.join(parts)}."
 
 
 def _level(comparison: Comparison, group: int) -> str:
     """A policy's mean return, and the parameter that it depends on most."""
-    name = comparison.groups[group].name
-    place = comparison.place(comparison.main_set(group))
-    results = comparison.results(group, comparison.main_set(group))
-    mean = np.mean([result["statistics"]["mean"]["value"] for result in results])
-    text = f"{place}, {name} returns {mean:.1f} on average"
+    name, set_name = comparison.groups[group].quoted, comparison.main_set(group)
+    results = comparison.results(group, set_name)
+    mean = interval_cell(pooled(comparison, group, set_name, "mean"))
+    text = f"{comparison.place(set_name)}, {name} returns {mean.value} on average"
+    text += f" (95 % interval over {_over(comparison, group, group)} {mean.detail})" if mean.detail else ""
     if "success_rate" in results[0]["statistics"]:
-        solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
-        text += f" and succeeds in {solved:.0%} of episodes"
+        text += f" and solves {interval_cell(pooled(comparison, group, set_name, 'success_rate'), percent=True).value} "
+        text += "of the episodes"
     if sensitive := [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]:
         text += f"; {_most_important(sensitive)}"
     return f"{text}."
@@ -121,24 +151,6 @@ def _most_important(found: Sequence[Mapping[str, Any]]) -> str:
     return f"its return depends most on {found[0]['parameters'][most]}"
 
 
-def difference_tables(comparison: Comparison) -> list[Table]:
-    """A table with a row for each pair of policies, or none for a single policy."""
-    if not comparison.group_pairs:
-        return []
-    rows: list[Row] = []
-    for first, second in comparison.group_pairs:
-        cells = [interval_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
-        rows.append([f"{comparison.groups[first].name} minus {comparison.groups[second].name}", *cells])
-    note = (
-        "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better; "
-        f"where policies do not differ, about one in {round(1 / (1 - CONFIDENCE))} excludes it by chance. A study "
-        "corrects for their number. Between policies with several seeds, intervals are over seeds, of "
-        f"differences between runs with the same seed. {ONE_TRAINING}"
-    )
-    columns = ["", *(comparison.label(name) for name in comparison.sets)]
-    return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
-
-
 def regret_table(comparison: Comparison) -> list[Table]:
     """A table with the regret of each policy on each set; none without references."""
     note = (
@@ -152,29 +164,40 @@ def regret_table(comparison: Comparison) -> list[Table]:
 
 
 def failure_tables(comparison: Comparison) -> list[Table]:
-    """A table of worst cells and nearest failures for each main set with cells."""
+    """A table of worst cells and nearest failures for each main set with cells: of each group's weakest run."""
     note = (
-        "The worst cell is chosen by its mean return and then played again with fresh seeds. Nearest failure: the "
-        "cell nearest to nominal where the policy fails. Its distance is that of the parameter that changes most, as a "
-        "share of the parameter's range."
+        "Of several seeds, the weakest run is shown. The worst cell is chosen by its mean return and then played again "
+        "with fresh seeds. Nearest failure: the cell nearest to nominal where it fails. Its distance is that of "
+        "the parameter that changes most, as a share of the parameter's range."
     )
-    shown = [results_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
+    shown = [results_on(comparison, name, weakest=True) for name in _sets_of_cells(comparison)]
     tables = [failure_table(one, f"What breaks it, {one.place[0].lower()}{one.place[1:]}") for one in shown]
     return [dataclasses.replace(table, notes=[note]) for table in tables]
 
 
+def _sets_of_cells(comparison: Comparison) -> list[str]:
+    return [name for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
+
+
 def watch_commands(comparison: Comparison) -> list[tuple[str, str]]:
-    """Commands that play each run in its worst cells."""
+    """Commands that play the weakest run of each group in its worst cells."""
     found = []
-    for name in comparison.main_sets:
-        place = comparison.place(name)
-        for index, group in enumerate(comparison.groups if comparison.cells(name).num_cells > 1 else ()):
-            for run, result in zip(group.runs, comparison.results(index, name), strict=False):
-                values = [f"{param}={exact_text(value)}" for param, value in result["worst_cell"]["params"].items()]
-                sets = [word for value in values for word in ("--set", value)]
-                what = f"Watch {result['policy']} in its worst cell {place[0].lower()}{place[1:]}"
-                found.append((what, shlex.join(["gymdr", "play", str(run.folder.path), *sets])))
+    folders = {p.name: str(p.run.folder.path) for group in comparison.groups for p in group.policies if p.run}
+    for one in [results_on(comparison, name, weakest=True) for name in _sets_of_cells(comparison)]:
+        for result in [result for result in one.results if result["policy"] in folders]:
+            params = result["worst_cell"]["params"].items()
+            values = (f"{name}={_short(comparison, name, value)}" for name, value in params)
+            sets = [word for value in values for word in ("--set", value)]
+            what = f"Watch '{result['policy']}' in its worst cell {one.place[0].lower()}{one.place[1:]}"
+            found.append((what, shlex.join(["gymdr", "play", folders[result["policy"]], *sets])))
     return found
+
+
+def _short(comparison: Comparison, parameter: str, value: float) -> str:
+    """Six digits of a value, within the parameter's bounds."""
+    known = comparison.document["parameters"][parameter]
+    low, high = known["low"] or -math.inf, known["high"] or math.inf  # no rounding passes 0; None: no bound
+    return exact_text(min(max(float(f"{value:.6g}"), low), high))
 
 
 def config_diff(groups: Sequence[Group]) -> list[Table]:

@@ -16,6 +16,7 @@ from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.studies.variants import SEEDS, Variant
 
 BASELINE = "baseline"  # name of the variant with the first level of every factor
+APART = "their effects alone"  # what the effect of two levels together is compared with
 JOIN = "+"  # between the levels in the name of a variant
 
 
@@ -51,7 +52,7 @@ class Contrast:
         """
         sums: dict[int | None, float] = {}
         for name, weight in self.weights.items():
-            sums[variants[name].budget] = sums.get(variants[name].budget, 0.0) + weight
+            sums[variants[name].asked] = sums.get(variants[name].asked, 0.0) + weight
         return None not in sums and all(abs(total) < 1e-9 for total in sums.values())
 
 
@@ -171,7 +172,7 @@ class Design:
                 apart = [self.name_of({factor: level}) for factor, level in own.items()]
                 both = " with ".join(f"{factor}={level}" for factor, level in own.items())
                 weights = {name: 1.0, BASELINE: 1.0, **dict.fromkeys(apart, -1.0)}
-                found.append(Contrast(variant=both, other="their effects alone", weights=weights))
+                found.append(Contrast(variant=both, other=APART, weights=weights))
         return found
 
 

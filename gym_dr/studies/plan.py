@@ -20,8 +20,12 @@ from gym_dr.runs.config import check_not_reserved
 from gym_dr.studies.contrasts import Contrast, read_comparisons, read_design
 from gym_dr.studies.variants import Head, Variant, VariantFile, inner_table, opened
 
-# besides a table for each algorithm and sampler
-STUDY_TABLES = ("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons")
+# besides a table for each algorithm and sampler -> keys that are in no other table
+STUDY_TABLES = {
+    **dict.fromkeys(("settings", "randomization", "randomize", "variants", "factors"), ()),
+    **{"design": ("cross",), "comparisons": ("baseline", "pairs")},
+    "evaluation": ("episodes", "success", "sobol", "references", "grid", "sets"),
+}
 FOLDER_NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant
 
 
@@ -51,7 +55,7 @@ class Study:
 
     def same_budget(self) -> bool:
         """Whether all variants train for the same number of environment steps."""
-        found = {variant.budget for variant in self.variants.values()}
+        found = {variant.asked for variant in self.variants.values()}
         return len(found) == 1 and (None not in found or len(self.variants) == 1)
 
     def describe_budgets(self) -> str:

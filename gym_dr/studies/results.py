@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gym_dr.envs.family import return_limits
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.evaluation.statistics import NO_SPREAD, Interval
+from gym_dr.evaluation.statistics import NO_SPREAD
+from gym_dr.evaluation.tables import interval_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.metrics import last_row, write_csv
+from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun
-from gym_dr.studies.plan import Study, describe_budget
+from gym_dr.studies.plan import Study
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted, listed
 
@@ -35,6 +38,7 @@ TITLES = {
     SOLVED: "Episodes solved",
 }
 
+MOST = 3  # contrasts in the first sentence
 ALPHA = 0.05  # significance level of corrected p-values
 SMALLEST = 0.001  # smaller p-values are shown as below this
 UNEQUAL = "†"  # marks unequal budgets
@@ -89,18 +93,22 @@ class StudyResult:
         order = list(TITLES)
         return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
 
+    def _limits(self, statistic: str) -> tuple[float, float]:
+        """The lowest and highest possible value."""
+        return {SOLVED: (0.0, 1.0), REGRET: (-math.inf, math.inf)}.get(statistic, return_limits(self.plan.env))
+
     @cached_property
     def results(self) -> pd.DataFrame:
         """A row for each variant, set and statistic: mean over seeds, interval and budget."""
         rows: list[dict[str, Any]] = []
         for (statistic, name), by_variant in self.values.items():
             for variant, by_seed in by_variant.items():
-                interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
+                interval, _ = mean_over_seeds(np.array(list(by_seed.values())), self._limits(statistic))
                 rows.append(
                     {
                         **{"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)},
                         "seeds_missing": len(self.plan.variants[variant].seeds) - len(by_seed),
-                        **(_within(interval, 0.0, 1.0) if statistic == SOLVED else interval),
+                        **interval,
                         "steps": self.plan.variants[variant].budget,
                         "budgets": "equal" if self.plan.same_budget() else "unequal",
                     }
@@ -116,15 +124,16 @@ class StudyResult:
                 differences = contrast.over_seeds(by_variant)
                 if statistic == REGRET or not len(differences):  # regret differs as returns do, negated
                     continue
-                interval, p = mean_over_seeds(differences)
-                most = sum(abs(weight) for weight in contrast.weights.values()) / 2
+                low, high = self._limits(statistic)
+                most = (high - low) * sum(abs(weight) for weight in contrast.weights.values()) / 2
+                interval, p = mean_over_seeds(differences, (-most, most))
                 planned = set.intersection(*(set(self.plan.variants[variant].seeds) for variant in contrast.weights))
                 rows.append(
                     {
                         **{"variant": contrast.variant, "other": contrast.other, "set": name, "statistic": statistic},
                         "seeds": len(differences),
                         "seeds_missing": len(planned) - len(differences),
-                        **(_within(interval, -most, most) if statistic == SOLVED else interval),
+                        **interval,
                         "p": p,
                         "budgets": "equal" if contrast.same_budget(self.plan.variants) else "unequal",
                     }
@@ -163,17 +172,10 @@ class StudyResult:
         """Sentences on all differences on nominal values, and on significant ones on the other sets."""
         return difference_findings(self.comparisons, self.plan.sets[0].name)
 
-    def markdown(self) -> str:
-        """All tables in Markdown."""
-        seeds = ", ".join(map(str, self.plan.seeds))
-        text = [f"# {self.plan.env}", f"{counted(len(self.plan.variants), 'variant')}, seeds {seeds}."]
-        if self.plan.same_budget():
-            budget = next(iter(self.plan.variants.values())).budget
-            unit = "" if budget is None else " environment steps"
-            text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
-        for table in self.tables:
-            text += [f"## {table.caption}", table.markdown(), *table.notes]
-        return "\n\n".join(text) + "\n"
+    @property
+    def text(self) -> str:
+        """The findings, the verdict first, and all tables, as the command prints them."""
+        return "\n\n".join(["\n".join(self.findings), *map(str, self.tables)])
 
 
 def evaluate_runs(
@@ -185,7 +187,7 @@ def evaluate_runs(
     command: str,
     progress: ProgressCallback,
 ) -> StudyResult:
-    """Plays missing episodes of a study's runs, and writes its CSV files and ``tables.md``.
+    """Plays missing episodes of a study's runs, and writes its CSV files and ``tables.txt``.
 
     Args:
         plan: The study.
@@ -214,7 +216,7 @@ def evaluate_runs(
     times = pd.DataFrame(map(_time, done))
     for name, table in {"results": found.results, "comparisons": found.comparisons, "times": times}.items():
         write_csv(folder / f"{name}.csv", table)
-    write_atomically(folder / "tables.md", found.markdown().encode())
+    write_atomically(folder / "tables.txt", f"{found.text}\n".encode())
     return found
 
 
@@ -241,12 +243,12 @@ def _table(plan: Study, caption: str, table: pd.DataFrame, key: str, *, percent:
 
 def _cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
     """A number with its interval and, for a difference, its p-value."""
-    scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
-    value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
-    p = row.get("p_holm", math.nan)
-    known = [] if low == "nan" else [f"{low} to {high}"]
-    known += [] if math.isnan(p) else [_p_value(row)]
-    return Cell(f"{value} %" if percent else value, ", ".join(known))
+    unknown = math.isnan(row["low"])
+    ends = {name: None if unknown else row[name] for name in ("low", "high")}
+    found = interval_cell({"value": row["value"], **ends}, percent=percent)
+    return Cell(
+        found.value, found.detail if math.isnan(row.get("p_holm", math.nan)) else f"{found.detail}, {_p_value(row)}"
+    )
 
 
 def _p_value(row: Mapping[Any, Any]) -> str:
@@ -255,7 +257,7 @@ def _p_value(row: Mapping[Any, Any]) -> str:
 
 
 def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
-    """Sentences on all differences of mean return on one set, and on significant ones on the others.
+    """The verdict, then sentences on all differences of mean return on one set, and on significant ones on the others.
 
     Args:
         comparisons: See ``StudyResult``; on the other sets, sentences also tell shares of solved episodes.
@@ -263,19 +265,29 @@ def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     """
     stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
     own = (stated["set"] == first) & (stated["statistic"] == MEAN)
-    significant = ~own & (stated["p_holm"] < ALPHA)
-    sentences = [_finding(row) for row in stated[own | significant].to_dict("records")]
-    if stated.loc[~own, "p_holm"].notna().any() and not significant.any():
-        sentences.append("No other difference in mean return or in solved episodes is significant.")
-    return sentences
+    significant = stated["p_holm"] < ALPHA
+    clear = [_change(row) for row in stated[significant].to_dict("records")]
+    unclear = counted(int((stated["p_holm"] >= ALPHA).sum()), "other difference")
+    if stated["p_holm"].isna().all():
+        verdict = ["Seeds cannot tell whether another training would show these differences."]
+    elif clear:
+        verdict = [f"{'; '.join(clear[:MOST])}; {unclear} may be chance."]
+    else:
+        verdict = ["No difference in mean return or in solved episodes is significant."]
+    return [*(verdict if len(stated) else []), *map(_finding, stated[own | significant].to_dict("records"))]
+
+
+def _change(row: Mapping[Any, Any]) -> str:
+    """What differs how much; names in quotes may read like words of a sentence."""
+    solved = row["statistic"] == SOLVED
+    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
+    names = {name: APART if name == APART else f"'{name}'" for name in (row["variant"], row["other"])}
+    what = f"{did} {scale * abs(row['value']):.1f}{unit} {'more' if row['value'] >= 0 else 'less'}"
+    return f"On {row['set']}, {names[row['variant']]} {what} than {names[row['other']]}"
 
 
 def _finding(row: Mapping[Any, Any]) -> str:
-    solved = row["statistic"] == SOLVED
-    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
-    more = "more" if row["value"] >= 0 else "less"
-    what = f"{did} {scale * abs(row['value']):.1f}{unit} {more}"
-    text = f"On {row['set']}, {row['variant']} {what} than {row['other']}"
+    scale, text = 100.0 if row["statistic"] == SOLVED else 1.0, _change(row)
     if math.isnan(row["p_holm"]):
         text += f"; {'there are too few seeds for an interval' if row['seeds'] < 2 else NO_SPREAD}"
     else:
@@ -283,11 +295,3 @@ def _finding(row: Mapping[Any, Any]) -> str:
         text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {_p_value(row)}"
         text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
     return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
-
-
-def _within(interval: Interval, lowest: float, highest: float) -> Interval:
-    """Clips an interval of shares, or of their differences, to possible values."""
-    low, high = interval["low"], interval["high"]
-    if low is None or high is None:
-        return interval
-    return {**interval, "low": max(low, lowest), "high": min(high, highest)}

@@ -16,11 +16,9 @@ from gym_dr.errors import ConfigError, check_known, located, shortened
 from gym_dr.evaluation.sets import TRAINING, CellSet, draws
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import expect
-from gym_dr.runs.config import RunConfig, with_total_steps
+from gym_dr.runs.config import RunConfig
 from gym_dr.studies.variants import Head, Variant, VariantFile, opened
 
-# besides tables for the algorithm and the sampler of draws
-TUNING_TABLES = ("settings", "randomization", "randomize", "search", "evaluation", "optuna")
 FIXED = ("env", "seed", "reserved_seeds", "eval_episodes", "updates")  # the same for all trials
 # Optuna's classes that need no further package, are not experimental and store no pickles
 OPTUNA_CLASSES = {
@@ -29,6 +27,11 @@ OPTUNA_CLASSES = {
         *("MedianPruner", "PercentilePruner", "SuccessiveHalvingPruner", "HyperbandPruner", "ThresholdPruner"),
         "NopPruner",
     ),
+}
+# besides tables for the algorithm and the sampler of draws -> keys that are in no other table
+TUNING_TABLES = {
+    **dict.fromkeys(("settings", "randomization", "randomize", "search"), ()),
+    **{"evaluation": ("episodes",), "optuna": tuple(OPTUNA_CLASSES)},
 }
 DEFAULTS = {"sampler": "TPESampler", "pruner": {"name": "MedianPruner", "n_warmup_steps": 4}}
 
@@ -39,7 +42,6 @@ class TuningHead(Head):
 
     algorithm: str = "ppo"
     trials: int = 0
-    total_steps: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +108,7 @@ def _read(file: VariantFile) -> Tuning:
     file.check_used([base])
     known = _known(base.config)
     search = {name: _distribution(name, form, known) for name, form in file.inner("search").items()}
-    _check_budgets(search, head, base.config, file)
+    _check_budgets(search, head, base.config)
     for end in (0, -1):  # each value of an option, with the first and the last values of all others
         others = {name: _extremes(one)[end] for name, one in search.items()}
         for name, one in search.items():
@@ -127,7 +129,7 @@ def _variant(file: VariantFile, head: TuningHead, params: Mapping[str, Any]) -> 
     """The variant of a trial; the tuning's seeds are reserved."""
     values = {name: json.loads(one) if str(one)[:1] == "[" else one for name, one in params.items()}
     made = file.variant("trial", values, head)
-    config = made.config if head.total_steps is None else with_total_steps(made.config, head.total_steps)
+    config = made.config
     reserved = tuple(dict.fromkeys([*config.settings.reserved_seeds, *head.seeds]))
     settings = replace(config.settings, reserved_seeds=reserved, eval_episodes=0)  # the tuning itself evaluates
     return replace(made, config=replace(config, settings=settings))
@@ -176,12 +178,10 @@ def _allows(one: Any, value: Any) -> bool:
     return value is not None and one.low <= value <= one.high and not (one.step and (value - one.low) % one.step)
 
 
-def _check_budgets(search: Collection[str], head: TuningHead, base: RunConfig, file: VariantFile) -> None:
+def _check_budgets(search: Collection[str], head: TuningHead, base: RunConfig) -> None:
     """Checks that all trials train for the same number of environment steps."""
     if not search:
         raise ConfigError("[search]: expected options, such as gamma = { low = 0.98, high = 0.999 }; got none.")
-    if head.total_steps is not None and "updates" in file.inner(head.algorithm):
-        raise ConfigError("Expected updates or total_steps, got both.")
     unequal = sorted({"num_envs", "rollout_steps"} & {*search})
     if unequal and head.total_steps is None and base.steps_per_update is not None:
         raise ConfigError(

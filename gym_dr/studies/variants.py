@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,14 +14,15 @@ from gym_dr.options import check_fields, expect, is_whole
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
-from gym_dr.runs.config import RunConfig, RunSettings
-from gym_dr.runs.configure import build_config
+from gym_dr.runs.config import SETTINGS, RunConfig, RunSettings, with_total_steps
+from gym_dr.runs.configure import build_config, option_names
 from gym_dr.runs.sources import check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
 SEEDS = "seeds"  # key of a variant or a factor's level: how many of the file's seeds to train
-OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS)  # keys that are neither settings nor options
+TOTAL = "total_steps"
+OF_A_VARIANT = ("algorithm", "randomization", "randomize", SEEDS, TOTAL)  # keys that are neither settings nor options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class Head:
     env: str = RunSettings.env
     algorithm: str | None = None
     seeds: tuple[int, ...] = ()
+    total_steps: int | None = None  # environment steps, in place of ``updates``
 
 
 AnyHead = TypeVar("AnyHead", bound=Head)
@@ -45,12 +47,15 @@ class Variant:
         algorithm: Its algorithm.
         config: Configuration of the run with the first seed.
         seeds: Its seeds.
+        total_steps: Environment steps that the file asks for; the last update may make some more. None if it asks for
+            updates.
     """
 
     name: str
     algorithm: Algorithm
     config: RunConfig
     seeds: tuple[int, ...]
+    total_steps: int | None
 
     def with_seed(self, seed: int) -> RunConfig:
         """The configuration of its run with a seed."""
@@ -66,6 +71,11 @@ class Variant:
         """Environment steps of one run, including reset steps; None if they depend on the length of episodes."""
         each = self.config.steps_per_update
         return None if each is None else int(self.config.options.updates * each)
+
+    @property
+    def asked(self) -> int | None:
+        """Its budget, or the ``total_steps`` that it rounds up: equal in variants with updates of other sizes."""
+        return self.total_steps or self.budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +94,27 @@ class VariantFile:
         """The table with this key; empty if there is none."""
         return inner_table(self.table, key)
 
-    def head(self, cls: type[AnyHead], tables: Sequence[str]) -> AnyHead:
+    def head(self, cls: type[AnyHead], tables: Mapping[str, Collection[str]]) -> AnyHead:
         """The top-level keys other than ``tables`` and tables of algorithms and samplers, as a dataclass.
+
+        Args:
+            cls: The dataclass.
+            tables: Name of a table -> keys that belong into it.
 
         Raises:
             UnknownNameError: A key is unknown.
-            ConfigError: A value cannot be used, or there are no seeds.
+            ConfigError: A value cannot be used, a key belongs into a table, or there are no seeds.
         """
         others = (*tables, *ALGORITHMS, *SAMPLERS)
         top = {name: value for name, value in self.table.items() if name not in others}
+        for name in top.keys() - {field.name for field in fields(cls)}:
+            named = {self.table.get("algorithm", cls.algorithm), *self.table}
+            algorithms = [each for each in ALGORITHMS if each in named] or ALGORITHMS
+            owned: dict[str, Collection[str]] = {each: option_names(ALGORITHMS.get(each)) for each in algorithms}
+            owned |= {each: [field.name for field in SAMPLERS.get(each).option_fields()] for each in SAMPLERS}
+            owned |= {**tables, "settings": {*SETTINGS} - {"seed"}}
+            if places := [f"[{table}]" for table, keys in owned.items() if name in keys]:
+                raise ConfigError(f"{name}: expected in the table {' or '.join(places)}, not at the top of the file.")
         head = cls(**check_fields(cls, top, also=others))
         if not head.seeds or len(set(head.seeds)) != len(head.seeds) or min(head.seeds) < 0:
             expected = "distinct whole numbers of at least 0, such as [1, 2, 3, 4, 5]"
@@ -147,7 +169,11 @@ class VariantFile:
             randomize=drawn.get("randomize"),
             by_seed=False,  # the same for all seeds
         )
-        return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number])
+        if (total := own.get(TOTAL, head.total_steps)) is not None:
+            if "updates" in given:
+                raise ConfigError("Expected updates or total_steps, got both.")
+            config = with_total_steps(config, total)
+        return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number], total_steps=total)
 
     def check_used(self, variants: Iterable[Variant]) -> None:
         """Checks that each table of an algorithm or sampler is used by a variant.

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.wrappers.vector import DictInfoToList
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask, check_seeds
+from gym_dr.errors import ConfigError
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -48,8 +51,17 @@ class EpisodeWrapper(_VectorWrapper):
     interval: int | None = None
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Wraps a vector environment that has not been reset yet."""
+        """Wraps a vector environment that has not been reset yet.
+
+        Raises:
+            ConfigError: The wrapper reads info, which is in ``DictInfoToList``.
+        """
         super().__init__(env)
+        if self.follows and any(isinstance(layer, DictInfoToList) for layer in stack_of(env)):
+            raise ConfigError(
+                f"{type(self).__name__}: expected info as a dict, got the list of DictInfoToList. Put DictInfoToList "
+                "around this wrapper."
+            )
         self._autoreset = AutoresetState.of(env)
         self._steps = 0  # vector steps so far
 

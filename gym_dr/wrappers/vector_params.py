@@ -77,9 +77,9 @@ class VectorParams(EpisodeWrapper):
                 "wrapper directly around the vector environment, inside other wrappers."
             )
         self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        names = "param_space", "randomization", "sampler"
-        # of each sub-environment
-        self._spaces, self._randomizations, self._samplers = map(self._sub_envs.get_attr, names)
+        self._spaces, self._randomizations, self._samplers = (  # of each sub-environment
+            self._sub_envs.get_attr(name) for name in ("param_space", "randomization", "sampler")
+        )
         kinds = [(s, s.constants, r) for s, r in zip(self._spaces, self._randomizations, strict=True)]
         self._others = [i for i, kind in enumerate(kinds) if kind != kinds[0]]  # those that differ from the first
 

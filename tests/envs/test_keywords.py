@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import load_env_creator
 
-from gym_dr.envs.family import ENVIRONMENTS, reference_class
+from gym_dr.envs.family import ENVIRONMENTS, EnvId, reference_class
 from gym_dr.errors import RandomizationError
 from gym_dr.testing.mode import MODES, Mode
 
@@ -86,8 +88,8 @@ def test_a_rule_that_would_replace_a_keyword_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"gravty": -5.0}, TypeError, r"LunarLander has no keyword 'gravty'\. Did you mean 'gravity'\? Known: gravity"),
-        ({"randomisation": "none"}, TypeError, r"has no keyword 'randomisation'\. Did you mean 'randomization'\?"),
+        ({"gravty": -5.0}, TypeError, r"keyword argument 'gravty'\. Did you mean 'gravity'\? Known: gravity"),
+        ({"randomisation": "none"}, TypeError, r"keyword argument 'randomisation'\. Did you mean 'randomization'\?"),
         ({"main_engine_power": 9.0}, TypeError, r"Use randomization={'main_engine_power': ...}"),
         ({"gravity": 5.0}, RandomizationError, "from -12 to 0"),
         ({"enable_wind": 2}, RandomizationError, "0 or 1"),
@@ -99,3 +101,15 @@ def test_unknown_keywords_and_impossible_constants_are_refused_with_what_to_do(
     for make in (gym.make, gym.make_vec):
         with pytest.raises(error, match=message):
             make(LANDER, **given)
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.id) for entry in ENVIRONMENTS.values()])
+def test_other_trainers_recognize_an_environment_by_what_they_read(entry: EnvId) -> None:
+    # TorchRL tries its keyword and goes on at Python's words; skrl takes direct bases of module gym... for old Gym's
+    for name in MODES[::3]:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'frameskip'"):
+            Mode(env_id=entry.id, name=name).make(frameskip=1)
+    vector = load_env_creator(str(entry.vector_entry_point))
+    assert any(base.__module__.startswith("gymnasium.") for base in cast(type, vector).__bases__)
+    with contextlib.closing(gym.make(entry.id).unwrapped) as env:
+        assert any(base.__module__.startswith("gymnasium.") for base in type(env).__bases__)

@@ -140,6 +140,31 @@ def test_a_worst_cell_that_is_another_one_than_before_is_played_anew(runs: Path,
     assert set(pd.read_csv(path)["cell"]) == {worst}
 
 
+def test_the_nearest_cell_that_seems_to_fail_is_played_again_even_if_it_is_not_the_worst(
+    runs: Path, tmp_path: Path
+) -> None:
+    cells = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [10, 20]}, 5)
+    never: dict[str, Any] = {"success": 1e6}
+
+    def stop(title: str, done: int, total: int) -> None:
+        if done == 20 + FEWEST + 3:
+            raise StopError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gym_dr.policies.frozen.NATIVE_ENVS", 1)
+        with pytest.raises(StopError):
+            play([runs / "one"], tmp_path / "out", cells, progress=stop, **never)
+    (result,) = play([runs / "one"], tmp_path / "out", cells, **never).document["results"]
+    worst, nearest = result["worst_cell"]["cell"], result["least_perturbation"]
+    # gravity is nominal at -10, wind power at 15: cell 0 moves them by 2 of 6 and 5 of 10, cell 1 as much the other way
+    assert (nearest["cell"], nearest["distance"], nearest["success_rate"]) == (0, 0.5, 0.0)
+    assert worst != 0
+    fresh = pd.read_csv(tmp_path / "out/worst_cells.csv")
+    assert fresh["cell"].tolist() == sorted([0, worst] * FEWEST)
+    assert fresh["seed"].tolist() == [FRESH_SEED + k for k in range(FEWEST)] * 2
+    assert result["worst_cell"]["mean"]["value"] == pytest.approx(fresh[fresh["cell"] == worst]["return"].mean())
+
+
 def play_with_reference(runs: Path, folder: Path, *sets: CellSet) -> Evaluation:
     one, two = opened(runs / "one", runs / "two")
     return evaluate_policies([one, dataclasses.replace(two, reference=True)], sets, folder)
@@ -234,6 +259,35 @@ def test_rows_that_a_crash_cut_short_are_played_again(runs: Path, tmp_path: Path
     with pytest.raises(RunFolderError, match="expected each of 8 episodes once, in order; got 7 rows"):
         Evaluation.load(tmp_path / "out")
     pd.testing.assert_frame_equal(play([runs / "one"], tmp_path / "out", GRID).episodes, before)
+
+
+@pytest.mark.parametrize("damage", [("cell", 4), ("cell", -1), ("episode", 2), ("episode", -1)], ids=str)
+@pytest.mark.parametrize("name", ["episodes.csv", "worst_cells.csv"])
+def test_a_row_of_no_cell_is_refused_and_nothing_changes(
+    runs: Path, tmp_path: Path, name: str, damage: tuple[str, int]
+) -> None:
+    (column, value), path = damage, tmp_path / "out" / name
+    play([runs / "one"], tmp_path / "out", GRID)
+    table = pd.read_csv(path)
+    table.loc[len(table) - 1, column] = value if name == "episodes.csv" or column == "cell" else value * FEWEST
+    table.to_csv(path, index=False)
+    before = content(tmp_path / "out")
+    with pytest.raises(RunFolderError, match=name):
+        play([runs / "one"], tmp_path / "out", GRID)
+    assert content(tmp_path / "out") == before
+    if name == "episodes.csv":
+        with pytest.raises(RunFolderError):
+            Evaluation.load(tmp_path / "out")
+
+
+def test_rows_twice_or_out_of_order_are_not_taken_for_others(runs: Path, tmp_path: Path) -> None:
+    before = play([runs / "one"], tmp_path / "out", GRID).episodes
+    path = tmp_path / "out/episodes.csv"
+    for table in (before.iloc[::-1], before.iloc[[0, *range(7)]]):
+        table.to_csv(path, index=False)
+        with pytest.raises(RunFolderError):
+            Evaluation.load(tmp_path / "out")
+        pd.testing.assert_frame_equal(play([runs / "one"], tmp_path / "out", GRID).episodes, before)
 
 
 def total_played(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> int:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from gym_dr.envs.family import return_limits
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 
 
@@ -18,6 +19,14 @@ def test_the_interval_is_students_and_the_p_value_that_of_its_test() -> None:
     assert (found["low"], found["high"]) == pytest.approx((3 - half, 3 + half), abs=1e-5)
     # t = 3 sqrt(3) = 5.196; with 2 degrees of freedom P(|T| > t) = 1 - t / sqrt(t^2 + 2)
     assert p == pytest.approx(1 - math.sqrt(27) / math.sqrt(29))
+
+
+def test_no_interval_exceeds_what_is_possible() -> None:
+    limits = return_limits("gym_dr/CartPoleDR-v1")
+    found, _ = mean_over_seeds(np.array([500.0, 500.0, 490.0]), limits)
+    assert (found["low"], found["high"]) == (pytest.approx(482.3, abs=0.1), 500.0)
+    assert mean_over_seeds(np.array([1.0, 0.9, 0.1]), (0.0, 1.0))[0]["high"] == 1.0
+    assert return_limits("gym_dr/LunarLanderDR-v3") == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("values", [[5.0], [5.0, 5.0, 5.0], [0.0, 0.0], [0.1 + 0.2, 0.3]])

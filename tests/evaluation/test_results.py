@@ -36,6 +36,21 @@ def test_the_episodes_of_a_grid_are_without_those_of_nominal_values_and_training
         found.episodes_of("gird")
 
 
+def test_a_parameter_has_no_value_in_episodes_in_which_it_has_no_effect(tmp_path: Path) -> None:
+    policy = gym_dr.open_policy(
+        lambda observations: np.zeros(len(observations), np.int64),
+        env="gym_dr/LunarLanderDR-v3",
+        randomization={"enable_wind": gym_dr.Bernoulli(0.5), "wind_power": (0, 20), "gravity": (-11, -9)},
+    )
+    found = gym_dr.evaluate({"coast": policy}, episodes=32, output=tmp_path / "out", progress=False)
+    values = found.varied("training")
+    assert set(values) == {"enable_wind", "gravity", "wind_power"}
+    assert np.array_equal(np.isnan(values["wind_power"]), values["enable_wind"] == 0)
+    assert not np.isnan([values["gravity"], values["enable_wind"]]).any()
+    again = Evaluation.load(tmp_path / "out").varied("training")["wind_power"]
+    np.testing.assert_array_equal(again, values["wind_power"])
+
+
 def test_what_is_evaluated_alone_has_a_folder_of_its_own() -> None:
     default, other = Path("runs/first/evaluation"), Path("act-evaluation")
     assert evaluation_folder([default], None) == default

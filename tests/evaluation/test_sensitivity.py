@@ -10,6 +10,7 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, nearest_suspect, sensitivity
 from gym_dr.evaluation.sets import CellSet
+from gym_dr.randomization.space import Param, ParamSpace
 from tests.evaluation.points import points_in
 
 POINTS = points_in({"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, 256, 5)
@@ -31,6 +32,22 @@ def test_noise_is_told_apart_from_parameters() -> None:
     assert result["noise"] == pytest.approx(0.5, abs=0.06)
     assert shares(result, "total") == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
     assert shares(result, "first_order") == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
+
+
+def test_a_parameter_that_needs_a_switch_has_the_indices_of_the_points_where_it_is_on() -> None:
+    kinds = {"force": "float", "on": "bool", "wind": "float"}
+    space = ParamSpace("Box", [Param(name=n, nominal=0, low=0, high=1, kind=kind) for n, kind in kinds.items()])
+    rules = Randomization({"force": Uniform(0, 1), "on": Bernoulli(0.5), "wind": Uniform(0, 1)})
+    cells = CellSet.sobol("sobol", rules, space, 256, 5)
+    force, on, wind = cells.values.T
+    returns = np.repeat((force + 3 * wind * on - 10 * on)[:, None], 5, axis=1)
+    found = sensitivity(returns, cells, {"wind": {"on": 0.0}})
+    # where it is on, uniform numbers times 1 and times 3 have variances in the ratio of 1 to 9
+    assert found["first_order"][2]["value"] == pytest.approx(0.9, abs=0.02)
+    assert found["total"][2]["value"] == pytest.approx(0.9, abs=0.02)
+    always = sensitivity(returns, cells)
+    assert always["total"][2]["value"] < 0.1  # without knowing of the switch
+    assert [found[key][:2] for key in ("first_order", "total")] == [always[key][:2] for key in ("first_order", "total")]
 
 
 # Ishigami and Homma (1990): sin x1 + 7 sin^2 x2 + 0.1 x3^4 sin x1, each x uniform in +-pi. Its variance is the sum of
@@ -210,11 +227,23 @@ def test_parameters_that_all_cells_share_do_not_count() -> None:
     assert (found["distance"], found["moved"]) == (0.5, {"gravity": 0.5, "lander_density": 0.0})
 
 
+def test_a_parameter_without_effect_does_not_move_a_cell() -> None:
+    cells = CellSet.grid(LUNAR_LANDER, {"enable_wind": [0, 1], "wind_power": [0, 15], "gravity": [-11, -10]}, 5)
+    off = np.flatnonzero((cells.columns["enable_wind"] == 0) & (cells.columns["gravity"] == -11))
+    returns = np.ones((8, 5))
+    returns[off[0]] = 0.0  # without wind, whose power is 0 instead of 15
+    nominal = {"enable_wind": 0.0, "wind_power": 15.0, "gravity": -10.0}
+    needs = {"wind_power": {"enable_wind": 0.0}}
+    again = {int(off[0]): np.zeros(20)}
+    found = nearest_failure(returns, again, cells, nominal, 1.0, needs=needs, fails_at_nominal=False)
+    assert found["moved"] == {"enable_wind": 0.0, "wind_power": 0.0, "gravity": 1.0}
+
+
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        (lambda: nearest(), "no cell fails"),
-        (lambda: nearest(1, again=0.3), "played again"),
+        (lambda: nearest(), "no episode"),
+        (lambda: nearest(1, again=0.3), "surely more than half"),
         (lambda: nearest(1, success=None), "there is no success threshold, and none was given"),
         (
             lambda: nearest_failure(np.zeros((9, 4)), {}, grid(4), NOMINAL, 1.0, fails_at_nominal=False),

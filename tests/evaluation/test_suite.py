@@ -80,12 +80,12 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
     assert filled == {"sobol: a": (4 * 3, 2), "sobol: wide": (4 * 6, 2)}
     comparison = Comparison(groups=group_policies(policies), evaluation=found)
     assert [comparison.main_set(group) for group in range(3)] == ["sobol: a", "sobol: wide", "sobol: a"]
-    assert comparison.place("sobol: a") == "Over the distribution of a"
-    assert comparison.place("training: a") == "On the draws of training (a)"
+    assert comparison.place("sobol: a") == "Over the distribution of 'a'"
+    assert comparison.place("training: a") == "On the training draws of 'a'"
     said = " ".join(findings(comparison))
-    assert "Over the distribution of a, a returns" in said
-    assert "Over the distribution of wide, b returns" in said
-    assert "over the distribution of a or the distribution of wide." in sensitivity(comparison).lead
+    assert "Over the distribution of 'a', 'a' returns" in said
+    assert "Over the distribution of 'wide', 'b' returns" in said
+    assert "over the distribution of 'a' or the distribution of 'wide'." in sensitivity(comparison).lead
 
 
 def test_what_is_there_is_kept_and_only_what_is_missing_played(run: Path, tmp_path: Path) -> None:

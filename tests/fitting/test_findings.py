@@ -150,3 +150,14 @@ def test_the_reason_of_the_environment_is_told() -> None:
     found = silent(Likelihood(motion, simulator, problem.prior), np.full(2, 0.5), ["ground_friction"], RNG)
     problem.close()
     assert found == [f"ground_friction keeps its prior: {problem.replay.unidentifiable['ground_friction']}."]
+
+
+def test_a_combination_that_follows_from_others_is_not_told_again() -> None:
+    scale = MASS * 2.0
+    noise = np.random.default_rng(1).standard_normal((2, 3000))
+    values = {"a": MASS, "b": scale * np.exp(0.004 * noise[0]), "c": scale * np.exp(0.008 * noise[1])}
+    assert list(combinations(values)) == [("a", "b"), ("a", "c")]
+
+
+def test_a_parameter_that_is_determined_alone_is_told_in_no_combination() -> None:
+    assert combinations({"a": MASS, "b": 2.0 * MASS}, sure={"a"}) == {}

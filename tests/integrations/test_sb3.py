@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import runpy
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
 
@@ -340,6 +342,44 @@ def test_what_needs_single_environments_gets_them_with_a_warning(arguments: dict
     assert isinstance(venv, DummyVecEnv)
     venv.reset()
     assert venv.env_is_wrapped(TimeAwareObservation) == ["wrapper_class" in arguments] * N
+
+
+@pytest.fixture
+def variant() -> Iterator[Callable[..., str]]:
+    def register(**changes: Any) -> str:
+        ours = gym.spec(LANDER)
+        given = {"entry_point": ours.entry_point, "vector_entry_point": ours.vector_entry_point, **changes}
+        gym.register("test/Moon-v0", kwargs={"gravity": -1.6}, max_episode_steps=7, **given)
+        return "test/Moon-v0"
+
+    yield register
+    gym.registry.pop("test/Moon-v0", None)
+
+
+def test_a_variant_that_a_user_registers_is_native(variant: Callable[..., str]) -> None:
+    envs = make_vec_env(variant(), N, seed=SEED)
+    assert isinstance(envs, GymnasiumVecEnv)
+    envs.reset()
+    assert [row["gravity"] for row in envs.get_attr("params")] == [-1.6] * N
+    for _ in range(7):
+        dones = envs.step(np.zeros(N, np.int64))[2]
+    assert dones.all()
+
+
+@pytest.mark.parametrize("single", [str, load_env_creator])
+def test_a_variant_that_has_only_single_environments_is_warned_of(variant: Callable[..., str], single: Any) -> None:
+    env_id = variant(vector_entry_point=None, entry_point=single(gym.spec(LANDER).entry_point))
+    with pytest.warns(UserWarning, match="vector_entry_point="):
+        assert isinstance(make_vec_env(env_id, N), DummyVecEnv)
+
+
+def test_the_module_before_an_id_is_imported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = f"import gymnasium as gym\nours = gym.spec({LANDER!r})\nentry = ours.entry_point, ours.vector_entry_point\n"
+    lines += "gym.register('test/Own-v0', entry_point=entry[0], vector_entry_point=entry[1])\n"
+    (tmp_path / "own_moon.py").write_text(lines)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert isinstance(make_vec_env("own_moon:test/Own-v0", N), GymnasiumVecEnv)
+    gym.registry.pop("test/Own-v0")
 
 
 def test_other_ids_and_constructors_are_left_to_stable_baselines() -> None:

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from gym_dr import DisturbVector, DrawContext, RecordEpisodes, ResampleParams
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.wrappers.vector_params import VectorParams
@@ -50,6 +51,13 @@ def rollout(env: Any) -> Any:
     found = env.rollout(STEPS, break_when_any_done=False)
     assert (found["next", "done"].sum(1) > 1).all()
     return found
+
+
+@pytest.mark.parametrize("env_id", [*ENVIRONMENTS])
+def test_its_own_constructor_takes_every_id(env_id: str) -> None:
+    from torchrl.envs import GymEnv
+
+    assert GymEnv(env_id).rollout(3)["next", "reward"].isfinite().all()
 
 
 def test_the_example_trains() -> None:

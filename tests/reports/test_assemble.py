@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from gym_dr.policies.open import open_runs
 from gym_dr.reports import curves, maps
 from gym_dr.reports.assemble import assemble
 from gym_dr.reports.comparison import Comparison, group_policies
+from gym_dr.reports.page import render
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import read_csv
@@ -22,12 +24,46 @@ from tests.policies.tiny_run import train_tiny_run
 
 def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> None:
     view = maps.heat_maps(comparison).views[0]
-    assert [panel.title.rpartition(": ")[2] for panel in view.panels] == ["mean return", "worst episode"] * 2
-    heat = view.panels[2].figure.data[0]  # the second policy, on the grid, which comes first
+    assert len(view.panels) == 3  # of two policies, and of their difference
+    heat = view.panels[1].figure.data[0]  # the second policy, on the grid, which comes first
     returns = comparison.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
-    names = [view.panels[2].figure.layout[axis].title.text.split(" ")[0] for axis in ("xaxis", "yaxis")]
+    names = [view.panels[1].figure.layout[axis].title.text.split(" ")[0] for axis in ("xaxis", "yaxis")]
     expected = returns.mean(axis=2) if names == ["wind_power", "gravity"] else returns.mean(axis=2).T
     assert [list(row) for row in heat.z] == expected.tolist()
+
+
+def titles(panel: Any) -> set[str]:
+    return {panel.figure.layout[axis].title.text.split(" ")[0] for axis in ("xaxis", "yaxis")}
+
+
+def test_the_first_picture_is_a_map_over_two_numbers_and_no_switch(comparison: Comparison) -> None:
+    panel = maps.first_picture(comparison, 1)
+    values = comparison.values["sobol"]
+    assert comparison.document["parameters"]["enable_wind"]["kind"] == "bool"
+    assert titles(panel) < {*values} - {"enable_wind"}
+    assert "minus" in panel.title
+    assert "minus" not in maps.first_picture(comparison, 0).title
+
+
+def test_with_a_single_number_the_first_picture_is_its_curve(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {name: comparison.values["sobol"][name] for name in ("enable_wind", "gravity")}
+    monkeypatch.setitem(comparison.values, "sobol", few)
+    assert titles(maps.first_picture(comparison, 0)) == {"gravity", "Mean"}
+
+
+def test_the_first_screen_has_the_verdict_one_map_and_one_table(comparison: Comparison) -> None:
+    report = assemble(comparison, "gymdr report")
+    assert report.picture is not None
+    first = report.tables[0]
+    assert [name for name, *_ in first.rows] == [comparison.label(name) for name in comparison.sets]
+    assert first.columns[1:] == [group.name for group in comparison.groups]
+    page = render(report)
+    order = [page.index(text) for text in ("verdict", 'id="first-plot"', f"<caption>{first.caption}", 'id="more"')]
+    assert order == sorted(order)
+    assert len(report.folded) == len(comparison.sets)
+    assert page.index("<details>") < page.index(f"<caption>{report.folded[0].caption}") < page.index("</details>")
 
 
 def test_a_reference_has_its_origin_on_the_page(judged: Comparison) -> None:
@@ -43,7 +79,7 @@ def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(compar
         policy["ranges"]["gravity"] = [None, None]  # as JSON has infinities
     evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
     endless = Comparison(groups=comparison.groups, evaluation=evaluation)
-    panel = maps.heat_maps(endless).views[0].panels[2]
+    panel = maps.heat_maps(endless).views[0].panels[1]
     shown = {panel.figure.layout[axis].title.text: panel.figure.layout[axis].range for axis in ("xaxis", "yaxis")}
     frame = panel.figure.layout.shapes[-1]
     drawn = dict(zip(shown, ((frame.x0, frame.x1), (frame.y0, frame.y1)), strict=True))
@@ -53,8 +89,8 @@ def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(compar
         assert all(np.isfinite([shape.x0, shape.x1]).all() for shape in panel.figure.layout.shapes)
 
 
-def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comparison) -> None:
-    panel = maps.difference_maps(comparison).views[0].panels[0]
+def test_a_difference_map_is_the_later_policy_minus_the_first(comparison: Comparison) -> None:
+    panel = maps.heat_maps(comparison).views[0].panels[2]
     returns = comparison.evaluation.returns("grid").mean(axis=2)
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.reports.binning import MAX_VALUES, NUM_BINS, bin_statistics, make_bins
+from gym_dr.reports.binning import MAX_VALUES, NUM_BINS, bin_statistics, make_bins, tile_bins
 
 
 def test_few_values_have_a_bin_each_with_edges_half_way_between() -> None:
@@ -51,13 +51,28 @@ def draws(episodes: int) -> CellSet:
     return CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), episodes)
 
 
+def test_an_episode_without_a_value_lies_in_no_bin() -> None:
+    part = make_bins(np.array([2.0, np.nan, 5.0, 2.0]))
+    assert part.index.tolist() == [0, -1, 1, 0]
+    assert bin_statistics(np.array([[1.0, 100.0, 7.0, 3.0]]), draws(4), part).mean.tolist() == [2.0, 7.0]
+
+
+def test_tiles_pool_the_episodes_that_have_both_values() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.random((2, 200))
+    values[0, :100] = np.nan
+    x, y = tile_bins(*values)
+    assert x.index.tolist()[:100] == y.index.tolist()[:100] == [-1] * 100
+    assert len(x.centers) == len(y.centers) == 5  # 100 episodes, 4 for each of 25 tiles
+    assert bin_statistics(np.ones((1, 200)), draws(200), x, y).count.sum() == 100
+
+
 def test_bins_have_the_statistics_of_their_episodes() -> None:
     x, y = make_bins(np.array([0.0, 0.0, 1.0, 1.0])), make_bins(np.array([5.0, 5.0, 5.0, 6.0]))
     # runs in rows: bin (x 0, y 5) holds 1, 3, 5, 7; (1, 5) holds 10, 20; (1, 6) holds -4, 4; (0, 6) none
     found = bin_statistics(np.array([[1.0, 3.0, 10.0, -4.0], [5.0, 7.0, 20.0, 4.0]]), draws(4), x, y)
     assert found.count.tolist() == [[4, 2], [0, 2]]
     np.testing.assert_equal(found.mean, [[4.0, 15.0], [np.nan, 0.0]])
-    np.testing.assert_equal(found.worst, [[1.0, 10.0], [np.nan, -4.0]])
 
 
 def test_intervals_of_bins_are_over_seeds_that_share_their_episodes() -> None:

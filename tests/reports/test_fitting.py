@@ -49,7 +49,9 @@ def test_the_page_has_all_parts_in_their_order_and_needs_nothing_else(found: Fit
     path = tmp_path / "fitted.html"
     write_report(report(found), path)
     html = path.read_text()
-    places = [html.index(f'id="{key}"') for key in ("summary", "posterior", "pairs", "replay", "residuals", "next")]
+    places = [
+        html.index(f'id="{key}"') for key in ("first", "more", "posterior", "pairs", "replay", "residuals", "next")
+    ]
     assert sorted(places) == places
     for text in (found.findings[0], "--randomization fitted.toml", "gymdr fit flights --env Env-v0 &lt;i&gt;", "numpy"):
         assert text in html

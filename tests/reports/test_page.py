@@ -27,8 +27,10 @@ def report(text: str = "text", y: list[float] | None = None) -> Report:
     return Report(
         title=text,
         facts=[text],
-        findings=[text],
-        tables=[table],
+        findings=[text, text],
+        tables=[table, table],
+        picture=view.panels[0],
+        folded=[table],
         sections=[section],
         provenance=[page.Provenance(name=text, text=text, commands=[(text, text)], config=text)],
         command=text,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,14 +57,35 @@ def test_the_first_answer_compares_the_policies_over_the_training_distribution(c
     returns = [comparison.returns(group, "sobol").mean() for group in (0, 1)]
     assert difference == pytest.approx(returns[1] - returns[0])
     answer = tables.findings(comparison)[0]
-    assert answer.startswith("Over the training distribution, ")
-    assert f"{abs(difference):.1f}" in answer
+    second, first = (f"'{comparison.groups[group].name}'" for group in (1, 0))
+    assert answer.startswith(f"Over the training distribution, {second} returns {abs(difference):.1f} ")
+    assert first in answer
 
 
 def test_a_difference_turned_round_has_the_other_sign_and_its_interval_too(comparison: Comparison) -> None:
     there, back = tables.difference(comparison, 1, 0, "grid"), tables.difference(comparison, 0, 1, "grid")
     assert there["low"] <= there["value"] <= there["high"]
     assert back == {"value": -there["value"], "low": -there["high"], "high": -there["low"]}
+
+
+def test_seeds_are_pooled_and_their_interval_is_over_seeds(comparison: Comparison) -> None:
+    results = comparison.results(0, "sobol") + comparison.results(1, "sobol")  # as if of two seeds
+    seeds: Any = SimpleNamespace(results=lambda group, name: results, limits=comparison.limits)
+    means = [result["statistics"]["mean"]["value"] for result in results]
+    found = tables.pooled(seeds, 0, "sobol", "mean")
+    half = 12.706 * abs(means[0] - means[1]) / 2  # t with one degree of freedom times the standard error of two
+    assert [found["value"], found["low"], found["high"]] == pytest.approx(
+        [np.mean(means), np.mean(means) - half, np.mean(means) + half], rel=1e-3
+    )
+    assert tables.pooled(comparison, 1, "sobol", "mean") == results[1]["statistics"]["mean"]  # over episodes
+
+
+def test_commands_have_six_digits_and_stay_within_bounds(comparison: Comparison) -> None:
+    assert tables._short(comparison, "gravity", -7.123456789) == "-7.12346"
+    assert tables._short(comparison, "gravity", -1e-9) == "-1e-09"
+    bounds = {"low": 1 / 3, "high": 2 / 3}
+    third: Any = SimpleNamespace(document={"parameters": {"x": bounds}})
+    assert [float(tables._short(third, "x", value)) for value in bounds.values()] == [*bounds.values()]
 
 
 @pytest.mark.parametrize(
@@ -81,29 +103,31 @@ def test_runs_of_several_seeds_are_compared_as_pairs(comparison: Comparison, by_
     assert found["value"] == 5.0
     half = 4.3027 / 3**0.5  # t with two degrees of freedom
     assert [found["low"], found["high"]] == pytest.approx([5 - half, 5 + half], abs=1e-3)
-    assert "over seeds 2.5 to 7.5" in tables.findings(seeds)[0]
-    assert "interval over episodes" in tables.findings(comparison)[0]
+    assert "over seeds 2.5 to 7.5" in tables._comparison(seeds, [1], "sobol")
+    assert "over episodes" in tables.findings(comparison)[0]
 
 
 def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> None:
     seeds: Any = Seeds(comparison, [{1: [1.0]}, {1: [5.0], 2: [7.0]}])
     assert tables.difference(seeds, 1, 0, "sobol") == {"value": 5.0, "low": None, "high": None}
-    assert "too few seeds" in tables.findings(seeds)[0]
+    assert "too few" in tables._comparison(seeds, [1], "sobol")
 
 
 @pytest.mark.parametrize(
-    ("found", "answer"),
+    ("found", "words", "chance"),
     [
-        ({"value": -5.0, "low": -9.0, "high": -1.0}, "returns 5.0 less than"),
-        ({"value": 5.0, "low": -1.0, "high": 11.0}, "there is no significant difference between"),
-        ({"value": 5.0, "low": None, "high": None}, "there are too few seeds or episodes for an interval"),
+        ({"value": -5.0, "low": -9.0, "high": -1.0}, "returns 5.0 less than", False),
+        ({"value": 5.0, "low": -1.0, "high": 11.0}, "returns 5.0 more than", True),
+        ({"value": 5.0, "low": None, "high": None}, "too few episodes for an interval", False),
     ],
 )
 def test_an_answer_claims_no_more_than_the_interval(
-    comparison: Comparison, found: dict[str, Any], answer: str, monkeypatch: pytest.MonkeyPatch
+    comparison: Comparison, found: dict[str, Any], words: str, chance: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "difference", lambda *_: found)
-    assert answer in tables.findings(comparison)[0]
+    answer = tables.findings(comparison)[0]
+    assert words in answer
+    assert ("may be chance" in answer) is chance
 
 
 def index(value: float | None, low: float | None) -> dict[str, float | None]:

@@ -89,7 +89,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"names": sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))}
     for run in sorted(folder.glob("runs/*/seed-*")):
         found |= {f"{run.relative_to(folder)}: {name}": value for name, value in result_of_run(run).items()}
-    for name in ("study.json", "results.csv", "comparisons.csv", "tables.md", "evaluation/episodes.csv"):
+    for name in ("study.json", "results.csv", "comparisons.csv", "tables.txt", "evaluation/episodes.csv"):
         found[name] = (folder / name).read_text()
     document = json.loads((folder / "evaluation/evaluation.json").read_text())
     for policy in document["policies"]:

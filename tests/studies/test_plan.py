@@ -29,6 +29,20 @@ def test_budgets_are_updates_times_rollout_times_environments() -> None:
     assert {variant.budget for variant in read_study(TINY).variants.values()} == {3 * 64 * 2}
 
 
+def test_total_steps_are_the_same_budget_for_updates_of_all_sizes() -> None:
+    options = {"rollout_steps": 64, "hidden_sizes": [8]}
+    variants = {"wide": {}, "long": {"rollout_steps": 100}, "more": {"total_steps": 2000}}
+    study = read_study(tiny(total_steps=1000, unequal_budgets=True, a2c=options, variants=variants))
+    updates = {name: variant.config.options.updates for name, variant in study.variants.items()}
+    assert updates == {"nominal": 8, "wide": 8, "asymmetric": 8, "long": 5, "more": 16}  # of 2 environments, rounded up
+    to_wide = {contrast.variant: contrast.same_budget(study.variants) for contrast in study.contrasts}
+    assert to_wide == {"wide": True, "asymmetric": True, "long": True, "more": False}
+    with pytest.raises(ConfigError, match="equal budgets"):
+        read_study(tiny(total_steps=1000, a2c=options, variants=variants))
+    del variants["more"]
+    assert read_study(tiny(total_steps=1000, a2c=options, variants=variants)).same_budget()
+
+
 def test_sets_are_those_of_evaluate_and_draws_are_named_after_their_preset() -> None:
     evaluation = {"sobol": 4, "grid": {"gravity": [-11, -5, 2]}, "sets": {"random": "random", "extreme": "extreme"}}
     own = {"own": {"randomization": {"gravity": "uniform:-12:-2"}}, "default": {"randomization": "random"}}
@@ -115,6 +129,11 @@ def test_a_randomization_that_a_file_names_lies_beside_it(tmp_path: Path) -> Non
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a key": ({"sedes": [3]}, "Unknown setting 'sedes'. Did you mean 'seeds'"),
+    "an option at the top": ({"gamma": 0.9}, r"gamma: expected in the table \[a2c\]"),
+    "a setting at the top": ({"num_envs": 4}, r"num_envs: expected in the table \[settings\]"),
+    "an option of a sampler at the top": ({"widen_at": 0.5}, r"widen_at: expected in the table \[adr\]"),
+    "a key of a table at the top": ({"pairs": []}, r"pairs: expected in the table \[comparisons\]"),
+    "updates and steps": ({"total_steps": 100}, "Expected updates or total_steps, got both"),
     "a key of a variant": (
         {"variants": {"a": {"gama": 0.9}}},
         r"\[variants.a\]: Unknown setting 'gama'. Did you mean 'gamma'",

@@ -132,9 +132,8 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
     assert critic["p"] == pytest.approx(stats.ttest_rel(means[3:], means[:2]).pvalue)
     lowest = found.comparisons.query("statistic == 'mean'")["p"].min()
     assert found.comparisons.query("p == @lowest")["p_holm"].iloc[0] == pytest.approx(min(1.0, 2 * lowest))  # 2 tests
-    text = found.markdown()
-    assert "| none (1 seed) |" in text
-    assert "| sees=critic minus sees=nobody |" in text
+    assert "  none (1 seed)  " in found.text
+    assert "  sees=critic minus sees=nobody  " in found.text
 
 
 # ---- going on --------------------------------------------------------------------------------------------------------
@@ -197,7 +196,7 @@ def test_with_references_the_tables_have_the_regret_of_the_evaluation_until_the_
     regret = found.evaluation.regret.query("set == 'training: wide'").set_index("policy")["regret"]
     row = found.results.query("variant == 'nominal' and set == 'training: wide' and statistic == 'regret'").iloc[0]
     assert row["value"] == pytest.approx(regret[["nominal/seed-1", "nominal/seed-2"]].mean())
-    assert "## Regret: how much more the best known policy returns\n" in (copied / "tables.md").read_text()
+    assert "\nRegret: how much more the best known policy returns\n" in (copied / "tables.txt").read_text()
     assert "regret" not in set(study(tiny(), copied).results["statistic"])
 
 
@@ -235,8 +234,9 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(copied: Path
     assert found.missing == {"wide/seed-2": "Update 1: the loss is NaN."}
     assert found.results.query("variant == 'wide'")["seeds_missing"].unique() == [1]
     assert found.comparisons.query("variant == 'wide'")["seeds"].unique() == [1]
-    assert "Missing: wide/seed-2 (Update 1: the loss is NaN.)" in found.markdown()
-    assert "| wide (1 of 2 seeds) |" in found.markdown()
+    assert "Missing: wide/seed-2 (Update 1: the loss is NaN.)" in found.text
+    assert "  wide (1 of 2 seeds)  " in found.text
+    assert result.out.startswith(found.text)  # tables, the same for a terminal and a pipe
     assert "Missing runs: wide/seed-2" in refused(result)
     assert study(TINY, copied).missing == {}  # what was wrong is right now
 

@@ -77,6 +77,7 @@ def test_trials_draw_random_numbers_of_their_own_which_follow_from_the_seed() ->
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a key": ({"trails": 3}, "Unknown setting 'trails'. Did you mean 'trials'"),
+    "an option at the top": ({"updates": 4}, r"updates: expected in the table \[ppo\]"),
     "no seeds": ({"seeds": []}, r"seeds: expected distinct whole numbers of at least 0, such as .*; got \[\]"),
     "no trials": ({"trials": 0}, "trials: expected at least 1"),
     "a seed twice": ({"seeds": [1, 1]}, "seeds: expected distinct whole numbers"),

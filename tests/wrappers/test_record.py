@@ -7,11 +7,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 from packaging.version import Version
 
-from gym_dr import EpisodeRecord, RecordEpisodes
+from gym_dr import DisturbVector, DrawContext, EpisodeRecord, RecordEpisodes
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
+from gym_dr.errors import ConfigError
 from gym_dr.randomization.draws import draw
 from gym_dr.testing.playing import SEED, play
 
@@ -95,3 +96,19 @@ def test_episodes_of_paused_sub_environments_are_not_recorded_until_a_reset() ->
 @pytest.mark.parametrize("mode", MODES)
 def test_native_environments_are_recorded_as_sync_ones_are(mode: AutoresetMode) -> None:
     assert record(mode, native=True) == record(mode)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda envs: RecordEpisodes(envs, print),
+        lambda envs: DisturbVector(envs, {"obs_noise": 0.1}),
+        lambda envs: DrawContext(envs, "hidden"),
+    ],
+)
+def test_wrappers_that_read_info_are_refused_around_one_that_makes_it_a_list(wrap: Any) -> None:
+    envs = gym.make_vec(ENV_ID, 2)
+    with pytest.raises(ConfigError, match="DictInfoToList"):
+        wrap(DictInfoToList(envs))
+    _, infos = DictInfoToList(wrap(envs)).reset(seed=1)
+    assert len(infos) == 2

@@ -209,6 +209,7 @@ FAMILY = equations_family(
         ),
     ),
     presets=PRESETS,
+    returns=(-500.0, 0.0),
     max_episode_steps=500,
     reward_threshold=-100.0,
     keys={(): 1, ("left",): 0, ("right",): 2},

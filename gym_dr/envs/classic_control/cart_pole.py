@@ -115,6 +115,7 @@ FAMILY = equations_family(
         actions=(Quantity("push to the left"), Quantity("push to the right")),
     ),
     presets=PRESETS,
+    returns=(0.0, 500.0),
     max_episode_steps=500,
     reward_threshold=475.0,
     keys={("left",): 0, ("right",): 1},

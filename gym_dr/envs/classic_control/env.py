@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
+import gymnasium as gym
 import numpy as np
 
 from gym_dr.arrays import Array
@@ -138,9 +139,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     named = {"__doc__": f"{env} with randomized physics.", "__module__": __name__, "backend_class": _backend_class(env)}
     if name.endswith("VectorEnv"):
-        return type(name, (NativeVectorEnv,), named)
+        return type(name, (NativeVectorEnv, gym.vector.VectorEnv), named)
     theirs = reference_class(IDS[env].reference)
     shared = {n: getattr(theirs, n) for n in dir(theirs) if not (n.startswith("_") or hasattr(CompiledEnv, n))}
     constants = {n: value for n, value in shared.items() if not callable(value)}
     metadata = {**theirs.metadata, "render_modes": ["rgb_array"]}
-    return type(name, (ClassicControlEnv,), {**named, **constants, "metadata": metadata})
+    return type(name, (ClassicControlEnv, gym.Env), {**named, **constants, "metadata": metadata})

@@ -99,6 +99,7 @@ FAMILY = equations_family(
         actions=(Quantity("push to the left"), Quantity("no push"), Quantity("push to the right")),
     ),
     presets=PRESETS,
+    returns=(-200.0, 0.0),
     max_episode_steps=200,
     reward_threshold=-110.0,
     keys={(): 1, ("left",): 0, ("right",): 2},

@@ -116,6 +116,7 @@ FAMILY = equations_family(
         actions=(Quantity("throttle: share of `power`, positive is to the right"),),
     ),
     presets=PRESETS,
+    returns=(-100.0, 100.0),
     max_episode_steps=999,
     reward_threshold=90.0,
     keys={("left",): (-1.0,), ("right",): (1.0,)},

@@ -125,6 +125,7 @@ FAMILY = equations_family(
         actions=(Quantity("torque, clipped to `max_torque`", "N m"),),
     ),
     presets=PRESETS,
+    returns=(-np.inf, 0.0),
     max_episode_steps=200,
     keys={("left",): (2.0,), ("right",): (-2.0,)},
     clip_actions=False,

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, family_of, origin_of, register_own
+from gym_dr.envs.family import ENVIRONMENTS, UNLIMITED, EnvFamily, EnvId, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
 from gym_dr.errors import EquationsError, located
@@ -76,6 +76,7 @@ def equations_family(
     render_fps: int = 50,
     max_episode_steps: int | None = 1000,
     reward_threshold: float | None = None,
+    returns: tuple[float, float] = UNLIMITED,
     keys: Mapping[tuple[str, ...], Any] | None = None,
     interface: Interface | None = None,
     defaults: Mapping[str, Mapping[str, Any]] | None = None,
@@ -114,6 +115,7 @@ def equations_family(
         render_fps: Pictures per second of a video.
         max_episode_steps: Steps after which an episode is truncated; None for never.
         reward_threshold: Return at which the task counts as solved.
+        returns: The lowest and highest possible return, which no interval then exceeds.
         keys: Arrow keys, such as ("left", "up"), -> action, for ``gymdr play --human``; () is the action without a key,
             if not 0.
         interface: What observations, actions and rewards mean.
@@ -170,6 +172,7 @@ def equations_family(
         pushed=bool(pushed),
         max_episode_steps=limit,
         reward_threshold=threshold,
+        returns=returns,
         kwargs={"equations": id},
         reference=reference,
         keys=keys or {},

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gymnasium.vector import VectorEnv
+
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.reference import make_reference
 from gym_dr.envs.mujoco.tasks import TASKS
@@ -36,7 +38,7 @@ def make(
 make.metadata = RENDERED  # type: ignore[attr-defined]  # gymnasium.make reads it to collect the frames of "rgb_array_list"
 
 
-class MujocoVectorEnv(NativeVectorEnv):
+class MujocoVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
     """Many MuJoCo environments with randomized models; also takes the keywords of Gymnasium's class.
 
     ``params`` and ``info["params"]`` report the randomized parameters and those set by hand.

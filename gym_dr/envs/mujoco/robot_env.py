@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
 from gymnasium.spaces import Box
 from gymnasium.utils import EzPickle
+from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array
 from gym_dr.envs.family import ENVIRONMENTS
@@ -121,7 +122,7 @@ def make(
 make.metadata = RENDERED  # type: ignore[attr-defined]  # as in ``env.make``
 
 
-class RobotVectorEnv(NativeVectorEnv):
+class RobotVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
     """Many copies of a robot with randomized physics."""
 
     def _make_backend(self, render_mode: str | None, robot: str = "", **kwargs: Any) -> MujocoBackend:

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from gym_dr import Param, ParamSpace, Randomization, Uniform
 from gym_dr.envs.backend import Backend, Outcome
@@ -103,7 +104,7 @@ class PointMasses(Backend):
         return picture(self.state[env])
 
 
-class PointMassVectorEnv(NativeVectorEnv):
+class PointMassVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
     """Many masses."""
 
     backend_class = PointMasses

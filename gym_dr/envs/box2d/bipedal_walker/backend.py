@@ -64,13 +64,13 @@ class BipedalWalkerBackend(Box2DBackend):
         return render(self.arrays, env)
 
 
-class BipedalWalkerVectorEnv(NativeVectorEnv):
+class BipedalWalkerVectorEnv(NativeVectorEnv, gym.vector.VectorEnv[Any, Any, Any]):
     """Many BipedalWalker-v3 with randomized physics; also takes Gymnasium's keyword ``hardcore``."""
 
     backend_class = BipedalWalkerBackend
 
 
-class BipedalWalkerDR(CompiledEnv):
+class BipedalWalkerDR(CompiledEnv, gym.Env[Any, Any]):
     """One BipedalWalker-v3 with randomized physics, where Box2D is not installed."""
 
     backend_class = BipedalWalkerBackend

@@ -88,13 +88,13 @@ class LunarLanderBackend(Box2DBackend):
         return render(self.arrays, env)
 
 
-class LunarLanderVectorEnv(NativeVectorEnv):
+class LunarLanderVectorEnv(NativeVectorEnv, gym.vector.VectorEnv[Any, Any, Any]):
     """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keywords."""
 
     backend_class = LunarLanderBackend
 
 
-class LunarLanderDR(CompiledEnv):
+class LunarLanderDR(CompiledEnv, gym.Env[Any, Any]):
     """One LunarLander-v3 with randomized physics, where Box2D is not installed."""
 
     backend_class = LunarLanderBackend
