@@ -21,7 +21,8 @@ def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> t
 
     Args:
         values: One number or difference per seed, shape ``(seeds,)``, at least one.
-        within: The lowest and highest possible mean, such as 0 and 1 of a share; the interval ends there.
+        within: The lowest and highest possible mean, such as 0 and 1 of a share; the interval ends there, or
+            at the mean if an estimate lies beyond.
 
     Returns:
         The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. With a single
@@ -34,7 +35,7 @@ def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> t
 
     test = stats.ttest_1samp(values, 0.0)
     interval = test.confidence_interval(CONFIDENCE)
-    low, high = np.clip(interval, *within).tolist()
+    low, high = np.clip(interval, min(within[0], found["value"]), max(within[1], found["value"])).tolist()
     return {**found, "low": low, "high": high}, float(test.pvalue)
 
 
