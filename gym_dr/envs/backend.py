@@ -43,10 +43,10 @@ class Backend(Protocol):
     A backend computes physics, observations and rewards; ``Episodes`` handles seeds, draws, step limits, autoreset and
     context. All arguments have been checked already.
 
-    A subclass may omit ``num_threads`` (1), ``observe`` (a copy of ``observations``), ``rollout`` (none) and
-    ``rollout_report``, ``check_options`` (no options), ``reset_info`` (nothing to report), ``get_state``,
-    ``check_state`` and ``set_state`` (states are refused), ``replay`` (logs are refused) and ``close`` (nothing to
-    release).
+    A subclass may omit ``num_threads`` (1), ``bytes_each`` (few), ``observe`` (a copy of ``observations``),
+    ``rollout`` (none) and ``rollout_report``, ``check_options`` (no options), ``reset_info`` (nothing to report),
+    ``get_state``, ``check_state`` and ``set_state`` (states are refused), ``replay`` (logs are refused) and ``close``
+    (nothing to release).
     """
 
     space: ParamSpace  # parameters that may vary
@@ -57,6 +57,11 @@ class Backend(Protocol):
     push_size: int  # velocities in a push of one sub-environment
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
     table: ParamTable | Any = None  # parameters of the current episodes; set after ``allocate``
+
+    @property
+    def bytes_each(self) -> int:
+        """About the memory of a sub-environment, without parameters and observations; too many are refused."""
+        return 0
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array | None:
         """Makes the sub-environments; called after all arguments have been checked, since it may take long.

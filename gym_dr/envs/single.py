@@ -73,7 +73,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             UnknownNameError: An unknown parameter in ``options``; nothing has changed.
             RandomizationError: An impossible value in ``options``; nothing has changed.
         """
-        others = self._backend.check_options(options or {})
+        others = self._backend.check_options(options if isinstance(options, Mapping) else {})
         self._begin_episode(seed, options)
         self._give_stream()
         self._backend.reset(_ONLY, others)

@@ -5,8 +5,9 @@ With the same seeds, actions and parameters it behaves like a sync vector enviro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +27,7 @@ from gym_dr.envs.vector_arguments import (
     check_finite,
     check_indices,
     check_mask,
+    check_memory,
     check_render_mode,
     check_reset_mask,
     check_seeds,
@@ -44,7 +46,29 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
+
+
+def _alone(method: Callable[Concatenate[NativeVectorEnv, P], T]) -> Callable[Concatenate[NativeVectorEnv, P], T]:
+    """A method that refuses calls of a closed environment, and all while one of another thread is running.
+
+    Compiled code of two threads that write to the same arrays could end the process. Python changes threads and handles
+    interrupts at calls and loops, not between the question and ``[0] = True``. A lock would take ten times as long.
+    """
+
+    @functools.wraps(method)
+    def call(self: NativeVectorEnv, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self.closed or self._running[0]:
+            self._refuse()
+        try:
+            self._running[0] = True
+            return method(self, *args, **kwargs)
+        finally:
+            self._running[0] = False
+
+    return call
 
 
 class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
@@ -83,7 +107,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
                 distributions, a ``Randomization`` or a path to a TOML file.
             autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
-            max_episode_steps: Steps after which an episode is truncated; None or -1 for never.
+            max_episode_steps: Steps after which an episode is truncated; -1 for never. None for the id's own limit in
+                ``gymnasium.make_vec``, and for never without it.
             render_mode: None, or one of the environment's modes that return frames, such as "rgb_array".
             num_threads: Largest number of threads; None for one per processor, if there are enough environments.
             context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
@@ -98,6 +123,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             RandomizationError: A range is impossible.
         """
         super().__init__()
+        self._running = [False]  # whether a call is, see ``_alone``
         self.num_envs = check_whole_number("num_envs", num_envs)
         limit = None if max_episode_steps == -1 else max_episode_steps  # -1 means never, as in Gymnasium
         max_steps = NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
@@ -113,6 +139,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             self.context = Context(context, context_params, space, self.randomization)
             self.single_observation_space = self.context.extend_space(self._backend.observation_space)
             self.param_space = space.reporting(self.randomization)
+            numbers = 6 * len(self.param_space.nominal) + 2 * int(np.prod(self._backend.observation_space.shape or 0))
+            check_memory(self.num_envs, 8 * numbers + 600 + self._backend.bytes_each)  # 600 are Python's
             current = self._backend.allocate(self.num_envs, threads)
         except BaseException:
             self._backend.close()
@@ -136,6 +164,15 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
         """Makes a ``backend_class``; a subclass may choose another class, or use the render mode."""
         return self.backend_class(**kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets an attribute; the name of a parameter pins it, see ``set_params``."""
+        if name in getattr(self, "param_space", ()) and not hasattr(self, name):
+            self.set_params({name: value})
+            return
+        super().__setattr__(name, value)
+        if name == "spec" and getattr(value, "kwargs", {}).get("max_episode_steps", 0) is None:  # in make_vec
+            self._episodes.max_steps = value.max_episode_steps or NO_LIMIT
 
     # ---- parameters --------------------------------------------------------------------------------------------------
 
@@ -218,6 +255,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Generators in the state of each sub-environment's random stream."""
         return self._backend.generators()
 
+    @_alone
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         """Begins new episodes.
 
@@ -235,14 +273,11 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             UnknownNameError: An unknown parameter in ``options``; nothing has changed.
             RandomizationError: An impossible seed, mask or value; nothing has changed.
         """
-        self._check_open()
         mask = check_reset_mask(options, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
-        values = exact_values(options)
+        values = exact_values(options, self.param_space)
         exact = {} if values is None else self._checked(values)
         others = self._backend.check_options(options or {})
-        if options:
-            options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it
         self._episodes.reset(mask, seeds, exact, others)
         told = None if mask.all() else mask
         observations = self._episodes.observe()
@@ -265,12 +300,19 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             InvalidActionError: The actions have the wrong shape or type, are not finite, or are not in the space;
                 nothing has changed.
         """
-        self._check_open()
-        episodes = self._episodes
-        episodes.autoreset.check_step()
-        step = episodes.step(episodes.check_actions(actions))
-        return episodes.observe(), step.outcome.rewards, step.outcome.terminations, step.truncations, self._info(step)
+        if self.closed or self._running[0]:
+            self._refuse()
+        try:  # as in ``_alone``, which takes longer
+            self._running[0] = True
+            episodes = self._episodes
+            episodes.autoreset.check_step()
+            step = episodes.step(episodes.check_actions(actions))
+            outcome = step.outcome
+            return episodes.observe(), outcome.rewards, outcome.terminations, step.truncations, self._info(step)
+        finally:
+            self._running[0] = False
 
+    @_alone
     def render(self, indices: Sequence[int] | None = None) -> tuple[Any, ...] | None:
         """Renders sub-environments.
 
@@ -282,18 +324,23 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed or not reset yet.
+            InvalidActionError: There is no such sub-environment, or one is named twice.
         """
-        self._check_open()
+        chosen = range(self.num_envs) if indices is None else check_indices(indices, self.num_envs).tolist()
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
         self._episodes.autoreset.check_begun("render")
-        return tuple(self._backend.render(int(i)) for i in (range(self.num_envs) if indices is None else indices))
+        return tuple(self._backend.render(i) for i in chosen)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends threads and frees memory."""
         if hasattr(self, "_backend"):
-            self._backend.close()
+            self._close()
+
+    @_alone
+    def _close(self) -> None:
+        self._backend.close()
 
     # ---- beyond Gymnasium --------------------------------------------------------------------------------------------
 
@@ -302,6 +349,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """How many velocities a push of one sub-environment has."""
         return self._backend.push_size
 
+    @_alone
     def push(self, velocities: Array, envs: Indices) -> None:
         """Changes velocities instantly, like an impact.
 
@@ -314,11 +362,11 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             InvalidActionError: The velocities have the wrong shape or type, or are not finite, or there is no such
                 sub-environment; nothing has changed.
         """
-        self._check_open()
         self._episodes.autoreset.check_begun("push")
         chosen = check_indices(envs, self.num_envs)
         self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
+    @_alone
     def get_state(self) -> EnvState:
         """All that the next steps depend on, as arrays by name with ``num_envs`` rows.
 
@@ -328,9 +376,9 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         Raises:
             EnvStateError: The environment is closed, or its physics does not support states.
         """
-        self._check_open()
         return self._episodes.get_state()
 
+    @_alone
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], mask: Mask | None = None) -> npt.NDArray[Any]:
         """Continues from a state: the next steps equal, bit for bit, those that followed ``get_state``.
 
@@ -348,17 +396,16 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             UnknownNameError: The state has a parameter that the environment does not have; nothing has changed.
             RandomizationError: The mask has another shape, or a parameter an impossible value; nothing has changed.
         """
-        self._check_open()
         self._episodes.set_state(state, np.flatnonzero(check_mask(mask, self.num_envs)))
         return self._episodes.observe()
 
+    @_alone
     def replay(self) -> LogReplay:
         """Takes over all sub-environments to replay logged motion; step them through the result only.
 
         Raises:
             EnvStateError: The environment is closed, or its physics does not support replay.
         """
-        self._check_open()
         replay = self._backend.replay()
         replay.envs = self
         return replay
@@ -368,6 +415,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Whether ``rollout`` can be used; use ``capabilities.supports`` if there may be wrappers."""
         return self.autoreset_mode == AutoresetMode.NEXT_STEP
 
+    @_alone
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
@@ -390,16 +438,27 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             EnvStateError: Closed, not reset yet, or another autoreset mode.
             InvalidActionError: The policy's actions are not finite; they were not applied.
         """
-        self._check_open()
         self._episodes.autoreset.check_begun("rollout")
         if not self.supports_rollout:
             raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self.autoreset_mode.value}.")
         stop, step = self._episodes.rollout(policy, noise, steps, first, last)
         return stop, self._info(step)
 
-    def _check_open(self) -> None:
-        if self.closed:
-            raise EnvStateError("The vector environment is closed.")
+    def _refuse(self) -> NoReturn:
+        """Raises EnvStateError, since the environment is closed or another call is running."""
+        busy = "Expected one call at a time, got one while another is running. Make an environment for each thread."
+        raise EnvStateError("The vector environment is closed." if self.closed else busy)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses copies and pickles, which would share or lose compiled code and threads.
+
+        Raises:
+            EnvStateError: Always.
+        """
+        raise EnvStateError(
+            "A native environment cannot be copied or pickled. Make another one with the same arguments, and continue "
+            "there with set_state(envs.get_state())."
+        )
 
     # ---- info --------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -31,6 +32,21 @@ def check_whole_number(name: str, value: Any) -> int:
     if not is_whole(value) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
     return int(value)
+
+
+def check_memory(num_envs: int, each: int) -> None:
+    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into free memory."""
+    needed = num_envs * each
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be evicted
+    except (AttributeError, ValueError, OSError):  # not available on this system
+        free = 2**36
+    if needed > free:
+        raise ConfigError(
+            f"Expected num_envs that fit into memory, got {num_envs}, which need {needed / 2**30:.1f} GiB; "
+            f"{free / 2**30:.1f} GiB are free."
+        )
 
 
 def check_optional_number(name: str, value: Any) -> float | None:

@@ -43,6 +43,9 @@ class RandomizedEnv:
     _values: dict[str, float]  # the table's
     _exact: dict[str, Array]  # checked values for the next episode only
     _begun: bool = False  # whether an episode has begun
+    # of ``_attributes``, when they were last looked at
+    _named: dict[str, tuple[str, Any]]  # attribute -> parameter and value
+    _counted: int = 0  # how many there were
 
     def _allocate(self) -> Array | None:
         """Memory for the parameters if the physics reads them in place; called after all arguments are checked."""
@@ -62,7 +65,7 @@ class RandomizedEnv:
         self.context = Context(context, context_params, space, chosen)
         self.param_space, self.randomization = space.reporting(chosen), chosen
         self._table = ParamTable(self.param_space, FixedSampler(self.param_space, chosen), 1, self._allocate())
-        self._values, self._exact = dict(self.param_space.nominal), {}
+        self._values, self._exact, self._named = dict(self.param_space.nominal), {}, self._find_named()
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 
@@ -78,7 +81,8 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter; nothing has changed.
             RandomizationError: A value is impossible; nothing has changed.
         """
-        values = exact_values(options)
+        values = exact_values(options, self.param_space)
+        self._pin_written()
         exact = {} if values is None else self._checked_values(values)
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
@@ -97,6 +101,32 @@ class RandomizedEnv:
         """Reads the table's values, without those that are nan."""
         pairs = zip(self._table.names, self._table.current[:, 0].tolist(), strict=True)
         self._values = {name: value for name, value in pairs if value == value}
+
+    def _attributes(self) -> Mapping[str, Any]:
+        """Those of the unwrapped environment, if nobody but users writes to one that is named like a parameter."""
+        return {}
+
+    def _find_named(self) -> dict[str, tuple[str, Any]]:
+        """The attributes that are named like parameters, ``LINK_MASS_1`` too: attribute -> parameter and value."""
+        pairs = [(a, a if a in self.param_space else a.lower(), value) for a, value in self._attributes().items()]
+        return {a: (n, value) for a, n, value in pairs if n in self.param_space and not hasattr(gym.Env, n)}
+
+    def _pin_written(self) -> None:
+        """Pins what a user has written to attributes: the physics reads the table alone."""
+        attributes, before = self._attributes(), self._named
+        if len(attributes) == self._counted and all(attributes.get(a) is v for a, (_, v) in before.items()):
+            return  # as nearly always, and far quicker than a search
+        self._named, self._counted = self._find_named(), len(attributes)
+        written = {n: v for a, (n, v) in self._named.items() if a not in before or v is not before[a][1]}
+        if written:
+            self.set_params(written)
+
+    def set_wrapper_attr(self, name: str, value: Any, **kwargs: Any) -> bool:
+        """Sets an attribute, as in Gymnasium; the name of a parameter pins it, see ``set_params``."""
+        if name not in self.param_space or hasattr(type(self), name):
+            return bool(cast(Any, super()).set_wrapper_attr(name, value, **kwargs))
+        self.set_params({name: value})
+        return True
 
     def _check_begun(self, call: str) -> None:
         """Raises EnvStateError if there was no reset yet."""
@@ -143,6 +173,7 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is not a single number, out of bounds or not finite, or would have no effect.
         """
+        self._pin_written()
         self._table.pin(None if values is None else self._checked_values(values), _ONE)
 
     def _checked_values(self, values: Any) -> dict[str, Array]:
@@ -153,12 +184,13 @@ class RandomizedEnv:
     @property
     def pinned_params(self) -> dict[str, float]:
         """The values that replace draws from the next reset on."""
+        self._pin_written()
         return {name: float(pins[0]) for name, pins in self._table.pinned.items()}
 
     @pinned_params.setter
     def pinned_params(self, values: Mapping[str, float]) -> None:
         checked = self.param_space.check_vector(values, 1)
-        self._table.pin(None, _ONE)
+        self.set_params(None)
         self._table.pin(checked, _ONE)
 
     @property
@@ -178,7 +210,10 @@ def check_not_randomized(env: gym.Env[Any, Any]) -> None:
 
 
 class BuiltEnv(RandomizedEnv):
-    """A randomized environment in place of one of Gymnasium's; a subclass builds it."""
+    """A randomized environment in place of one of Gymnasium's; a subclass builds it.
+
+    Attributes that are named like parameters show the values of the episode; one that a user sets pins a parameter.
+    """
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
@@ -200,11 +235,21 @@ class BuiltEnv(RandomizedEnv):
         """
         kwargs = {name: plain(value) for name, value in kwargs.items()}
         self._randomize(self._build(**kwargs), randomization, context, context_params)
+        self._note_values()
         env = cast(Any, self)
         env.observation_space = self.context.extend_space(env.observation_space)
         # replaces the arguments that Gymnasium's class recorded for pickling, since its constructor takes others
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(env, **kwargs)
+
+    def _attributes(self) -> Mapping[str, Any]:
+        return vars(self)
+
+    def _note_values(self) -> None:
+        """Also gives the attributes that are named like parameters their values."""
+        super()._note_values()
+        self._named = {attribute: (name, self._values[name]) for attribute, (name, _) in self._named.items()}
+        vars(self).update({attribute: value for attribute, (_, value) in self._named.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """The constructor's arguments and pinned values, from which a copy is made."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, as_numbers
 from gym_dr.errors import (
     RandomizationError,
+    UnknownNameError,
     check_known,
     shortened,
     unknown_name,
@@ -88,7 +89,7 @@ class Param:
         """
         try:
             array = as_numbers(values)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor that requires gradients
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
         if self.kind != "float":
@@ -246,20 +247,28 @@ class ParamSpace(Mapping[str, Param]):
         return checked
 
 
-def exact_values(options: Mapping[str, Any] | None) -> Any:
+def exact_values(options: Mapping[str, Any] | None, space: Mapping[str, Any]) -> Any:
     """``options["params"]`` of ``reset``, the exact values of the next episode; None without.
 
     Other options belong to the environment and are not checked.
 
+    Args:
+        options: Those of ``reset``.
+        space: The parameters.
+
     Raises:
         RandomizationError: The options are not a mapping.
-        UnknownNameError: An option looks like a misspelled one of ours.
+        UnknownNameError: An option is named like a parameter, or looks like a misspelled one of ours.
     """
     if options is None:
         return None
     if not isinstance(options, Mapping):
         raise RandomizationError(f"Expected options to be a dict or None, got {shortened(options)}.")
     for name in options:
+        if name in space and name not in RESET_OPTIONS:
+            raise UnknownNameError(
+                f"Unknown option of reset {name!r}. Write {{'params': {{{name!r}: {shortened(options[name])}}}}}."
+            )
         if name not in RESET_OPTIONS and difflib.get_close_matches(str(name), RESET_OPTIONS, cutoff=0.8):
             raise unknown_name("option of reset", name, RESET_OPTIONS)
     return options.get("params")

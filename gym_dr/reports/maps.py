@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from gym_dr.envs.family import difference_limits
 from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, tile_bins
 from gym_dr.reports.comparison import MAX_PARAMETERS, Comparison
-from gym_dr.reports.curves import along, distribution
+from gym_dr.reports.curves import along
 from gym_dr.reports.page import Panel, Section, View, plain
 from gym_dr.reports.style import new_figure, parameter_axis
 
@@ -44,8 +44,8 @@ def heat_maps(comparison: Comparison) -> Section:
     )
 
 
-def first_picture(comparison: Comparison, group: int) -> Panel:
-    """A map over the two parameters that matter most, or a curve if there is only one that is no switch.
+def first_picture(comparison: Comparison, group: int) -> Panel | None:
+    """A map over the two parameters that matter most, or a curve if only one is no switch; None without parameters.
 
     Args:
         comparison: The policies and their evaluation.
@@ -54,7 +54,7 @@ def first_picture(comparison: Comparison, group: int) -> Panel:
     name = comparison.main_set(group)
     shown, pairs = comparison.important(name), comparison.pairs(name)
     if not pairs or any(comparison.is_switch(one) for one in pairs[0]):
-        return along(comparison, name, shown[0]) if shown else distribution(comparison, name)
+        return along(comparison, name, shown[0]) if shown else None
     return _difference(comparison, group, name, *pairs[0]) if group else _returns(comparison, name, *pairs[0])[0]
 
 

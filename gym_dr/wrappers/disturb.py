@@ -18,7 +18,7 @@ from gym_dr.envs.stack import pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import seed_word
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
@@ -246,11 +246,10 @@ def _split(
     """Takes the wrapper's own exact values out of ``options``.
 
     Raises:
-        RandomizationError: A disturbance does not vary here, and no wrapper inside has ``more``; the environment would
-            ignore its value.
+        RandomizationError: The options are no mapping. Or a disturbance does not vary here, and no wrapper inside has
+            ``more``; the environment would ignore its value.
     """
-    rest = dict(options or {})
-    params = rest.get("params")
+    params, rest = exact_values(options, state.space), dict(options or {})
     if not isinstance(params, Mapping):
         return {}, rest or None
     rest["params"] = {name: value for name, value in params.items() if name not in state.space}

@@ -13,6 +13,7 @@ from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.options import expect, is_whole
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.space import exact_values
 from gym_dr.wrappers.base import EpisodeWrapper
 from gym_dr.wrappers.vector_params import with_params
 
@@ -96,7 +97,7 @@ class ResampleParams(EpisodeWrapper):
 
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None] | None:
         """Restarts the draws of sub-environments that get a seed, or never had one; they are keyed before the reset."""
-        if options.get("params") is not None:
+        if options.keys() - {"reset_mask"} and exact_values(options, self.param_space) is not None:
             self.param_space.check_vector(options["params"], self.num_envs)  # before anything changes
         restarted = np.flatnonzero(mask & (~self._seeded | [seed is not None for seed in seeds]))
         if len(restarted) == 0:

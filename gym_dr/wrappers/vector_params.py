@@ -16,7 +16,7 @@ from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
-from gym_dr.randomization.space import ParamSpace, with_switches
+from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.base import EpisodeWrapper
 
@@ -166,9 +166,8 @@ class VectorParams(EpisodeWrapper):
             raise
 
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> list[int | None]:
-        values = options.pop("params", None)
-        if values is not None:
-            rows = self._rows(self._checked(values))
+        if exact_values(options, self._spaces[0]) is not None:
+            rows = self._rows(self._checked(options.pop("params")))
             self._set("exact_params", [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)])
         return seeds  # Gymnasium's take lists too, and no numbers of numpy
 

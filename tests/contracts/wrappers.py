@@ -103,7 +103,7 @@ def what_is_refused_changes_nothing(case: WrapperCase) -> None:
         assert_same(envs.reset(seed=SEED), twin.reset(seed=SEED))
         name = next(iter(base.interface(envs).randomization))
         wrong: list[Any] = [{"params": {"no such name": 1.0}}, {"params": {name: np.nan}}]
-        for options in [*wrong, {"reset_mask": np.ones(2, bool)}]:
+        for options in [*wrong, {"reset_mask": np.ones(2, bool)}, {name: 1.0}, 5]:
             with refused(GymDrError):
                 envs.reset(seed=99, options=options)
         with refused(GymDrError):

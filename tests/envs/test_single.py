@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
@@ -64,6 +65,14 @@ def test_info_and_divergence_of_the_backend_are_reported() -> None:
         _, _, terminated, truncated, info = env.step(0)
     assert (terminated, truncated) == (False, True)
     assert (info["height"], info["diverged"]) == (2.0, True)
+
+
+def test_a_warning_is_at_the_line_of_the_user_also_through_wrappers() -> None:
+    env = gym.wrappers.TimeLimit(gym.wrappers.OrderEnforcing(on(Reporting)), 5)
+    env.reset(seed=0)
+    with pytest.warns(RandomizationWarning) as warned:
+        env.step(0)
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def test_the_generator_is_the_backends_before_and_after_each_step() -> None:

@@ -72,7 +72,7 @@ def test_transitions_carry_the_keyed_draws(vector_class: Any) -> None:
 
 def test_parameters_are_pinned_through_the_vector_environment(vector_class: Any) -> None:
     envs = vector_class([make_env] * NUM_ENVS)
-    envs.set_env_attr("pinned_params", {"gravity": -3.0})
+    envs.set_env_attr("gravity", -3.0)
     _, infos = envs.reset()
     assert [info["params"]["gravity"] for info in infos] == [-3.0] * NUM_ENVS
     envs.close()

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
@@ -112,3 +113,27 @@ def test_the_autoreset_mode_is_an_attribute_of_every_wrapper_too() -> None:
     ):
         wrapped: Any = DrawContext(RecordEpisodes(ResampleParams(envs, rollout_steps=1), callback=print), "hidden")
         assert wrapped.autoreset_mode is wrapped.metadata["autoreset_mode"] is AutoresetMode.DISABLED
+
+
+class Failing(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment whose resets fail while told to."""
+
+    fails = False
+
+    def reset(self, **kwargs: Any) -> Any:
+        if self.fails:
+            raise RuntimeError("no contact with the hardware")
+        return super().reset(**kwargs)
+
+
+def test_exact_values_end_with_the_reset_that_they_are_for_even_if_it_fails() -> None:
+    inner = gym.vector.SyncVectorEnv(
+        [partial(gym.make, "gym_dr/CartPoleDR-v1"), lambda: Failing(gym.make("gym_dr/CartPoleDR-v1"))]
+    )
+    envs: Any = VectorParams(inner)
+    expected = envs.reset(seed=1)[1]["params"]
+    inner.envs[1].fails = True  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="hardware"):
+        envs.reset(options={"params": {"length": 0.7}})
+    inner.envs[1].fails = False  # type: ignore[attr-defined]
+    np.testing.assert_equal(envs.reset(seed=1)[1]["params"], expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -26,7 +25,7 @@ from gym_dr.envs.box2d.solver.layout import (
 )
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.states import EnvState, check_within
-from gym_dr.errors import ConfigError, EnvStateError
+from gym_dr.errors import EnvStateError
 
 
 class Box2DBackend(CompiledBackend):
@@ -47,8 +46,11 @@ class Box2DBackend(CompiledBackend):
         """Everything that a step reads and writes on one thread."""
         raise NotImplementedError
 
+    @property
+    def bytes_each(self) -> int:
+        return bytes_needed(self._allocate(1)[0])
+
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        check_memory(num_envs, bytes_needed(self._allocate(1)[0]))
         self.arrays, numbers = self._allocate(num_envs)
         self.observations, self.streams = self.arrays.observations, self.arrays.streams
         results = self.observations, self.arrays.rewards, self.arrays.terminations
@@ -129,21 +131,5 @@ class Box2DBackend(CompiledBackend):
 
 
 def bytes_needed(arrays: Environments) -> int:
-    """Bytes per sub-environment, with its parameters and draws made ahead; ``arrays`` are those of one."""
-    sizes = sum(array.nbytes for array in (*arrays.world, *arrays[1:]) if isinstance(array, np.ndarray))
-    return int(sizes + 8 * (6 * arrays.params.shape[1] + 8))
-
-
-def check_memory(num_envs: int, each: int) -> None:
-    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into free memory."""
-    needed = num_envs * each
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be evicted
-    except (AttributeError, ValueError, OSError):  # not available on this system
-        free = 2**36
-    if needed > free:
-        raise ConfigError(
-            f"Expected num_envs that fit into memory, got {num_envs}, which need {needed / 2**30:.1f} GiB; "
-            f"{free / 2**30:.1f} GiB are free."
-        )
+    """Bytes per sub-environment; ``arrays`` are those of one."""
+    return sum(array.nbytes for array in (*arrays.world, *arrays[1:]) if isinstance(array, np.ndarray))

@@ -5,7 +5,6 @@ Gymnasium's classes (MIT license) render them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
@@ -51,16 +50,11 @@ class ClassicControlBackend(EquationsBackend):
         return self._reference_class(render_mode="rgb_array", **self._kwargs)
 
     @cached_property
-    def _known_as(self) -> list[tuple[str, str]]:
-        """Attributes of Gymnasium's class, and the parameters or constants whose values they have."""
-        names = [*self.space, *fields_of(self.equations.physics)]
-        return [(known, name) for name in names for known in (name, name.upper()) if hasattr(self.reference, known)]
-
-    def attributes(self, env: int) -> dict[str, Any]:
-        """Attributes of Gymnasium's class, with their values in the episode of a sub-environment."""
-        params = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
-        known = {**params, **self.simulation.physics(env)._asdict()}
-        return {attribute: known[name] for attribute, name in self._known_as}
+    def known_as(self) -> list[tuple[str, str]]:
+        """Attributes of Gymnasium's class, and the parameters whose values they have."""
+        return [
+            (known, name) for name in self.space for known in (name, name.upper()) if hasattr(self.reference, known)
+        ]
 
     def state_attributes(self, state: Array) -> dict[str, Any]:
         """Attributes of Gymnasium's class, besides ``state``, that change from step to step."""
@@ -71,7 +65,9 @@ class ClassicControlBackend(EquationsBackend):
     def render(self, env: int) -> Any:
         """One frame, rendered by Gymnasium's class."""
         state = self.simulation.states(np.array(env))
-        vars(self.reference).update(self.attributes(env), **self.state_attributes(state), state=state)
+        values = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
+        vars(self.reference).update({attribute: values[name] for attribute, name in self.known_as})
+        vars(self.reference).update(**self.state_attributes(state), state=state)
         return self.reference.render()
 
     def close(self) -> None:
@@ -92,22 +88,11 @@ class ClassicControlEnv(CompiledEnv):
     def _build(self, **kwargs: Any) -> ParamSpace:
         space = super()._build(**kwargs)
         vars(self).update({n: value for n, value in vars(self._backend.reference).items() if not hasattr(self, n)})
+        vars(self).update({attribute: space[name].nominal for attribute, name in self._backend.known_as})
         return space
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """See ``CompiledEnv.reset``."""
-        result = super().reset(seed=seed, options=options)
-        self._show_params()
-        return result
-
-    def set_state(self, state: Mapping[str, Any]) -> Any:
-        """See ``CompiledEnv.set_state``."""
-        observation = super().set_state(state)
-        self._show_params()
-        return observation
-
-    def _show_params(self) -> None:
-        vars(self).update(self._backend.attributes(0))
+    def _note_values(self) -> None:
+        super()._note_values()
         if self._backend.name == "CartPole":
             derive_cart_pole(self)
 

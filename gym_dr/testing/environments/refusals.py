@@ -30,7 +30,7 @@ def impossible_values_masks_and_seeds_change_nothing(mode: Mode) -> None:
         inner = interface(envs)
         name = next(iter([*drawn(envs, 0), *inner.param_space]))
         values: list[Any] = [{"no such name": 1.0}, {name: np.nan}, {name: -np.inf}, {name: "low"}, [name], 3]
-        calls = [{"seed": 99, "options": {"params": value}} for value in values]
+        calls = [{"seed": 99, "options": options} for options in (5, {name: 1.0}, *({"params": v} for v in values))]
         if mode.name != "single":
             masks = [np.ones(2, bool), np.ones(3), np.zeros(3, bool), "yes"]
             calls += [{"seed": 99, "options": option} for option in [*({"reset_mask": m} for m in masks), [1]]]
@@ -93,6 +93,7 @@ def impossible_arguments_are_refused_and_no_limit_is_possible(mode: Mode) -> Non
     if mode.name == "native":  # Gymnasium warns of other render modes
         numbers = ("num_envs", "num_threads", "max_episode_steps")
         wrong += [{name: bad} for name in numbers for bad in (0, 1.5, True)]
+        wrong += [{"num_envs": 10**10}, {"num_envs": 10**12}]  # for which there is no memory
         wrong += [{"autoreset_mode": "x"}, {"render_mode": "no such mode"}]
     for kwargs in wrong:
         with refused(GymDrError), mode.opened(**kwargs):
