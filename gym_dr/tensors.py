@@ -1,19 +1,16 @@
-"""What tensors are, whatever torch's defaults are, which users may set."""
+"""Torch's own defaults, which users may have changed."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
-
-import torch
-
-PLAIN: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}
 
 
 @contextlib.contextmanager
 def torch_defaults() -> Iterator[None]:
     """Torch's own defaults, for code of others in the block, which may not say what its tensors are."""
+    import torch  # heavy
+
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     torch.set_default_dtype(torch.float32)
     try:

@@ -7,11 +7,15 @@ import sys
 from collections.abc import Sequence
 
 
-def say(text: str) -> None:
-    """Shows a line on standard error, which may be None, closed, or an object with nothing but ``write``."""
+def say(text: str, end: str = "\n") -> None:
+    """Shows a line on standard error, which may be None, closed, or an object with nothing but ``write``.
+
+    With a carriage return as its end, the next line replaces it on a terminal, and nothing is shown elsewhere.
+    """
     with contextlib.suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        if end == "\n" or sys.stderr.isatty():
+            sys.stderr.write(f"{text}{end}")
+            sys.stderr.flush()
 
 
 def counted(number: int, noun: str) -> str:

@@ -25,7 +25,7 @@ from gym_dr import (
     VectorParams,
 )
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.options import check_fields, is_number, is_whole
 from gym_dr.runs.configure import build_config
 from gym_dr.training.config import A2CConfig
@@ -148,3 +148,14 @@ def test_numbers_of_numpy_count_in_a_training_and_an_evaluation(tmp_path: Path) 
 def test_what_holds_no_number_does_not_count_as_one(value: Any) -> None:
     assert not is_number(value)
     assert not is_whole(value)
+
+
+@pytest.mark.parametrize("seeds", [np.array([1, 1]), [np.array(1), torch.tensor(1)]], ids=["array", "list"])
+def test_seeds_of_numpy_and_torch_are_compared_as_numbers(tmp_path: Path, seeds: Any) -> None:
+    with pytest.raises(ConfigError, match="seeds"):
+        gym_dr.train("a2c", env="gym_dr/CartPoleDR-v1", run_dir=tmp_path / "runs", seeds=seeds, progress=False)
+
+
+def test_a_tensor_that_requires_gradients_is_refused() -> None:
+    with pytest.raises(RandomizationError, match="gravity"):
+        LUNAR_LANDER.check({"gravity": torch.tensor(-3.0, requires_grad=True)})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.api.run import Run, Runs
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
+from gym_dr.options import plain
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
@@ -88,6 +89,7 @@ def train(
     """
     load_plugins()
     found = find_algorithm(algorithm)
+    seeds = None if seeds is None else [plain(seed) for seed in seeds]
     how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
     _check_seeds(seeds, options, how)
     check_callback(callback, seeds)

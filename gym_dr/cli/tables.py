@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from gym_dr.api.run import Run, Runs
@@ -12,9 +14,10 @@ from gym_dr.wording import counted
 
 def show_training(trained: Run | Runs) -> None:
     """Prints a line for each set of a run's evaluation, or a table over seeds."""
+    place = shlex.quote(str(trained.path))
     if isinstance(trained, Runs):
         click.echo(trained.table)
-        click.echo(f"Run folders: {trained.path}/seed-*")
+        click.echo(f"Run folders: {trained.path}/seed-*\nNext: gymdr evaluate {place} or gymdr report {place}")
         return
     evaluation = trained.evaluation if trained.config.settings.eval_episodes else None
     for row in evaluation.document["results"] if evaluation else ():
@@ -25,6 +28,7 @@ def show_training(trained: Run | Runs) -> None:
         spread += f" ({counted(row['episodes'], 'episode')}{solved})"
         click.echo(f"Evaluation on {row['set']:8} mean return {mean:.1f}{spread}")
     click.echo(f"Run folder: {trained.path}")
+    click.echo(f"Next: gymdr evaluate {place}, gymdr report {place} or gymdr play {place}")
 
 
 def show_evaluation(evaluation: Evaluation) -> None:

@@ -6,30 +6,37 @@ of everything that it imports from this package, and by numba, Python and the pr
 folder, writes files atomically, so that two processes may start at once, and recompiles if a file's checksum is wrong.
 
 The only parts of numba used beyond its documented interface are those with which its own cache stores code
-(``CompileResult._reduce`` and ``_rebuild``, and a dispatcher's ``_cache``).
+(``CompileResult._reduce`` and ``_rebuild``, and a dispatcher's ``_cache``), and the lock that it holds meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
 import re
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
+from filelock import FileLock
 from numba.core import serialize, types
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 
 from gym_dr.errors import ConfigError
 from gym_dr.wording import say
 
 _DIGEST_BYTES = 32
+_PATIENCE = 120.0  # seconds to wait for another process that compiles
+_THREAD = "gym_dr compiles"
 _IMPORT = re.compile(r"^ *(?:from|import) (gym_dr[.\w]*)(?: import (\([^)]*\)|[^(\n]*))?", re.MULTILINE)
 _MESSAGE = (
     "gym_dr: compiling {what} for this machine. This may take up to a minute, but only once (the result is cached in "
@@ -111,6 +118,19 @@ def _field_names(signature: Any) -> Iterator[Any]:
             yield from _field_names(cast(Iterable[Any], kind))
 
 
+def _watch(lock: FileLock) -> None:
+    """Counts seconds on a terminal while this process compiles, then lets others do so.
+
+    It runs in a thread of its own, as numba tells its cache nothing of a function that cannot be compiled.
+    """
+    began = time.monotonic()
+    while not global_compiler_lock._lock.acquire(timeout=1.0):
+        say(f"gym_dr: compiling, {time.monotonic() - began:.0f} s", end="\r")
+    global_compiler_lock._lock.release()
+    say(" " * 40, end="\r")
+    lock.release()
+
+
 class KernelCache:
     """Replaces numba's cache in a dispatcher."""
 
@@ -127,9 +147,18 @@ class KernelCache:
         return str(self._folder or "")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled function for these argument types; None, with a message on stderr, if it must be compiled."""
+        """The compiled function for these argument types; None, with a message on stderr, if it must be compiled.
+
+        One process compiles at a time: others wait and find the result.
+        """
         target_context.refresh()
         result = self._load(signature, target_context)
+        if result is None and self._folder and all(each.name != _THREAD for each in threading.enumerate()):
+            lock = FileLock(self._folder / "compiling.lock", thread_local=False)
+            with contextlib.suppress(OSError, NotImplementedError):  # without locks, each process compiles
+                lock.acquire(timeout=_PATIENCE)
+            threading.Thread(target=_watch, args=[lock], name=_THREAD, daemon=True).start()
+            result = self._load(signature, target_context)  # another process may have compiled it meanwhile
         if result is None:
             where = self._folder or "memory only, since no cache folder is writable"
             message = _MESSAGE.format(what=self._what, folder=where)

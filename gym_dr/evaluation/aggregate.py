@@ -18,7 +18,7 @@ from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import point_statistics, statistic_names
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import AGGREGATE, RunFolder
-from gym_dr.runs.metrics import read_metrics, write_csv
+from gym_dr.runs.metrics import read_metrics
 
 METRICS, SUMMARY, _ = AGGREGATE  # the metrics of all runs have a column ``seed``
 
@@ -38,7 +38,7 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
 
     tables = {_seed(folder): read_metrics(folder) for folder in folders}
     metrics = pd.concat([table.assign(seed=seed) for seed, table in tables.items()], ignore_index=True)
-    write_csv(root / METRICS, metrics)
+    write_atomically(root / METRICS, metrics.to_csv(index=False, float_format=float.__repr__).encode())
     values = defaultdict[str, dict[int, float]](dict)
     values["final training return"] = {seed: float(table["return_mean"].iloc[-1]) for seed, table in tables.items()}
     for folder in folders:

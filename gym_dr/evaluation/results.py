@@ -20,7 +20,6 @@ from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG, EVALUATION
-from gym_dr.runs.metrics import write_csv
 from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
 from gym_dr.version import check_written_by
@@ -312,4 +311,5 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
 
 def write_episodes(path: Path, table: pd.DataFrame) -> None:
     """Writes ``episodes.csv`` whole or not at all."""
-    write_csv(path, table)
+    # numpy's print options may leave out digits
+    write_atomically(path, table.to_csv(index=False, lineterminator="\n", float_format=float.__repr__).encode())

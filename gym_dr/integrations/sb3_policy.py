@@ -21,6 +21,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError
+from gym_dr.tensors import torch_defaults
 from gym_dr.wrappers.context import shown_columns
 
 # observations (N, ...), episode starts (N,) -> actions (N, ...)
@@ -94,8 +95,6 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
         import stable_baselines3  # noqa: F401
         import torch
         from stable_baselines3.common.save_util import load_from_zip_file
-
-        from gym_dr.tensors import torch_defaults
 
         with zipfile.ZipFile(saved.path) as archive:
             others = dict.fromkeys(key for key in json.loads(archive.read("data")) if key not in _NEEDED)
@@ -175,8 +174,6 @@ class _Acting:
         """Restarts the random numbers of sampled actions, which have their own generator."""
         import torch
 
-        from gym_dr.tensors import torch_defaults
-
         with torch.random.fork_rng(devices=[]), torch_defaults():
             torch.manual_seed(seed)
             if self._loaded.saved.use_sde and self._loaded.stochastic:
@@ -186,8 +183,6 @@ class _Acting:
     def __call__(self, observations: npt.NDArray[Any], episode_starts: Mask) -> npt.NDArray[Any]:
         """Acts; see ``gym_dr.training.api.PolicyWithMemory``."""
         import torch
-
-        from gym_dr.tensors import torch_defaults
 
         policy, statistics = self._loaded.policy, self._loaded.statistics
         if statistics is not None and self._first:

@@ -89,7 +89,7 @@ class Param:
         """
         try:
             array = as_numbers(values)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor that requires gradients
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
         if self.kind != "float":
@@ -364,9 +364,8 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
 
 def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
     """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
-    needing = [param for param in space.values() if param.needs]
-    idle = [p.name for p in needing if not any(values.get(other, space[other].nominal) for other in p.needs)]
-    return [name for name in names if name in values and name not in idle]
+    needs = {name: [values.get(other, space[other].nominal) for other in p.needs] for name, p in space.items()}
+    return [name for name in names if name in values and (not needs.get(name) or any(needs[name]))]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gym_dr.errors import RunFolderError
 from gym_dr.reports.comparison import Comparison, Group
-from gym_dr.reports.curves import along_parameters, distributions, sensitivity
+from gym_dr.reports.curves import along_parameters
 from gym_dr.reports.maps import first_picture, heat_maps
 from gym_dr.reports.page import Provenance, Report, versions_of
 from gym_dr.reports.tables import (
@@ -16,6 +16,7 @@ from gym_dr.reports.tables import (
     findings,
     pooled,
     regret_table,
+    sensitivity_tables,
     sets_table,
     summary_tables,
     watch_commands,
@@ -42,8 +43,7 @@ def assemble(
         RunFolderError: The command that trained a run cannot be read.
     """
     document = comparison.document
-    plots = (heat_maps, along_parameters, distributions, sensitivity)
-    sections = [make(comparison) for make in plots]
+    sections = [heat_maps(comparison), along_parameters(comparison)]
     names = [group.name for group in comparison.groups]
     episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)
     count = sum(len(group.policies) for group in comparison.groups)
@@ -58,6 +58,7 @@ def assemble(
         *config_diff(comparison.groups),
         *regret_table(comparison),
         *failure_tables(comparison),
+        *sensitivity_tables(comparison),
     ]
     means = [pooled(comparison, group, comparison.main_set(0), "mean")["value"] for group in range(len(names))]
     best = max(range(1, len(names)), key=means.__getitem__, default=0)

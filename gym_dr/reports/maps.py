@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from gym_dr.envs.family import difference_limits
 from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, tile_bins
 from gym_dr.reports.comparison import MAX_PARAMETERS, Comparison
-from gym_dr.reports.curves import along, distribution
+from gym_dr.reports.curves import along
 from gym_dr.reports.page import Panel, Section, View, plain
 from gym_dr.reports.style import new_figure, parameter_axis
 
@@ -43,8 +44,8 @@ def heat_maps(comparison: Comparison) -> Section:
     )
 
 
-def first_picture(comparison: Comparison, group: int) -> Panel:
-    """A map over the two parameters that matter most, or a curve if there is only one that is no switch.
+def first_picture(comparison: Comparison, group: int) -> Panel | None:
+    """A map over the two parameters that matter most, or a curve if only one is no switch; None without parameters.
 
     Args:
         comparison: The policies and their evaluation.
@@ -53,7 +54,7 @@ def first_picture(comparison: Comparison, group: int) -> Panel:
     name = comparison.main_set(group)
     shown, pairs = comparison.important(name), comparison.pairs(name)
     if not pairs or any(comparison.is_switch(one) for one in pairs[0]):
-        return along(comparison, name, shown[0]) if shown else distribution(comparison, name)
+        return along(comparison, name, shown[0]) if shown else None
     return _difference(comparison, group, name, *pairs[0]) if group else _returns(comparison, name, *pairs[0])[0]
 
 
@@ -99,7 +100,8 @@ def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: st
     """How much more a policy returns than the first one."""
     axes = _axes(comparison, set_name, x, y)
     rows, over = comparison.differences(group, 0, set_name)
-    found = bin_statistics(rows, comparison.cells(set_name) if over else None, axes[x], axes[y])
+    cells = comparison.cells(set_name) if over else None
+    found = bin_statistics(rows, cells, axes[x], axes[y], difference_limits(comparison.document["env"]))
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
     title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"

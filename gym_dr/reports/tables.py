@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.envs.family import UNLIMITED, difference_limits
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, means_with_intervals
@@ -25,6 +26,8 @@ NOTE = (
     "episodes (CVaR). Cells of a distribution follow a Sobol sequence, which "
     "covers it more evenly than random draws. "
 ) + ONE_TRAINING
+ORDERS = {"first_order": "alone", "total": "with interactions"}
+SHARE = (0.0, 1.0)
 SMALL = "Small numbers are 95 % intervals over seeds (Student's t), or over the episodes of a single policy."
 
 
@@ -48,13 +51,24 @@ def _mean_and_success(comparison: Comparison, group: int, set_name: str) -> Cell
 
 
 def pooled(comparison: Comparison, group: int, set_name: str, statistic: str) -> Interval:
-    """A statistic of a group on a set: the mean over seeds with its interval, or a single run's over episodes."""
-    found = [result["statistics"][statistic] for result in comparison.results(group, set_name)]
-    if len(found) == 1:
-        single: Interval = found[0]
-        return single
-    limits = (0.0, 1.0) if statistic == "success_rate" else comparison.limits
-    return mean_over_seeds(np.array([one["value"] for one in found]), limits)[0]
+    """A statistic of a group on a set; see ``over_runs``."""
+    limits = SHARE if statistic == "success_rate" else comparison.limits
+    return over_runs([result["statistics"][statistic] for result in comparison.results(group, set_name)], limits)
+
+
+def over_runs(found: Sequence[Interval], within: tuple[float, float] = UNLIMITED) -> Interval:
+    """One number for several runs: the mean over seeds with its interval, or that of a single run as it is."""
+    known = np.array([one["value"] for one in found if one["value"] is not None])
+    return mean_over_seeds(known, within)[0] if len(found) > 1 and len(known) else found[0]
+
+
+def indices(comparison: Comparison, group: int, set_name: str) -> dict[str, list[Interval]]:
+    """Sobol indices of a group on a set, over its runs: parameter -> alone, with interactions; empty if unknown."""
+    found = [shares for result in comparison.results(group, set_name) if (shares := result["sensitivity"])]
+    names = found[0]["parameters"] if found else ()
+    return {
+        name: [over_runs([one[order][i] for one in found], SHARE) for order in ORDERS] for i, name in enumerate(names)
+    }
 
 
 def results_on(comparison: Comparison, set_name: str, *, weakest: bool = False) -> SetResults:
@@ -98,9 +112,10 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
     policies.
     """
     rows, over = comparison.differences(first, second, set_name)
+    within = difference_limits(comparison.document["env"])
     if over == "episodes":
-        return means_with_intervals(rows, comparison.cells(set_name))[0]
-    return mean_over_seeds(rows.mean(axis=1))[0]  # a single row has no interval
+        return means_with_intervals(rows, comparison.cells(set_name), within)[0]
+    return mean_over_seeds(rows.mean(axis=1), within)[0]  # a single row has no interval
 
 
 def _over(comparison: Comparison, first: int, second: int) -> str:
@@ -134,21 +149,38 @@ def _level(comparison: Comparison, group: int) -> str:
     if "success_rate" in results[0]["statistics"]:
         text += f" and solves {interval_cell(pooled(comparison, group, set_name, 'success_rate'), percent=True).value} "
         text += "of the episodes"
-    if sensitive := [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]:
-        text += f"; {_most_important(sensitive)}"
-    return f"{text}."
+    order = int(comparison.cells(set_name).episodes > 1)  # without the noise of cells, total indices include it
+    shares = {name: found[order] for name, found in indices(comparison, group, set_name).items()}
+    return f"{text}; {_most_important(shares)}." if shares else f"{text}."
 
 
-def _most_important(found: Sequence[Mapping[str, Any]]) -> str:
-    """Says on which parameter the return depends most, if the lower ends of its indices are above 0 on average."""
-    # without the noise of cells, total indices include it
-    order = "first_order" if any(one["noise"] is None for one in found) else "total"
-    numbers = [[(item["value"] or 0.0, item["low"] or 0.0) for item in one[order]] for one in found]
-    values, lows = np.mean(numbers, axis=0).T
-    most = int(np.argmax(values))
-    if lows[most] <= 0.0:
-        return "no parameter shows an effect beyond chance"
-    return f"its return depends most on {found[0]['parameters'][most]}"
+def _most_important(shares: Mapping[str, Interval]) -> str:
+    """Says on which parameter the return depends most, if its index is surely above 0."""
+    most = max(shares, key=lambda name: shares[name]["value"] or 0.0)
+    sure = (shares[most]["low"] or 0.0) > 0.0
+    return f"its return depends most on {most}" if sure else "no parameter shows an effect beyond chance"
+
+
+def sensitivity_tables(comparison: Comparison) -> list[Table]:
+    """Sobol indices on each set: a row for each parameter, two columns for each group."""
+    note = (
+        "Shares of the variance of a cell's mean return that the parameter explains, alone and with its interactions. "
+        "If an interval includes 0, the effect may be chance. Estimates are not rounded up to 0: those of a parameter "
+        "without effect are slightly negative half of the time. A parameter that needs a switch has the shares of the "
+        "variance between points where it is on."
+    )
+    columns = ["", *(f"{group.name}, {order}" for group in comparison.groups for order in ORDERS.values())]
+    tables = []
+    for name in comparison.sets:
+        groups = [indices(comparison, group, name) for group in range(len(comparison.groups))]
+        rows: list[Row] = [
+            [param, *(interval_cell(share, percent=True) for of in groups for share in of[param])]
+            for param in groups[0]
+        ]
+        place = comparison.place(name)
+        caption = f"Which parameters matter, {place[0].lower()}{place[1:]}"
+        tables += [Table(caption=caption, columns=columns, rows=rows, notes=[note])] if rows else []
+    return tables
 
 
 def regret_table(comparison: Comparison) -> list[Table]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import is_ours, os_errors, write_atomically
+from gym_dr.runs.durable import is_ours, os_errors
 from gym_dr.runs.folder import LOG_MARK, RunFolder
 from gym_dr.runs.plain import read_plain
 
@@ -84,16 +84,6 @@ class CsvLog:
         rest = line.getvalue().encode()
         while rest:
             rest = rest[self._file.write(rest) :]
-
-
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Writes a table whole or not at all, with all digits: numpy's print options may leave out some.
-
-    Raises:
-        RunFolderError: The file cannot be written.
-    """
-    content = table.to_csv(index=False, lineterminator="\n", float_format=float.__repr__)
-    write_atomically(path, content.encode())
 
 
 def whole_rows(path: Path) -> str:

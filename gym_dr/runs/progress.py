@@ -46,11 +46,12 @@ class Progress:
             return
         if self._first < 0:
             self._first, self._lines = done, done * LINES // max(total, 1)
-            if self._display == "bar" and _has_bars():
-                from tqdm.auto import tqdm  # heavy
+        if self._bar is None and self._display == "bar" and done > self._first and _has_bars():
+            from tqdm.auto import tqdm  # heavy
 
-                form = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
-                self._bar = tqdm(total=total, initial=done, bar_format=form, dynamic_ncols=True, mininterval=0.2)
+            # not before the first unit is done, which may include compiling, a line of its own
+            form = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+            self._bar = tqdm(total=total, initial=done, bar_format=form, dynamic_ncols=True, mininterval=0.2)
         speed, left = self._measure(done, total, steps)
         state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:

@@ -22,7 +22,7 @@ from gym_dr.evaluation.tables import interval_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.metrics import last_row, write_csv
+from gym_dr.runs.metrics import last_row
 from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun
 from gym_dr.studies.plan import Study
@@ -215,7 +215,8 @@ def evaluate_runs(
     found = StudyResult(folder=folder, plan=plan, evaluation=evaluation, policies=policies, missing=missing)
     times = pd.DataFrame(map(_time, done))
     for name, table in {"results": found.results, "comparisons": found.comparisons, "times": times}.items():
-        write_csv(folder / f"{name}.csv", table)
+        content = table.to_csv(index=False, float_format=float.__repr__)
+        write_atomically(folder / f"{name}.csv", content.encode())
     write_atomically(folder / "tables.txt", f"{found.text}\n".encode())
     return found
 

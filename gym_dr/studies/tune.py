@@ -24,7 +24,6 @@ from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.metrics import write_csv
 from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
@@ -266,7 +265,7 @@ def _reporter(trial: optuna.Trial, place: int, updates: int) -> Callable[[Mappin
 def _write_result(study: optuna.Study, plan: Tuning, folder: Path) -> TuneResult:
     """Writes the trials and the best options."""
     trials = study.trials_dataframe(attrs=("number", "state", "value", "params", "user_attrs"))
-    write_csv(folder / "trials.csv", trials)
+    write_atomically(folder / "trials.csv", trials.to_csv(index=False, float_format=float.__repr__).encode())
     if not (trials["state"] == "COMPLETE").any():
         finished = study.get_trials(states=FINISHED)
         reasons = "\n".join(dict.fromkeys(str(trial.user_attrs.get("reason")) for trial in finished[:3]))

@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from gym_dr.arrays import Floats
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
-from gym_dr.tensors import PLAIN
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig
-from gym_dr.training.memory import GRUMemory
+from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import (
     Actor,
     GaussianActor,

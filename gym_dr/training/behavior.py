@@ -17,9 +17,9 @@ from gym_dr.compiled import policy as compiled
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError
-from gym_dr.tensors import PLAIN
 from gym_dr.training.api import EpisodeStarts, Policy, seed_for
 from gym_dr.training.config import AS_IN_TRAINING
+from gym_dr.training.memory import PLAIN
 from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
 from gym_dr.training.normalization import NormalizeObservations
 

@@ -20,11 +20,11 @@ from gym_dr.compiled.gradients import Remembered, Settings, Transitions
 from gym_dr.compiled.gru import TrainedMemory
 from gym_dr.compiled.network import Trained
 from gym_dr.errors import NotFiniteError, TrainingError
-from gym_dr.tensors import PLAIN
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import EpochsConfig, PPOConfig
+from gym_dr.training.memory import PLAIN
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
 _AT_ONCE = 32  # sequences in a memory at a time, so that activations stay in the cache

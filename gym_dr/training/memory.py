@@ -6,11 +6,12 @@ The unit reads the observation and the previous action. The network gets the obs
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from gym_dr.tensors import PLAIN
-
+PLAIN: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # tensors, whatever defaults the user has set
 LONGEST = 63.0  # most steps that an untrained unit remembers, so that it can learn long dependencies
 
 

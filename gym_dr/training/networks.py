@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.errors import ConfigError
-from gym_dr.tensors import PLAIN
-from gym_dr.training.memory import GRUMemory
+from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.normalization import NormalizeObservations
 from gym_dr.wrappers.context import shown_columns
 

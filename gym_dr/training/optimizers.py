@@ -23,6 +23,6 @@ _MARKED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
 def without_compiler(optimizer: OptimizerClass) -> OptimizerClass:
     """A subclass of an optimizer with the same results that imports no compiler; it cannot be pickled."""
     methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in _MARKED}
-    step = torch.no_grad()(inspect.unwrap(optimizer.step))  # the removed decorator also turns gradients off
-    step = torch_defaults()(step)  # of which some optimizers make their state
+    # the removed decorator also turns gradients off; some make their state with torch's defaults
+    step = torch_defaults()(torch.no_grad()(inspect.unwrap(optimizer.step)))
     return cast(OptimizerClass, type(optimizer.__name__, (optimizer,), {**methods, "step": step}))

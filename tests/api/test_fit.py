@@ -325,6 +325,11 @@ def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_other
     assert (found.replay["share"] < 2.0).all()  # the deviation of one step is 0
 
 
+def test_a_program_that_makes_errors_of_numpys_warnings_gets_the_same_fit(quick: Fit, short: Any) -> None:
+    with np.errstate(all="raise"):
+        assert fit(short).particles.equals(quick.particles)
+
+
 def test_an_action_of_a_slower_log_acts_for_several_steps() -> None:
     fast = logged(params={"length": 0.7}, episodes=30, steps=24, noise=0.0)
     slow = []

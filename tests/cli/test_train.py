@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +205,10 @@ def test_a_seed_on_which_options_were_tuned_is_refused_before_a_folder_is_made(t
     assert not (tmp_path / "runs").exists()
     assert train(tmp_path / "run", *best, "--seed", "1").code == 0
     assert config_of(tmp_path / "run")["reserved_seeds"] == [1001, 1002]
+
+
+def test_a_training_ends_with_the_next_commands_as_one_would_type_them(tmp_path: Path) -> None:
+    last = train(tmp_path / "my run").out.splitlines()[-1]
+    commands = [shlex.split(text) for text in re.split(r", | or ", last.removeprefix("Next: "))]
+    assert [(words[0], *words[2:]) for words in commands] == [("gymdr", str(tmp_path / "my run"))] * 3
+    assert gymdr(*commands[0][1:], "--episodes", "1").code == 0

@@ -67,7 +67,7 @@ def test_the_page_shows_every_plot_asks_for_nothing_and_runs_no_name(
 
     shown = browser.find_elements(By.CSS_SELECTOR, ".view:not([hidden]) .plot")
     sections = {plot.get_attribute("id").partition("-")[0] for plot in shown}
-    assert sections == {"first", "maps", "along", "distributions", "sensitivity"}
+    assert sections == {"first", "maps", "along"}
     assert all(plot.find_elements(By.CSS_SELECTOR, ".main-svg") for plot in shown)
 
     assert browser.get_log("browser") == []

@@ -130,10 +130,6 @@ def test_an_answer_claims_no_more_than_the_interval(
     assert ("may be chance" in answer) is chance
 
 
-def index(value: float | None, low: float | None) -> dict[str, float | None]:
-    return {"value": value, "low": low, "high": None if value is None else 1.0}
-
-
 @pytest.mark.parametrize(
     ("gravity", "wind", "answer"),
     [
@@ -143,9 +139,25 @@ def index(value: float | None, low: float | None) -> dict[str, float | None]:
     ],
 )
 def test_a_parameter_matters_only_if_its_interval_excludes_0(gravity: Any, wind: Any, answer: str) -> None:
-    indices = [index(*gravity), index(*wind)]
-    found = {"parameters": ["gravity", "wind"], "total": indices, "first_order": indices, "noise": 0.5}
-    assert tables._most_important([found]) == answer
+    shares = {name: {"value": value, "low": low} for name, (value, low) in (("gravity", gravity), ("wind", wind))}
+    assert tables._most_important(shares) == answer
+
+
+def test_indices_are_those_of_the_evaluation_and_over_seeds_of_several_runs(comparison: Comparison) -> None:
+    own = comparison.results(1, "sobol")[0]["sensitivity"]
+    found = tables.indices(comparison, 1, "sobol")
+    assert [*found] == own["parameters"]
+    assert [total for _, total in found.values()] == own["total"]
+    assert tables.indices(comparison, 1, "nominal") == {}
+    (table,) = tables.sensitivity_tables(comparison)
+    assert [name for name, *_ in table.rows] == own["parameters"]
+    assert all(len(row) == len(table.columns) == 5 for row in table.rows)
+    runs = [{"value": value, "low": 0.0, "high": 1.0} for value in (0.9, 1.0, 0.8)]
+    assert tables.over_runs(runs, (0.0, 1.0)) == {
+        "value": pytest.approx(0.9),
+        "low": pytest.approx(0.9 - 4.303 * 0.1 / 3**0.5, abs=1e-3),
+        "high": 1.0,
+    }
 
 
 def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_it(comparison: Comparison) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.runs import processes
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.processes import Command, Ended
 
 
 def workers_of(process: int) -> list[int]:
@@ -25,6 +26,26 @@ def test_a_process_that_is_killed_takes_no_other_along(monkeypatch: pytest.Monke
     found = processes.run_commands({"killed": ["die"], "other": ["live"]}, 1, lambda ended: seen.append(len(ended)))
     assert found == {"killed": Ended(code=-9), "other": Ended(code=2, message="refused")}
     assert sorted({*seen}) == [1, 2] or sorted({*seen}) == [0, 1, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be kept to some processors")
+def test_no_more_processes_run_than_processors_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "PROGRAM", "print('ended')")
+    before, running, most = os.sched_getaffinity(0), list[subprocess.Popen[str]](), list[int]()
+    start = processes.start
+
+    def counted(command: Command) -> subprocess.Popen[str]:
+        most.append(1 + sum(process.poll() is None for process in running))
+        running.append(start(command))
+        return running[-1]
+
+    monkeypatch.setattr(processes, "start", counted)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        processes.run_commands({str(k): [] for k in range(3)}, None)
+    finally:
+        os.sched_setaffinity(0, before)
+    assert most == [1, 1, 1]
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:

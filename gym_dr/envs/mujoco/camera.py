@@ -51,8 +51,6 @@ def follow(env: gym.Env[Any, Any]) -> None:
     if not hasattr(inner, "mujoco_renderer"):
         return
     find_renderer()
-    if inner.camera_name is not None:  # the user has chosen one
-        return
-    for number in range(inner.model.ncam):
-        if inner.model.camera(number).name == "track":
-            inner.mujoco_renderer.camera_id = number
+    cameras = [inner.model.camera(number).name for number in range(inner.model.ncam)]
+    if inner.camera_name is None and "track" in cameras:  # the user has chosen none
+        inner.mujoco_renderer.camera_id = cameras.index("track")
