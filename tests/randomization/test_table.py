@@ -58,6 +58,14 @@ def test_seeding_some_starts_their_draws_anew_and_leaves_the_others() -> None:
     assert (values.params()["gravity"] == again["gravity"]).all()
 
 
+@pytest.mark.parametrize(("words", "index"), [(SEEDS[:2], np.zeros(3, int)), (SEEDS, np.zeros(2, int)), (None, None)])
+def test_held_draws_of_another_shape_are_refused_and_change_nothing(words: Any, index: Any) -> None:
+    values = table()
+    with pytest.raises(RandomizationError, match="shape"):
+        values.hold_draws(words, index)
+    assert values.held is None
+
+
 def test_held_draws_stay_until_others_come_and_pins_are_above_them() -> None:
     nothing = table(Randomization())
     nothing.hold_draws(SEEDS, np.array([4, 4, 4]))
