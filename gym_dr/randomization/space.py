@@ -364,9 +364,8 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
 
 def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
     """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
-    needing = [param for param in space.values() if param.needs]
-    idle = [p.name for p in needing if not any(values.get(other, space[other].nominal) for other in p.needs)]
-    return [name for name in names if name in values and name not in idle]
+    needs = {name: [values.get(other, space[other].nominal) for other in p.needs] for name, p in space.items()}
+    return [name for name in names if name in values and (not needs.get(name) or any(needs[name]))]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask, Words
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 
@@ -102,7 +103,12 @@ class ParamTable:
         Args:
             seed_words: Shape ``(num_envs,)``; seeding no longer changes them.
             index: Draw indices, shape ``(num_envs,)``.
+
+        Raises:
+            RandomizationError: One of them has another shape; nothing has changed.
         """
+        if {np.shape(seed_words), np.shape(index)} != {self.index.shape}:
+            raise RandomizationError(f"Expected seed words and indices of draws of shape {self.index.shape}.")
         self.held = seed_words.copy(), index.copy()
         changed = np.flatnonzero(seed_words != self.seed_words)  # others keep the draws that were made ahead
         self._draws.seed(changed, seed_words[changed])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,14 @@ def test_seeding_some_starts_their_draws_anew_and_leaves_the_others() -> None:
     assert values.index.tolist() == [5, 0, 5]
     again = draw(VARIED, SPACE, np.array([7, 50, 9], np.uint64), values.index)
     assert (values.params()["gravity"] == again["gravity"]).all()
+
+
+@pytest.mark.parametrize(("words", "index"), [(SEEDS[:2], np.zeros(3, int)), (SEEDS, np.zeros(2, int)), (None, None)])
+def test_held_draws_of_another_shape_are_refused_and_change_nothing(words: Any, index: Any) -> None:
+    values = table()
+    with pytest.raises(RandomizationError, match="shape"):
+        values.hold_draws(words, index)
+    assert values.held is None
 
 
 def test_held_draws_stay_until_others_come_and_pins_are_above_them() -> None:
