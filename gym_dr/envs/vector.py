@@ -310,8 +310,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             episodes = self._episodes
             episodes.autoreset.check_step()
             step = episodes.step(episodes.check_actions(actions))
-            outcome = step.outcome
-            return episodes.observe(), outcome.rewards, outcome.terminations, step.truncations, self._info(step)
+            return (
+                episodes.observe(),
+                step.outcome.rewards,
+                step.outcome.terminations,
+                step.truncations,
+                self._info(step),
+            )
         finally:
             self._running[0] = False
 

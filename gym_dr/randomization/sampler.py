@@ -161,8 +161,9 @@ def check_support(sampler: ParamSampler, randomization: Randomization) -> None:
         RandomizationError: Its support is not the environment's randomization.
     """
     support = getattr(sampler, "support", sampler)  # of something else, to show it
-    kept = randomization.rules, randomization.correlation
-    if not isinstance(support, Randomization) or (support.rules, support.correlation) != kept:
+    if not isinstance(support, Randomization) or (
+        (support.rules, support.correlation) != (randomization.rules, randomization.correlation)
+    ):
         raise RandomizationError(
             f"Expected a sampler whose support is the environment's randomization, {randomization!r}, got "
             f"{support!r}. Make the sampler from env.randomization, which includes the switches that it turns on."
