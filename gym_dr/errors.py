@@ -147,8 +147,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The question after an unknown name, for the end of a message; empty if no known name is near it."""
-    found = near(name, known)
-    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+    return f" Did you mean {' or '.join(map(repr, found))}?" if (found := near(name, known)) else ""
 
 
 def near(name: object, known: Iterable[str]) -> list[str]:
@@ -174,4 +173,5 @@ def located(place: object) -> Iterator[None]:
     try:
         yield
     except GymDrError as error:
-        raise type(error)(f"{place}: {error}") from None
+        error.args = (f"{place}: {error}",)
+        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gym_dr.cli.typed import option
-from gym_dr.envs.family import ENVIRONMENTS, EnvId
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.runs.loggers import LOGGERS
@@ -20,11 +20,6 @@ def _options_of(sampler: Sampler) -> str:
     return f"[{options}]" if options else ""
 
 
-def _limit_of(entry: EnvId) -> str:
-    """How long an environment's episodes can be."""
-    return "no step limit" if entry.max_episode_steps is None else f"at most {entry.max_episode_steps} steps"
-
-
 @click.command()
 @click.argument("what", type=click.Choice(["envs", "algorithms", "samplers", "loggers", "plugins"]))
 def command(what: str) -> None:
@@ -34,7 +29,10 @@ def command(what: str) -> None:
     """
     plugins = load_plugins()
     rows = {
-        "envs": [(entry.id, _limit_of(entry)) for entry in ENVIRONMENTS.values()],
+        "envs": [
+            (entry.id, f"at most {most} steps" if (most := entry.max_episode_steps) else "no step limit")
+            for entry in ENVIRONMENTS.values()
+        ],
         "algorithms": [(item.name, item.summary) for item in ALGORITHMS.values()],
         "samplers": [(item.name, f"{item.summary} {_options_of(item)}".rstrip()) for item in SAMPLERS.values()],
         "loggers": [(item.name, item.summary) for item in LOGGERS.values()],

@@ -108,9 +108,8 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
             name = error.option_name.lstrip("-")
             helps = {param.opts[0].lstrip("-"): getattr(param, "help", "") for param in error.ctx.command.params}
             told = [flag for flag, help in helps.items() if "-" in name and name.replace("-", " ") in help]
-            words = [flag for flag in helps if flag in name.split("-")]
-            meant = " or ".join(f"'--{flag}'" for flag in told or near(name, helps) or words)
-            hint = f" Did you mean {meant}?" if meant else ""
+            found = told or near(name, helps) or [flag for flag in helps if flag in name.split("-")]
+            hint = f" Did you mean {' or '.join(repr(f'--{flag}') for flag in found)}?" if found else ""
             error = click.UsageError(f"No such option {error.option_name!r}.{hint}", error.ctx)
         error.show()
         sys.exit(error.exit_code)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, as_numbers
+from gym_dr.arrays import Array
 from gym_dr.errors import (
     RandomizationError,
     UnknownNameError,
@@ -40,6 +40,19 @@ DISTURBANCE_NAMES = frozenset(
     {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
     | {"push_speed", "push_probability"}
 )
+
+
+def as_numbers(values: Any) -> Array:
+    """Real numbers as float64, in an array of the same shape; -0 becomes 0, which generators take for negative.
+
+    Raises:
+        TypeError: They are text, dates, complex or masked numbers, or something else.
+        ValueError: They are lists of different lengths.
+    """
+    array = np.asanyarray(values).astype(np.float64, casting="same_kind")  # a masked array stays one
+    if np.any(getattr(array, "mask", False)):
+        raise TypeError(f"expected numbers, got {values!r}")
+    return np.asarray(array) + 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +102,7 @@ class Param:
         """
         try:
             array = as_numbers(values)
-        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor that requires gradients
+        except (TypeError, ValueError, RuntimeError):  # the last of a tensor that requires gradients
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
         if self.kind != "float":
@@ -364,9 +377,8 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
 
 def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
     """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
-    needing = [param for param in space.values() if param.needs]
-    idle = [p.name for p in needing if not any(values.get(other, space[other].nominal) for other in p.needs)]
-    return [name for name in names if name in values and name not in idle]
+    needs = {name: [values.get(other, space[other].nominal) for other in p.needs] for name, p in space.items()}
+    return [name for name in names if name in values and (not needs.get(name) or any(needs[name]))]
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

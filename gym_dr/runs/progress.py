@@ -91,7 +91,8 @@ class Progress:
         seconds = now - began
         if done == units or seconds <= 0:
             return "", ""
-        speed = f"{(work - work_before) / seconds:,.0f} {self._unit if steps is None else 'step'}s/s"
+        unit = self._unit if steps is None else "step"
+        speed = f"{(work - work_before) / seconds:,.0f} {unit}s/s" if unit else ""
         return speed, f"{(total - done) * seconds / (done - units):.0f} s left"
 
 
