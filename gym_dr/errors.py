@@ -173,4 +173,5 @@ def located(place: object) -> Iterator[None]:
     try:
         yield
     except GymDrError as error:
-        raise type(error)(f"{place}: {error}") from None
+        error.args = (f"{place}: {error}",)
+        raise

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from gym_dr.errors import printable
+
 # each cell of a column that is aligned on the right
 _NUMBER = re.compile(r"(?:[-+]?(?:\d[\d,.e+-]*|inf)(?: ?%)?(?: \(.*\))?|-?)$")
 
@@ -56,7 +58,7 @@ class Table:
             numbers, width = all(map(_NUMBER.match, body)), max(map(len, column))
             aligned.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in column])
         texts = [*("  ".join(row).rstrip() for row in zip(*aligned, strict=True)), *self.notes]
-        return "\n".join([self.caption, *(f"  {text}" for text in texts)] if self.caption else texts)
+        return printable("\n".join([self.caption, *(f"  {text}" for text in texts)] if self.caption else texts))
 
     def __html__(self) -> str:
         """The table as HTML, all text escaped; Jinja calls this method."""
@@ -70,7 +72,7 @@ class Table:
             lines.append(f'<tr><th scope="row">{_html(name)}</th>{others}</tr>')
         lines.append("</tbody>")
         notes = [f'<p class="note">{html.escape(note)}</p>' for note in self.notes]
-        return "\n".join(["<table>", *lines, "</table>", *notes])
+        return printable("\n".join(["<table>", *lines, "</table>", *notes]))
 
     _repr_html_ = __html__  # as notebooks call it
 

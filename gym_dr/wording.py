@@ -6,6 +6,8 @@ import contextlib
 import sys
 from collections.abc import Sequence
 
+from gym_dr.errors import printable
+
 
 def say(text: str, end: str = "\n") -> None:
     """Shows a line on standard error, which may be None, closed, or an object with nothing but ``write``.
@@ -14,7 +16,7 @@ def say(text: str, end: str = "\n") -> None:
     """
     with contextlib.suppress(AttributeError, OSError, ValueError):
         if end == "\n" or sys.stderr.isatty():
-            sys.stderr.write(f"{text}{end}")
+            sys.stderr.write(f"{printable(text)}{end}")
             sys.stderr.flush()
 
 

@@ -12,9 +12,10 @@ from gym_dr.errors import ConfigError
 from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_problem
 from gym_dr.fitting.results import Fit, FitFiles, particle_bytes, randomization_bytes
 from gym_dr.integrations.logs import log_paths, open_log
+from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.registry import needs
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import EMPTY, check_output, write_atomically
 from gym_dr.runs.environments import check_env_id
 from gym_dr.runs.progress import Progress
 
@@ -71,9 +72,11 @@ def fit(
     """
     options = FitOptions(varies=varies, method=method, held_out=held_out, margin=margin, seed=seed)
     question = Question(env=env, randomize=randomize, randomization=randomization, params=params)
-    files = None if output is None else FitFiles(Path(output))
+    files = None if output is None else FitFiles(as_path(output))
     if files is not None:
         files.check(set(log_paths(log)))
+        for file in (files.randomization, files.particles, files.page):  # beside an earlier fit, its own
+            check_output(file, b"" if files.randomization.exists() else EMPTY)
     numbers = itertools.count(1)
     with contextlib.closing(open_problem(log, question)) as problem:
         from gym_dr.fitting.job import FitJob  # heavy

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from gym_dr.errors import ConfigError, located
 from gym_dr.evaluation.evaluate import playing
+from gym_dr.paths import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.config import check_not_reserved
+from gym_dr.runs.durable import check_output
 
 if TYPE_CHECKING:
     from gym_dr.policies.open import PoliciesLike
@@ -63,7 +65,7 @@ def report(
     from gym_dr.policies.open import open_policies
     from gym_dr.reports.assemble import assemble
     from gym_dr.reports.comparison import Comparison, group_policies
-    from gym_dr.reports.page import write_report
+    from gym_dr.reports.page import MARK, write_report
 
     opened = open_policies(policies, references, env=env, trust=trust)
     folders = list(dict.fromkeys(policy.home for policy in opened))
@@ -71,9 +73,11 @@ def report(
         settings = run.config.settings
         with located(f"{run.folder.path} would look too good"):
             check_not_reserved("seed", [settings.seed], settings.reserved_seeds)
-    page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
-    if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
-        raise ConfigError(f"`output`: expected a file that ends in .html in an existing folder, got {page}.")
+    home = folders[0].parent if len(folders) == 1 else Path()
+    page = home / "report.html" if output is None else as_path(output)
+    if page.suffix != ".html":
+        raise ConfigError(f"`output`: expected a file that ends in .html, got {page}.")
+    check_output(page, MARK if output is None else b"")
     if evaluation is None and len(folders) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(folders, evaluation)

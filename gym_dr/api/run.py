@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import RunFolderError
+from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
@@ -341,9 +342,9 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
         UnknownNameError: An algorithm or environment is not installed.
     """
     load_plugins()
-    runs = [Run(open_run(folder.path, trust)) for folder in expand([str(path)])]
-    single = (Path(path) / CONFIG).is_file()
-    return runs[0] if single else Runs(Path(path), runs, trust)
+    root = as_path(path)
+    runs = [Run(open_run(folder.path, trust)) for folder in expand([str(root)])]
+    return runs[0] if (root / CONFIG).is_file() else Runs(root, runs, trust)
 
 
 def _ready(run: Run, loggers: Sequence[str] | None) -> Run:

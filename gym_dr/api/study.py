@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.paths import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results
@@ -72,7 +73,7 @@ def study(
     from gym_dr.studies.results import evaluate_runs
 
     how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
-    plan, folder = read_study(study, trust), Path(output)
+    plan, folder = read_study(study, trust), as_path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
     with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
         trusted = [source_of(plan.env)]  # already imported when the study was read

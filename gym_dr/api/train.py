@@ -10,6 +10,7 @@ from gym_dr.api.run import Run, Runs
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.options import plain
+from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
@@ -106,7 +107,7 @@ def train(
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_loggers(configs[0].settings.loggers)
-    root = Path(run_dir or default_folder(configs[0], several=seeds is not None))
+    root = as_path(run_dir or default_folder(configs[0], several=seeds is not None))
     folders = make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
     runs = [OpenedRun(folder=folder, config=one, algorithm=found) for folder, one in zip(folders, configs, strict=True)]
     try:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.paths import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.stopping import explain_interrupt
 
@@ -57,7 +58,7 @@ def tune(
     from gym_dr.studies.tune import claimed_tuning, search
     from gym_dr.studies.tune_file import read_tuning
 
-    plan, folder = read_tuning(tuning, trust), Path(output)
+    plan, folder = read_tuning(tuning, trust), as_path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
     with claimed_tuning(folder, plan), explain_interrupt(message):
         found = search(tuning, plan, folder, workers=workers, command=command, progress=progress)

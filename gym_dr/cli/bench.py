@@ -16,8 +16,9 @@ from gym_dr.cli.options import NumberList
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.durable import check_output, os_errors, write_atomically
 from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
@@ -61,11 +62,12 @@ def command(
     if threshold is None:
         raise ConfigError(f"`threshold`: expected a mean return to reach in {env}, which has no default.")
     parts = measure(env, find_algorithm(algorithm), plan, threshold)
-    folder = Path(output)
+    folder = as_path(output)
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise RunFolderError(f"{folder}: already exists and is not empty. Choose another `output`.")
+    check_output(folder / "bench.json")
     result: dict[str, Any] = {}
     try:
         for part, result in parts:

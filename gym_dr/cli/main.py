@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -9,11 +10,12 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any, TextIO, cast
 
 import click
 
 from gym_dr.cli.typed import as_typed, short_warnings
-from gym_dr.errors import GymDrError, Interrupted, near, unknown_name
+from gym_dr.errors import GymDrError, Interrupted, near, printable, unknown_name
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -68,6 +70,19 @@ def cli() -> None:
     """Domain randomization for Gymnasium: train, evaluate and watch policies under varying physics."""
 
 
+class _Printable:
+    """A stream in which names of files and policies reach the terminal as text, whatever they hold."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        return self._stream.write(printable(text))
+
+
 def _show_error(message: str) -> None:
     click.echo(f"Error: {as_typed(message)}", err=True)
 
@@ -82,9 +97,10 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
         stream or os.fdopen(number, "w", closefd=False) for number, stream in ((1, sys.stdout), (2, sys.stderr))
     )
     try:
-        with short_warnings():
+        with short_warnings(), contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
             # the root context has the command line, which run folders record
-            cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
+            command = printable(shlex.join(["gymdr", *typed]))
+            cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=command)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from gym_dr.paths import as_path
+
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
@@ -15,10 +17,13 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
 
     A folder of several seeds stands for all of its runs.
     """
-    from gym_dr.reports.plots import plot_training  # heavy
+    from gym_dr.reports.plots import MARK, plot_training  # heavy
+    from gym_dr.runs.durable import check_output
     from gym_dr.runs.folder import expand
 
     folders = expand(list(runs))
-    path = Path(output) if output else folders[0].plots if len(folders) == 1 else Path("comparison.png")
+    single = folders[0].plots if len(folders) == 1 else None
+    path = as_path(output) if output else single or Path("comparison.png")
+    check_output(path, b"" if output or single else MARK)
     plot_training(folders, path)
     click.echo(f"Wrote {path}")

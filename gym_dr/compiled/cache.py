@@ -177,6 +177,7 @@ class KernelCache:
         if len(digest) < _DIGEST_BYTES or hashlib.sha256(payload).digest() != digest:
             return None
         try:
+            os.utime(cast(Path, path))  # it is in use
             return CompileResult._rebuild(target_context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
         except Exception:  # this numba cannot read the file, for whatever reason: compile again
             return None
@@ -192,6 +193,9 @@ class KernelCache:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).digest() + payload)
             os.replace(temporary, path)
+            for old in path.parent.iterdir():  # of older versions, which nobody has loaded for two months
+                if path.stat().st_mtime - old.stat().st_mtime > 60 * 86400:
+                    old.unlink()
         except Exception:  # such as from a numba that stores code in another way
             return
 

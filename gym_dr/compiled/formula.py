@@ -96,7 +96,7 @@ def _described(value: Any, seen: dict[Any, int]) -> Iterator[str]:
         yield f"{value.co_code.hex()} {value.co_names} {value.co_varnames} {value.co_freevars} {value.co_argcount}"
         for constant in value.co_consts:
             yield from _described(constant, seen)
-    elif isinstance(value, np.ndarray):
+    elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
         yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
     elif isinstance(value, type):
         members = [(member.name, member.value) for member in value] if issubclass(value, Enum) else ()
@@ -111,7 +111,9 @@ def _described(value: Any, seen: dict[Any, int]) -> Iterator[str]:
         version = getattr(sys.modules.get(_package(value)), "__version__", "")
         yield f"{_package(value)} {version} {getattr(value, '__qualname__', repr(value))}"
     else:
-        yield f"{type(value).__name__} {value!r}"
+        # addresses and the order of sets differ between processes; nothing that numba compiles has an address
+        form = sorted(map(repr, value)) if isinstance(value, set | frozenset) else value
+        yield f"{type(value).__name__} {form!r}".partition(" at 0x")[0]
 
 
 def _package(function: Any) -> str:

@@ -17,6 +17,7 @@ from numba import njit
 from numba.np.random import _constants as tables  # numpy's, which no public module has
 
 from gym_dr.compiled.flags import KERNEL
+from gym_dr.errors import EnvStateError
 
 u64 = np.uint64
 STATE_HIGH, STATE_LOW, INCREMENT_HIGH, INCREMENT_LOW, HAS_HALF, HALF = range(6)
@@ -40,7 +41,16 @@ def seeded(seed: int) -> npt.NDArray[np.uint64]:
 
 
 def pack(state: Any) -> npt.NDArray[np.uint64]:
-    """The stream (6,) from ``Generator.bit_generator.state``."""
+    """The stream (6,) from ``Generator.bit_generator.state``.
+
+    Raises:
+        EnvStateError: It is not a PCG64, as ``numpy.random.default_rng`` makes.
+    """
+    if state["bit_generator"] != "PCG64":
+        raise EnvStateError(
+            f"Expected np_random to be a generator on PCG64, got one on {state['bit_generator']}. Use "
+            "np.random.default_rng(seed), or reset(seed=...)."
+        )
     mask = (1 << 64) - 1
     value, increment = state["state"]["state"], state["state"]["inc"]
     words = (value >> 64, value & mask, increment >> 64, increment & mask, state["has_uint32"], state["uinteger"])

@@ -10,15 +10,25 @@ import os
 import queue
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 Job = Callable[[], None]
 Outbox = queue.SimpleQueue[BaseException | None]  # what a job raised, or None
 Inbox = queue.SimpleQueue[tuple[Job, Outbox] | None]  # None ends the thread
 
 
-def usable_threads() -> int:
-    """Processors that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_threads(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Processors that this process may run on, and that its container may use at once.
+
+    Args:
+        groups: The folder of Linux's control groups, of version 1 or 2.
+    """
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    files = map(groups.joinpath, ("cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
+    quota = " ".join(file.read_text() for file in files if file.is_file()).split()  # microseconds, of this many
+    if len(quota) == 2 and quota[0] not in ("max", "-1"):
+        count = min(count, -(-int(quota[0]) // int(quota[1])))
+    return count
 
 
 class Threads:

@@ -75,6 +75,12 @@ def return_limits(env_id: str) -> tuple[float, float]:
     return ENVIRONMENTS.get(name).returns if name in ENVIRONMENTS else UNLIMITED
 
 
+def difference_limits(env_id: str) -> tuple[float, float]:
+    """The lowest and highest possible difference of two returns."""
+    low, high = return_limits(env_id)
+    return low - high, high - low
+
+
 def reference_class(env_id: str) -> type[Any]:
     """Gymnasium's class of an environment such as "Hopper-v5"."""
     creator: Any = load_env_creator(str(gym.spec(env_id).entry_point))

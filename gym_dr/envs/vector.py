@@ -235,6 +235,9 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         Args:
             seed_words: Shape ``(num_envs,)``; seeding no longer changes them.
             index: Draw indices, shape ``(num_envs,)``.
+
+        Raises:
+            RandomizationError: One of them has another shape; nothing has changed.
         """
         self._table.hold_draws(seed_words, index)
 
@@ -307,8 +310,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             episodes = self._episodes
             episodes.autoreset.check_step()
             step = episodes.step(episodes.check_actions(actions))
-            outcome = step.outcome
-            return episodes.observe(), outcome.rewards, outcome.terminations, step.truncations, self._info(step)
+            return (
+                episodes.observe(),
+                step.outcome.rewards,
+                step.outcome.terminations,
+                step.truncations,
+                self._info(step),
+            )
         finally:
             self._running[0] = False
 
@@ -336,11 +344,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def close_extras(self, **kwargs: Any) -> None:
         """Ends threads and frees memory."""
         if hasattr(self, "_backend"):
-            self._close()
-
-    @_alone
-    def _close(self) -> None:
-        self._backend.close()
+            _alone(lambda envs: envs._backend.close())(self)
 
     # ---- beyond Gymnasium --------------------------------------------------------------------------------------------
 

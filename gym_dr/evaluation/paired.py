@@ -11,9 +11,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.envs.family import UNLIMITED
-from gym_dr.evaluation.statistics import CONFIDENCE, Interval
-
-_SAME = 1e-12  # relative spread below which values count as equal
+from gym_dr.evaluation.statistics import Interval, as_intervals, mean_ends
 
 
 def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> tuple[Interval, float | None]:
@@ -28,15 +26,12 @@ def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> t
         The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. With a single
         seed or equal values there are neither, since the spread is unknown.
     """
-    found: Interval = {"value": float(values.mean()), "low": None, "high": None}
-    if len(values) < 2 or np.ptp(values) <= _SAME * np.abs(values).max():
-        return found, None
     from scipy import stats  # heavy
 
-    test = stats.ttest_1samp(values, 0.0)
-    interval = test.confidence_interval(CONFIDENCE)
-    low, high = np.clip(interval, min(within[0], found["value"]), max(within[1], found["value"])).tolist()
-    return {**found, "low": low, "high": high}, float(test.pvalue)
+    mean = values.mean(keepdims=True)
+    low, high = min(within[0], mean[0]), max(within[1], mean[0])
+    (found,) = as_intervals(mean, *mean_ends(values[None, None]).clip(low, high))
+    return found, None if found["low"] is None else float(stats.ttest_1samp(values, 0.0).pvalue)
 
 
 def holm(p_values: npt.ArrayLike) -> Array:

@@ -82,20 +82,23 @@ def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interv
     return [{REGRET: interval} for interval in found]
 
 
-def describe_best(known: BestKnown, cells: CellSet, success: float | None) -> dict[str, Any]:
+def describe_best(
+    known: BestKnown, cells: CellSet, success: float | None, within: tuple[float, float]
+) -> dict[str, Any]:
     """The entry of a set in an evaluation.
 
     Args:
         known: The best known returns.
         cells: The set.
         success: Return from which an episode counts as solved; None for no shares.
+        within: The lowest and highest possible return.
 
     Returns:
         ``set``, ``mean`` return of the best known policy (value, low, high), its ``success_rate``, and ``failing``: in
         how many of the ``cells`` it fails beyond chance (Holm's correction), None if there is one cell or too few
         episodes to tell: 5 for a single cell, 12 for 100.
     """
-    (mean,) = means_with_intervals(known.returns.reshape(1, -1), cells, inflation=_ALIKE)
+    (mean,) = means_with_intervals(known.returns.reshape(1, -1), cells, within, inflation=_ALIKE)
     entry = {"set": cells.name, "cells": cells.num_cells, "mean": mean, "success_rate": None, "failing": None}
     if success is not None:
         entry["success_rate"] = float((known.returns >= success).mean())

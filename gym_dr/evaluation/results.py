@@ -18,6 +18,7 @@ from gym_dr.evaluation.question import FORMAT, Question
 from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.evaluation.tables import evaluation_tables
+from gym_dr.paths import as_path
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG, EVALUATION
 from gym_dr.runs.plain import read_plain
@@ -223,7 +224,7 @@ def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Pa
         ConfigError: There are several defaults and no output.
     """
     if output is not None:
-        return Path(output)
+        return as_path(output)
     defaults = list(dict.fromkeys(defaults))
     if len(defaults) != 1:
         raise ConfigError("Expected `output` for an evaluation of several runs or policies, got none.")

@@ -99,19 +99,23 @@ def policy_statistics(
     return [dict(zip(names, as_intervals(values[:, k], *ends[:, :, k]), strict=True)) for k in range(values.shape[1])]
 
 
-def means_with_intervals(values: Array, cells: CellSet, *, inflation: float = 1.0) -> list[Interval]:
+def means_with_intervals(
+    values: Array, cells: CellSet, within: tuple[float, float] = UNLIMITED, *, inflation: float = 1.0
+) -> list[Interval]:
     """Means over a set's episodes, with 95 % intervals as in ``policy_statistics``.
 
     Args:
         values: Numbers of each episode, shape ``(rows, cells.num_episodes)``.
         cells: The set.
+        within: The lowest and highest possible mean.
         inflation: By how much the variances of means are larger than those of independent units.
 
     Returns:
         One mean for each row.
     """
     means = values.mean(-1)
-    return as_intervals(means, *(means + math.sqrt(inflation) * (mean_ends(in_units(values, cells)) - means)))
+    ends = means + math.sqrt(inflation) * (mean_ends(in_units(values, cells)) - means)
+    return as_intervals(means, *np.clip(ends, *within))
 
 
 def in_units(values: npt.NDArray[Any], cells: CellSet) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Mask
-from gym_dr.envs.family import return_limits
+from gym_dr.envs.family import difference_limits, return_limits
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
@@ -29,19 +29,19 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
     best: list[dict[str, Any]] = []
-    success = question.success
+    success, within, apart = question.success, return_limits(question.env), difference_limits(question.env)
     fails = fails_at_nominal(evaluation)
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         flat = returns.reshape(len(returns), -1)
-        statistics = policy_statistics(flat, cells, success, return_limits(question.env))
-        for other, mean in zip(policies[1:], means_with_intervals(flat[0] - flat[1:], cells), strict=True):
+        statistics = policy_statistics(flat, cells, success, within)
+        for other, mean in zip(policies[1:], means_with_intervals(flat[0] - flat[1:], cells, apart), strict=True):
             names = {"policy": policies[0], "other": other, "set": cells.name}
             differences.append({**names, "statistics": {"mean": mean}})
         known = best_on(cells, returns) if question.references else None
         if known is not None:
             statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
-            best.append(describe_best(known, cells, success))
+            best.append(describe_best(known, cells, success, within))
         lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["steps"].mean()
         for k, name in enumerate(policies):
             worst = nearest = None
@@ -51,7 +51,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                     int(cell): rows.loc[rows["cell"] == cell, "return"].to_numpy(np.float64)
                     for cell in set(rows["cell"])
                 }
-                worst = worst_cell(returns[k], again[worst_of(returns[k])], cells)
+                worst = worst_cell(returns[k], again[worst_of(returns[k])], cells, within)
                 nearest = nearest_failure(
                     returns[k],
                     again,

@@ -36,7 +36,7 @@ def again(cells: CellSet, cell: int) -> CellSet:
     return CellSet.of_values(cells.name, cells.cell(cell), fresh_episodes(cells))
 
 
-def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
+def worst_cell(returns: Array, fresh: Array, cells: CellSet, within: tuple[float, float]) -> dict[str, Any]:
     """Describes the worst cell.
 
     The first episodes choose the cell, and fresh episodes estimate its mean, so the estimate is unbiased. Another cell
@@ -46,6 +46,7 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
         returns: Of the first episodes, shape ``(cells, episodes)``.
         fresh: Of the fresh episodes of the worst cell, shape ``(fresh_episodes(cells),)``.
         cells: The set.
+        within: The lowest and highest possible return.
 
     Returns:
         ``cell``, its ``params``, ``mean`` (value, low, high) and ``min`` of the fresh episodes and their number
@@ -55,7 +56,7 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
     return {
         "cell": chosen,
         "params": cells.cell(chosen),
-        "mean": means_with_intervals(fresh[None], again(cells, chosen))[0],
+        "mean": means_with_intervals(fresh[None], again(cells, chosen), within)[0],
         "min": float(fresh.min()),
         "episodes": len(fresh),
         "first_mean": float(returns[chosen].mean()),

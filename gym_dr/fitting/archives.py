@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import GymDrError, LogError, shortened
+from gym_dr.paths import temporary_beside
 
 SUFFIX = ".npz"
 KINDS = "biufUS"  # of arrays: numbers and texts
@@ -99,11 +100,9 @@ def new_folder(target: Path) -> Iterator[Path]:
         LogError: The folder exists already, or cannot be written.
     """
     check_new(target)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if temporary.is_dir() and not temporary.is_symlink():  # of a killed process
-            shutil.rmtree(temporary)
         temporary.mkdir()
         yield temporary
         check_new(target)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, located, shortened
 from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
+from gym_dr.paths import as_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +101,7 @@ def _raw(source: Any, place: str, numbers: Iterator[int]) -> Iterator[_Raw]:
         own = {OBSERVATIONS: source.observations, ACTIONS: source.actions, _TIME: source.time}
         yield source.source, {**source.others, **own}
     elif isinstance(source, str | os.PathLike):
-        yield from _files(Path(os.fspath(source)))
+        yield from _files(as_path(source))
     elif pandas is not None and isinstance(source, pandas.DataFrame):
         yield from _split(source, place or "the table")
     elif isinstance(source, Mapping):

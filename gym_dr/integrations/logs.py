@@ -11,6 +11,7 @@ from typing import Any
 from gym_dr.errors import LogError
 from gym_dr.fitting.logs import EXPECTED, LoggedEpisode, read_log
 from gym_dr.integrations.minari import find_dataset, read_minari, root
+from gym_dr.paths import as_path
 
 
 def open_log(source: Any) -> list[LoggedEpisode]:
@@ -37,7 +38,7 @@ def log_paths(source: Any) -> Iterator[Path]:
         for one in source:
             yield from log_paths(one)
     elif isinstance(source, str | os.PathLike):
-        path = Path(os.fspath(source))
+        path = as_path(source)
         found = find_dataset(path) or path
         if found.exists():
             yield Path(os.path.realpath(found))
@@ -57,7 +58,7 @@ def _read(source: Any) -> Any:
         return [_read(one) for one in source]
     if not isinstance(source, str | os.PathLike):
         return source
-    path = Path(os.fspath(source))
+    path = as_path(source)
     if (found := find_dataset(path)) is not None:
         return read_minari(found)
     if not path.exists():

@@ -25,6 +25,7 @@ from gym_dr.fitting.archives import check_new, check_size, new_folder
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.options import flattened
+from gym_dr.paths import as_path
 from gym_dr.registry import needs
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # Minari's names
@@ -58,7 +59,7 @@ def is_dataset(path: Path) -> bool:
 def find_dataset(name: str | Path) -> Path | None:
     """The folder of a data set, by its path or its id in ``root``; None if there is none."""
     text = os.fspath(name)
-    path = root() / text if _ID.fullmatch(text) and not Path(text).exists() else Path(text)
+    path = root() / text if _ID.fullmatch(text) and not Path(text).exists() else as_path(text)
     if path.name == DATA and is_dataset(path.parent):
         return path.parent
     return path if is_dataset(path) else None
@@ -76,7 +77,7 @@ def place_of(name: str | Path) -> tuple[Path, str]:
     """
     text = os.fspath(name)
     by_id = isinstance(name, str) and _ID.fullmatch(text) is not None
-    path = root() / text if by_id else Path(text).expanduser()
+    path = root() / text if by_id else as_path(text)
     top, whole = root().absolute(), path.absolute()
     found = whole.relative_to(top).as_posix() if whole.is_relative_to(top) else path.name
     if _ID.fullmatch(found) is None:

@@ -160,11 +160,8 @@ def play_batch(
 def _check_finite(record: EpisodeRecord, seed: int) -> None:
     if record.diverged or not math.isfinite(record.episode_return):
         values = "".join(f", {name} {value:g}" for name, value in record.params.items())
-        if record.diverged:
-            raise NotFiniteError(
-                f"The simulation of an episode diverged (seed {seed}{values}): its return says nothing of the policy. "
-                "Leave out such values."
-            )
+        what = "diverged in its simulation" if record.diverged else f"returned {record.episode_return}"
         raise NotFiniteError(
-            f"An episode returned {record.episode_return} (seed {seed}{values}): expected rewards that are finite."
+            f"An episode {what} (seed {seed}{values}): expected rewards that are finite and simulations that do not "
+            "diverge. Leave out values that lead there."
         )

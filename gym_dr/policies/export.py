@@ -16,10 +16,11 @@ from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.paths import as_path
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.registry import needs
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import check_output, write_atomically
 from gym_dr.version import __version__
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
             layers.
         RunFolderError: The file cannot be written.
     """
-    path = Path(output)
+    path = as_path(output)
     if path.suffix != SUFFIX:
         raise ConfigError(f"`output`: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
     needs("An ONNX file", "onnx", "onnx")
+    check_output(path)
     with contextlib.closing(policy.make_envs(Draws())) as envs:
         weights, about = _weights_of_any(policy, envs), _about(policy, envs)
     write_atomically(path, onnx.policy_file(weights, about))

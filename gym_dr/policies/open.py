@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import ConfigError, RunFolderError, check_known, did_you_mean, shortened
+from gym_dr.errors import ConfigError, RunFolderError, check_known, did_you_mean, printable, shortened
+from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies import pretrained
 from gym_dr.policies.frozen import FrozenPolicy
@@ -227,12 +228,12 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
     if isinstance(given, str) and is_policy_text(given):
         return _text_source(name, given, trust)
     if isinstance(given, str | Path):
-        if Path(given).suffix == ".onnx":
+        if (path := as_path(given)).suffix == ".onnx":
             raise ConfigError(f"{given}: expected a run, got an ONNX file. Name it so: `policies='onnx:{given}'`")
-        if not Path(given).exists():
+        if not path.exists():
             raise RunFolderError(f"{given}: no such run folder.{_meant(str(given))}")
-        runs = [open_run(folder.path, trust) for folder in expand([str(given)])]
-        return _run_source(name, runs, Path(given))
+        runs = [open_run(folder.path, trust) for folder in expand([str(path)])]
+        return _run_source(name, runs, path)
     if isinstance(given, OpenedRuns):
         return _run_source(name, given.opened, given.path)
     if not callable(given):
@@ -259,7 +260,7 @@ def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source
     kind = next(kind for kind in ("sb3", "onnx", "function", "random") if match[kind])
     given, name = match[kind], name or match["name"]
     if kind == "onnx":  # its content decides how it is opened
-        found = read_onnx(Path(given))
+        found = read_onnx(as_path(given))
         return _Source(
             kind=kind,
             open=lambda setting: [open_onnx(found, name or found.path.stem, setting)],
@@ -323,7 +324,7 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
     for policy in policies:
         unique = next(names) if policy.run else policy.name
         renamed = policy.run and policy.name != policy.run.folder.path.name  # by the user
-        found.append(policy if renamed else dataclasses.replace(policy, name=unique))
+        found.append(dataclasses.replace(policy, name=printable(policy.name if renamed else unique)))
     for policy in found:
         if policy.env != env:
             raise ConfigError(

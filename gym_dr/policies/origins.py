@@ -25,6 +25,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
+from gym_dr.paths import as_path
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
@@ -149,7 +150,7 @@ def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy
 
 def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     """A file of Stable-Baselines3."""
-    saved = read_saved(Path(text))
+    saved = read_saved(as_path(text))
     source, statistics, stochastic = f"sb3:{text}", saved.statistics, bool(setting.stochastic)
     _check_trust(source, [saved.path, *([] if statistics is None else [statistics])], setting.trust)
     loaded, digest = load_policy(saved, stochastic=stochastic), digest_of(saved)
@@ -177,7 +178,7 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
     Raises:
         ConfigError: A file is not named; the message gives the argument to add.
     """
-    trusted = {Path(one).resolve() for one in trust}
+    trusted = {as_path(one).resolve() for one in trust}
     if missing := [file for file in files if file.resolve() not in trusted]:
         statistics = files[1:] and files[1] in missing
         raise ConfigError(

@@ -17,6 +17,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.paths import as_path, temporary_beside
 from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
 from gym_dr.policies.draws import Draws
@@ -24,6 +25,7 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.durable import check_output
 from gym_dr.runs.environments import check_env_id, make_env, space_of
 from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import RecordEpisodes
@@ -48,7 +50,7 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
         RunFolderError: The video cannot be written.
     """
     if video is not None:
-        _check_video(video)
+        video = _check_video(video)
     else:
         _check_display("write a video with `video=FILE.gif` instead")
     played: list[EpisodeRecord] = []
@@ -149,9 +151,8 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
         {"duration": 1000 * every / fps, "loop": 0} if gif else {"fps": fps, "codec": "libx264", "macro_block_size": 2}
     )
     frames = 0
-    temporary = Path(video).with_name(f".{Path(video).stem}.{os.getpid()}{Path(video).suffix}")
+    temporary = temporary_beside(Path(video), Path(video).suffix)
     try:
-        temporary.unlink(missing_ok=True)  # of a killed process, or a stranger's link
         temporary.touch(exist_ok=False)  # before anything is played: imageio may open it later
         writer: Any  # imageio declares the common base of readers and writers
         with imageio.get_writer(temporary, mode="I", **options) as writer:
@@ -181,8 +182,11 @@ def _check_display(instead: str) -> None:
         raise ConfigError(f"There is no display to open a window on; {instead}.")
 
 
-def _check_video(video: str) -> None:
-    suffix = Path(video).suffix
+def _check_video(video: str) -> str:
+    """The path of a video that can be written."""
+    path = as_path(video)
+    check_output(path)
+    suffix = path.suffix
     if suffix not in (".mp4", ".gif"):
         raise ConfigError(f"`video`: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if suffix == ".mp4":
@@ -190,6 +194,7 @@ def _check_video(video: str) -> None:
             import imageio_ffmpeg  # noqa: F401  imageio imports it
         except ImportError:
             raise ConfigError("`video`: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
+    return str(path)
 
 
 def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:

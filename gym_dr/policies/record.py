@@ -18,6 +18,7 @@ from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.integrations import minari
+from gym_dr.paths import as_path
 from gym_dr.policies.acting import Moment, play_batch
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
@@ -54,7 +55,7 @@ class Log:
         if self.format == "minari":
             minari.check_place(self.output)
         else:
-            check_new(Path(self.output))
+            check_new(as_path(self.output))
 
 
 def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, display: Progress) -> Path:
@@ -97,12 +98,12 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
                 description=f"{draws.episodes} episodes of {policy.name} on {policy.env}, recorded by gym_dr.",
             )
         digits = max(3, len(str(draws.episodes - 1)))
-        with new_folder(Path(log.output)) as folder:
+        with new_folder(as_path(log.output)) as folder:
             for number, one in enumerate(played):
                 arrays: Any = {"observations": one.observations, "actions": one.actions, **one.others}
                 with open(folder / f"{number:0{digits}}{SUFFIX}", "xb") as file:
                     np.savez_compressed(file, **arrays)
-        return Path(log.output)
+        return as_path(log.output)
 
 
 def _episodes(

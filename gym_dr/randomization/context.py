@@ -17,9 +17,9 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, as_numbers
+from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RandomizationError, check_known
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace, as_numbers
 from gym_dr.randomization.spec import Randomization, Rule
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
@@ -157,7 +157,7 @@ def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextR
     if given is not None:
         try:
             low, high = as_numbers(given).tolist()
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             raise RandomizationError(
                 f"Parameter {param.name!r}: expected a range (low, high), got {given!r}."
             ) from None

@@ -108,8 +108,12 @@ class RandomizedEnv:
 
     def _find_named(self) -> dict[str, tuple[str, Any]]:
         """The attributes that are named like parameters, ``LINK_MASS_1`` too: attribute -> parameter and value."""
-        pairs = [(a, a if a in self.param_space else a.lower(), value) for a, value in self._attributes().items()]
-        return {a: (n, value) for a, n, value in pairs if n in self.param_space and not hasattr(gym.Env, n)}
+        return {
+            attribute: (name, value)
+            for attribute, value in self._attributes().items()
+            if (name := attribute if attribute in self.param_space else attribute.lower()) in self.param_space
+            and not hasattr(gym.Env, name)
+        }
 
     def _pin_written(self) -> None:
         """Pins what a user has written to attributes: the physics reads the table alone."""

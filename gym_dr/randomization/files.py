@@ -12,6 +12,7 @@ from typing import Any
 import tomli_w
 
 from gym_dr.errors import ConfigError, located, shortened
+from gym_dr.paths import as_path
 from gym_dr.randomization.spec import Randomization
 
 MAX_FILE = 2**22  # bytes
@@ -61,7 +62,7 @@ def read_table(path: str | Path) -> dict[str, Any]:
     Raises:
         ConfigError: The file is missing, cannot be read or is malformed; the message names it.
     """
-    path = Path(path)
+    path = as_path(path)
     try:
         with open(path, "rb") as file:  # it may be a pipe, whose size is not known in advance
             content = file.read(MAX_FILE + 1)

@@ -160,8 +160,10 @@ def check_support(sampler: ParamSampler, randomization: Randomization) -> None:
     Raises:
         RandomizationError: Its support is not the environment's randomization.
     """
-    support = sampler.support
-    if (support.rules, support.correlation) != (randomization.rules, randomization.correlation):
+    support = getattr(sampler, "support", sampler)  # of something else, to show it
+    if not isinstance(support, Randomization) or (
+        (support.rules, support.correlation) != (randomization.rules, randomization.correlation)
+    ):
         raise RandomizationError(
             f"Expected a sampler whose support is the environment's randomization, {randomization!r}, got "
             f"{support!r}. Make the sampler from env.randomization, which includes the switches that it turns on."

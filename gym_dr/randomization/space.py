@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, as_numbers
+from gym_dr.arrays import Array
 from gym_dr.errors import (
     RandomizationError,
     UnknownNameError,
@@ -40,6 +40,19 @@ DISTURBANCE_NAMES = frozenset(
     {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
     | {"push_speed", "push_probability"}
 )
+
+
+def as_numbers(values: Any) -> Array:
+    """Real numbers as float64, in an array of the same shape; -0 becomes 0, which generators take for negative.
+
+    Raises:
+        TypeError: They are text, dates, complex or masked numbers, or something else.
+        ValueError: They are lists of different lengths.
+    """
+    array = np.asanyarray(values).astype(np.float64, casting="same_kind")  # a masked array stays one
+    if np.any(getattr(array, "mask", False)):
+        raise TypeError(f"expected numbers, got {values!r}")
+    return np.asarray(array) + 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +102,7 @@ class Param:
         """
         try:
             array = as_numbers(values)
-        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor that requires gradients
+        except (TypeError, ValueError, RuntimeError):  # the last of a tensor that requires gradients
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
         good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
         if self.kind != "float":

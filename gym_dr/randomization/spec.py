@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, as_numbers
+from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, check_known, located
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
 
@@ -91,7 +91,7 @@ class Correlation:
 
     def __post_init__(self) -> None:
         try:
-            matrix = as_numbers(self.matrix)
+            matrix = np.asarray(self.matrix).astype(np.float64, casting="same_kind")  # refuses text
             names = tuple(str(name) for name in self.names)
         except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Correlation: expected names and a matrix of numbers, got {self!r}.") from None

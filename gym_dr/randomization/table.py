@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask, Words
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 
@@ -102,7 +103,12 @@ class ParamTable:
         Args:
             seed_words: Shape ``(num_envs,)``; seeding no longer changes them.
             index: Draw indices, shape ``(num_envs,)``.
+
+        Raises:
+            RandomizationError: One of them has another shape; nothing has changed.
         """
+        if {np.shape(seed_words), np.shape(index)} != {self.index.shape}:
+            raise RandomizationError(f"Expected seed words and indices of draws of shape {self.index.shape}.")
         self.held = seed_words.copy(), index.copy()
         changed = np.flatnonzero(seed_words != self.seed_words)  # others keep the draws that were made ahead
         self._draws.seed(changed, seed_words[changed])
@@ -240,7 +246,7 @@ class _DrawCache:
         self._version = sampler.version
         count = len(sampler.support)
         self._deepest = min(max(_LOOK_AHEAD // (len(seed_words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
-        self._depth = self._deepest if sampler.version is None else 1
+        self._depth = self._deepest if sampler.version is None else 0
         # draw number first + k of sub-environment i is ahead[:, i, k] for k < depth
         self._ahead: Array = np.zeros((count, len(seed_words), self._deepest))
         self._first: Indices = np.full(len(seed_words), _NOTHING, np.int64)
@@ -254,7 +260,7 @@ class _DrawCache:
         if self.sampler.version != self._version:
             self._version = self.sampler.version
             self._first[:] = _NOTHING
-            self._depth = 1  # the next change may be near, so start with one draw and double from there
+            self._depth = 0  # the next change may be near, so start with one draw and double from there
         if not len(self._ahead):
             return np.empty((0, len(envs)))
         place = index[envs] - self._first[envs]
@@ -267,7 +273,7 @@ class _DrawCache:
     def _make(self, index: Indices) -> None:
         """Makes draws for all sub-environments that have used half of theirs, so that this happens rarely."""
         used, before = index - self._first, self._depth
-        self._depth = min(2 * before, self._deepest)
+        self._depth = min(max(1, 2 * before), self._deepest)
         needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= before) | (self._depth > before)))
         self._first[needed] = index[needed]
         indices = self._first[needed, None] + np.arange(self._depth)

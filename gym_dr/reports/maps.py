@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from gym_dr.envs.family import difference_limits
 from gym_dr.reports.binning import Bins, BinStatistics, bin_statistics, tile_bins
 from gym_dr.reports.comparison import MAX_PARAMETERS, Comparison
 from gym_dr.reports.curves import along
@@ -99,7 +100,8 @@ def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: st
     """How much more a policy returns than the first one."""
     axes = _axes(comparison, set_name, x, y)
     rows, over = comparison.differences(group, 0, set_name)
-    found = bin_statistics(rows, comparison.cells(set_name) if over else None, axes[x], axes[y])
+    cells = comparison.cells(set_name) if over else None
+    found = bin_statistics(rows, cells, axes[x], axes[y], difference_limits(comparison.document["env"]))
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
     title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"

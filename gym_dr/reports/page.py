@@ -15,9 +15,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from gym_dr.errors import printable
 from gym_dr.runs.durable import write_atomically
 from gym_dr.table import Table
 
+MARK = b'content="gym_dr"'  # begins each page
 DIGITS = 7  # significant digits of a plotted number; more make the file larger without a visible difference
 
 
@@ -101,6 +103,7 @@ def render(report: Report) -> str:
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("gym_dr.reports", "template"),
         autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -118,7 +121,7 @@ def render(report: Report) -> str:
 
 def plain(text: object) -> str:
     """Escapes text for a plot's labels, where Plotly interprets tags and, in hover texts, ``%{...}``."""
-    return html.escape(str(text), quote=False).replace("%", "&#37;")
+    return html.escape(printable(str(text)), quote=False).replace("%", "&#37;")
 
 
 def _figures(report: Report) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import RunFolderError
+from gym_dr.errors import RunFolderError, printable
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 MOVING_AVERAGE = 20  # updates
+MARK = b"gym_dr"  # the software that made a picture
 STEPS = "Environment steps"  # label of an axis
 TITLE_WIDTH = 60  # characters above each column of panels
 
@@ -53,7 +54,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
     rows, columns = -(-len(panels) // 2), min(len(panels), 2)
     figure, axes = new_figure(rows, columns, (6 * columns, 4 * rows))
-    names = [folder.path.name for folder in folders]
+    names = [printable(folder.path.name) for folder in folders]
     heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * columns), parse_math=False)
     average = f"moving average ({MOVING_AVERAGE} updates)"
@@ -91,7 +92,7 @@ def plot_growth(folder: RunFolder, config: RunConfig) -> None:
     columns = min(3, count)
     rows = math.ceil(count / columns)
     figure, axes = new_figure(rows, columns, (4.4 * columns, 3.0 * rows))
-    figure.suptitle(f"{folder.path.name}: draws by {config.settings.sampler}", parse_math=False)
+    figure.suptitle(f"{printable(folder.path.name)}: draws by {config.settings.sampler}", parse_math=False)
     for ax, key in zip(axes, statistics, strict=False):
         assert table is not None
         ax.plot(table["update"], table[key], color="C1", marker="." if len(table) < 30 else None)
@@ -137,7 +138,9 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
         with style.context(_DEFAULTS):
             for text in figure.findobj(Text):  # made since, with the settings in force then
                 text.set_usetex(False)
-            figure.savefig(picture, dpi=dpi, format=path.suffix[1:] or "png")
+            form = path.suffix[1:] or "png"
+            about = {"Software": MARK.decode()} if form == "png" else None
+            figure.savefig(picture, dpi=dpi, format=form, metadata=about)
     except ValueError as error:  # an unknown format
         raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
     write_atomically(path, picture.getvalue())

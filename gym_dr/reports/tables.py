@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.envs.family import UNLIMITED
+from gym_dr.envs.family import UNLIMITED, difference_limits
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, means_with_intervals
@@ -112,9 +112,10 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
     policies.
     """
     rows, over = comparison.differences(first, second, set_name)
+    within = difference_limits(comparison.document["env"])
     if over == "episodes":
-        return means_with_intervals(rows, comparison.cells(set_name))[0]
-    return mean_over_seeds(rows.mean(axis=1))[0]  # a single row has no interval
+        return means_with_intervals(rows, comparison.cells(set_name), within)[0]
+    return mean_over_seeds(rows.mean(axis=1), within)[0]  # a single row has no interval
 
 
 def _over(comparison: Comparison, first: int, second: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+from gym_dr.errors import printable
 from gym_dr.runs.durable import write_atomically
 from gym_dr.studies.tune import TuneResult, open_storage
 
@@ -29,4 +30,4 @@ def write_tuning_page(found: TuneResult, algorithm: str, path: Path) -> None:
     title = html.escape(f"Trial {found.best} is the best: mean return {found.value:.1f}")
     command = html.escape(f"gymdr train {algorithm} --config {found.config}")
     head = [f"<meta charset='utf-8'><title>{title}</title>", f"<h1>{title}</h1>", f"<pre>{command}</pre>"]
-    write_atomically(path, "\n".join([*head, *plots]).encode())
+    write_atomically(path, "\n".join([*map(printable, head), *plots]).encode())

@@ -24,6 +24,7 @@ from gym_dr.errors import (
     unknown_name,
 )
 from gym_dr.options import check_fields, check_values, expect
+from gym_dr.paths import as_path
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.presets import resolve, with_rules
@@ -94,7 +95,7 @@ def build_config(
     if randomization is not None:  # replaces both of the file's
         drawn = {"randomization": randomization}
     elif config is not None and isinstance(rules := drawn.get("randomization"), str):
-        drawn["randomization"] = file_beside(Path(config), rules)
+        drawn["randomization"] = file_beside(as_path(config), rules)
     drawn |= {"randomize": randomize} if randomize else {}
     made = _make(algorithm, {**in_file, **values}, drawn.get("randomization"), drawn.get("randomize"))
     _check_minibatches(made.options, made.settings.num_envs)
@@ -326,7 +327,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
         if not value:  # an empty path would be the current folder
             raise ConfigError(f"{name}: expected {words}, got none. Name one: `{name}='runs/...'`")
         try:
-            other = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
+            other = open_run(_with_the_seed(as_path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
             hint = did_you_mean(value, choices)
             raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None

@@ -11,6 +11,7 @@ from gym_dr.errors import GymDrError, RunFolderError
 from gym_dr.paths import UNFINISHED, temporary_beside
 
 HEAD = 4096  # bytes of a file that tell what wrote it
+EMPTY = b"gym_dr: nothing"  # no file holds it, so only an empty one is ours
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@ from typing import Any
 from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
 from gym_dr.paths import UNFINISHED, as_path
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.durable import is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
-from gym_dr.runs.lock import EMPTY, LOCK, locked
+from gym_dr.runs.durable import EMPTY, is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
+from gym_dr.runs.lock import LOCK, locked
 from gym_dr.runs.loggers import LOGGERS
 from gym_dr.runs.plain import refuse_links
 from gym_dr.version import WRITTEN_BY, check_written_by
@@ -227,11 +227,11 @@ def expand(paths: list[str]) -> list[RunFolder]:
         RunFolderError: There is no run at a path, or a folder of several seeds holds a link.
     """
     folders = []
-    for path in paths:
-        several = not (Path(path) / CONFIG).is_file()
-        seeds = [config.parent for config in sorted(Path(path).glob(f"seed-*/{CONFIG}"))] if several else []
+    for path in map(as_path, paths):
+        several = not (path / CONFIG).is_file()
+        seeds = [config.parent for config in sorted(path.glob(f"seed-*/{CONFIG}"))] if several else []
         if seeds:
-            check_seeds(Path(path), seeds)
+            check_seeds(path, seeds)
         folders += [RunFolder.open(seed) for seed in seeds] or [RunFolder.open(path)]
     return folders
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gym_dr.errors import BusyFolderError, RunFolderError
-from gym_dr.runs.durable import is_ours, os_errors
+from gym_dr.runs.durable import EMPTY, is_ours, os_errors
 from gym_dr.runs.plain import refuse_links
 
 LOCK = ".lock"
-EMPTY = b"gym_dr lock"  # holds nothing, not even this: a lock is an empty file
 GRACE = 3.0  # seconds for the forked workers of a killed process, which hold its lock, to end
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any, Literal
 
+from gym_dr.errors import printable
 from gym_dr.wording import say
 
 LINES = 20  # plain lines in a whole run or evaluation
@@ -56,7 +57,7 @@ class Progress:
         state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:
             self._bar.total = total
-            self._bar.set_description(title, refresh=False)
+            self._bar.set_description(printable(title), refresh=False)
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(done - self._bar.n)
         elif done * LINES // max(total, 1) > self._lines:
@@ -66,7 +67,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Shows a separate line."""
         if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
+            self._bar.write(printable(text), file=sys.stderr)
         elif self._display != "nothing":
             say(text)
 
@@ -90,7 +91,8 @@ class Progress:
         seconds = now - began
         if done == units or seconds <= 0:
             return "", ""
-        speed = f"{(work - work_before) / seconds:,.0f} {self._unit if steps is None else 'step'}s/s"
+        unit = self._unit if steps is None else "step"
+        speed = f"{(work - work_before) / seconds:,.0f} {unit}s/s" if unit else ""
         return speed, f"{(total - done) * seconds / (done - units):.0f} s left"
 
 

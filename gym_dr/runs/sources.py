@@ -15,6 +15,7 @@ import gymnasium as gym
 
 from gym_dr.envs.family import family_of, origin_of
 from gym_dr.errors import ConfigError, GymDrError, shortened
+from gym_dr.paths import as_path
 
 REGISTERED_BY = "registered_by"  # key of a configuration: see ``source_of``
 ALWAYS_THERE = ("gym_dr", "gymnasium")  # packages whose environments are registered in every process
@@ -57,7 +58,7 @@ def check_source(env_id: str, trusted: Collection[str], source: Any = "") -> Non
     needed = module if colon else source
     if not isinstance(needed, str):
         raise ConfigError(f"{REGISTERED_BY}: expected a module or a file, got {shortened(needed)}.")
-    if needed not in sys.modules and Path(needed).resolve() not in [Path(one).resolve() for one in trusted]:
+    if needed not in sys.modules and Path(needed).resolve() not in [as_path(one).resolve() for one in trusted]:
         raise ConfigError(
             f"env: expected the id of a registered environment, got {shortened(env_id)}, for which {shortened(needed)} "
             f"must be imported. This runs its code. If you trust it: `trust={[shortened(needed)[1:-1]]!r}`"

@@ -106,9 +106,9 @@ def open_storage(folder: Path) -> Iterator[optuna.Study]:
         RunFolderError: The file holds something else, or the block fails on what it holds.
     """
     path = (folder / "optuna.db").resolve()
-    file = engine.URL.create("sqlite", database=str(path)).render_as_string()
     with contextlib.ExitStack() as stack:
         try:
+            file = engine.URL.create("sqlite", database=str(path)).render_as_string()
             storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
             stack.callback(storage.engine.dispose)
             stack.callback(storage.remove_session)
@@ -119,7 +119,7 @@ def open_storage(folder: Path) -> Iterator[optuna.Study]:
         except GymDrError:
             raise
         except Exception as error:  # an altered file may cause any
-            raise RunFolderError(f"{path}: is not the study of this tuning: {type(error).__name__}: {error}") from error
+            raise RunFolderError(f"{path}: cannot be used for this tuning: {type(error).__name__}: {error}") from error
 
 
 def search(

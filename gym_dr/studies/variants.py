@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from gym_dr.errors import ConfigError, located, shortened
 from gym_dr.options import check_fields, expect, is_whole
+from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
@@ -205,7 +206,7 @@ def opened(given: str | Path | Mapping[str, Any], trust: Collection[str]) -> Ite
     table = read_table(given)
     with located(given):
         check_source(str(table.get("env", "")), trust)
-        yield VariantFile(table=table, path=Path(given))
+        yield VariantFile(table=table, path=as_path(given))
 
 
 def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:

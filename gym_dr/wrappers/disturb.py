@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -162,13 +163,14 @@ class DisturbVector(ViewWrapper):
     @property
     def param_space(self) -> DisturbedSpace:
         """The environment's parameters, and the disturbances that vary."""
-        return DisturbedSpace(self._inner()[0], self._state.space.values())
+        return DisturbedSpace(self._inner[0], self._state.space.values())
 
     @property
     def randomization(self) -> Randomization:
         """What varies, in the environment and in this wrapper; without their correlations."""
-        return Randomization({**self._inner()[1], **self.disturbances})
+        return Randomization({**self._inner[1], **self.disturbances})
 
+    @cached_property  # finding them may ask worker processes
     def _inner(self) -> tuple[ParamSpace, Randomization]:
         """The space and the randomization of the wrapped environment; empty for one without parameters."""
         try:

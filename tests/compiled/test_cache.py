@@ -59,6 +59,23 @@ def test_compiled_once_with_one_message_then_loaded_silently(
     assert (hits(first), hits(second)) == (0, 1)
 
 
+def test_files_that_nobody_has_loaded_for_two_months_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh(tmp_path, monkeypatch)(21)
+    (loaded,) = (tmp_path / "gym_dr").glob("*.bin")
+    old, newer = loaded.with_name("older-version.bin"), loaded.with_name("other-version.bin")
+    for path, days in ((loaded, 90), (old, 90), (newer, 30)):
+        path.touch()
+        os.utime(path, (0, path.stat().st_mtime - 86400 * days))
+    again = fresh(tmp_path, monkeypatch)
+    assert again(21) == 42
+    assert hits(again) == 1
+    again(0.5)  # is compiled and written
+    assert len(list(loaded.parent.iterdir())) == 3
+    assert (loaded.exists(), newer.exists(), old.exists()) == (True, True, False)
+
+
 @pytest.mark.parametrize("damage", ["empty", "short", "flipped"])
 def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     fresh(tmp_path, monkeypatch)(21)
@@ -77,8 +94,8 @@ def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_sources_are_a_module_and_all_that_it_imports_from_the_package_directly_or_not(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
-    # pcg64 imports options, and these kernel, in turn; numba is covered by its version
-    names = ["module.py", "pcg64.py", "flags.py", "kernel.py"]
+    # pcg64 imports flags and errors, and flags kernel, in turn; numba is covered by its version
+    names = ["errors.py", "flags.py", "kernel.py", "module.py", "pcg64.py"]
     for line in (
         "from gym_dr.compiled import pcg64",
         "from gym_dr.compiled.pcg64 import integer, uniform",
@@ -87,7 +104,7 @@ def test_sources_are_a_module_and_all_that_it_imports_from_the_package_directly_
         "def function():\n    from gym_dr.compiled import pcg64",
     ):
         module.write_text(f"import numba\n{line}\n")
-        assert [path.name for path in sources_of(module)] == names, line
+        assert sorted(path.name for path in sources_of(module)) == names, line
     before = source_key(module)
     module.write_text("import numba\n")
     assert source_key(module) != before

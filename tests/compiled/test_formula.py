@@ -168,3 +168,18 @@ def test_what_is_in_other_packages_is_described_alike_in_every_process() -> None
     assert described_of("def f(x): return g(x)", g=operator.add) != described_of(
         "def f(x): return g(x)", g=operator.sub
     )
+
+
+@pytest.mark.parametrize("make", [object, lambda: {"part": object()}, lambda: np.random.default_rng(0)])
+def test_an_object_that_only_shares_the_name_of_an_attribute_is_described_alike_in_every_process(make: Any) -> None:
+    source = "def f(c): return c.state"
+    one, other = make(), make()  # at two addresses, as in two processes
+    assert described_of(source, state=one) == described_of(source, state=other)
+
+
+def test_sets_are_described_alike_in_any_order() -> None:
+    one, other = frozenset([0, 8]), frozenset([8, 0])
+    assert list(one) != list(other)
+    source = "def f(x): return x in CHOICES"
+    assert described_of(source, CHOICES=one) == described_of(source, CHOICES=other)
+    assert described_of(source, CHOICES=one) != described_of(source, CHOICES=frozenset([0, 9]))

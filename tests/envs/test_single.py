@@ -14,7 +14,7 @@ from gym_dr.envs.backend import Outcome
 from gym_dr.envs.equations.backend import EquationsBackend
 from gym_dr.envs.family import add_family
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.errors import ConfigError, RandomizationWarning
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning
 from gym_dr.randomization.episode import RandomizedEnv
 from tests.plugins.parts.spring import SPRING
 from tests.registered import forgotten_afterwards
@@ -82,6 +82,19 @@ def test_the_generator_is_the_backends_before_and_after_each_step() -> None:
     assert env.np_random.random() == twin.random()
     env.step(0)  # reads the generator where the user left it
     assert env.np_random.random() == np.random.default_rng(int(twin.integers(100))).random()
+
+
+@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64DXSM, np.random.SFC64])
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/BipedalWalkerDR-v3"])
+def test_a_generator_that_compiled_code_cannot_continue_is_refused_by_name(env_id: str, kind: Any) -> None:
+    env = gym.make(env_id).unwrapped
+    env.np_random = np.random.Generator(kind(3))
+    with pytest.raises(EnvStateError, match=kind.__name__):
+        env.reset()
+    env.np_random = np.random.default_rng(3)
+    found = env.reset()[0]
+    env.np_random = np.random.default_rng(3)
+    np.testing.assert_array_equal(env.reset(options={"params": env.params})[0], found)  # type: ignore[attr-defined]
 
 
 def test_a_render_mode_that_the_backend_lacks_is_refused() -> None:

@@ -14,6 +14,7 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.arrays import Array
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.regret import REGRET, best_known, describe_best, regret_statistics
@@ -161,7 +162,7 @@ def test_regret_and_the_best_known_returns_are_covered(differ: float, share: flo
         halves = np.stack([returns[:, :, 1::2].mean(-1), returns[:, :, ::2].mean(-1)])
         chosen = np.take_along_axis(means[None], halves.argmax(1)[:, None], axis=1).mean((0, 1, 2))
         own.append((regret_statistics(known, cells)[0][REGRET], chosen - means[0].mean()))
-        best.append((describe_best(known, cells, None)["mean"], chosen))
+        best.append((describe_best(known, cells, None, UNLIMITED)["mean"], chosen))
     assert ends[0] <= covered(*zip(*own, strict=True)) <= ends[1] + 0.02
     assert ends[0] <= covered(*zip(*best, strict=True)) <= ends[1] + 0.02
 

@@ -8,6 +8,7 @@ import pytest
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation.regret import (
     REGRET,
     best_known,
@@ -121,10 +122,10 @@ def test_a_set_says_what_the_best_known_policy_does_not_solve_either() -> None:
     returns[:, 20:] = 0.0  # and nobody the last third
     known = best_known(returns)
     assert known is not None
-    entry = describe_best(known, some, 200.0)
+    entry = describe_best(known, some, 200.0, UNLIMITED)
     assert (entry["set"], entry["cells"], entry["failing"]) == ("grid", 30, 10)
     assert entry["mean"]["value"] == pytest.approx(200.0)
     assert entry["success_rate"] == pytest.approx(2 / 3)
     assert impossible(entry) == ["The best known policy solves 67% of the episodes.", "It fails in 10 of 30 cells."]
-    unknown = describe_best(known, some, None)
+    unknown = describe_best(known, some, None, UNLIMITED)
     assert (unknown["success_rate"], unknown["failing"], impossible(unknown)) == (None, None, [])

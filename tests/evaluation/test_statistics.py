@@ -107,6 +107,12 @@ def test_one_more_success_raises_both_ends_of_a_rates_interval(solved: list[int]
     assert 0.0 <= fewer["low"] <= fewer["value"] <= fewer["high"] <= 1.0
 
 
+def test_an_interval_ends_at_what_is_possible() -> None:
+    returns = np.array([[500.0, 500.0, 500.0, 400.0]])
+    (found,) = means_with_intervals(returns, CellSet.nominal(4), (0.0, 500.0))
+    assert found == {"value": 475.0, "low": pytest.approx(475 - 3.1824 * 25, abs=0.01), "high": 500.0}
+
+
 def test_an_interval_does_not_depend_on_other_policies() -> None:
     returns, some = np.random.default_rng(2).normal(0, 1, (3, 40)), grid(4, 10)
     assert policy_statistics(returns[:1], some, 0.0)[0] == policy_statistics(returns, some, 0.0)[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,14 @@ def test_seeding_some_starts_their_draws_anew_and_leaves_the_others() -> None:
     assert (values.params()["gravity"] == again["gravity"]).all()
 
 
+@pytest.mark.parametrize(("words", "index"), [(SEEDS[:2], np.zeros(3, int)), (SEEDS, np.zeros(2, int)), (None, None)])
+def test_held_draws_of_another_shape_are_refused_and_change_nothing(words: Any, index: Any) -> None:
+    values = table()
+    with pytest.raises(RandomizationError, match="shape"):
+        values.hold_draws(words, index)
+    assert values.held is None
+
+
 def test_held_draws_stay_until_others_come_and_pins_are_above_them() -> None:
     nothing = table(Randomization())
     nothing.hold_draws(SEEDS, np.array([4, 4, 4]))
@@ -97,3 +107,21 @@ def test_a_sampler_of_another_support_is_refused() -> None:
     values.sampler = GrowingSampler(SPACE, VARIED)
     values.begin(EVERYONE, {})
     assert (values.params()["mass"] < 0.65).all()
+
+
+def test_a_new_version_of_a_sampler_draws_once_for_each_sub_environment_then_ahead() -> None:
+    asked: list[int] = []
+
+    class Counting(GrowingSampler):
+        def draw(self, seeds: Any, draw_index: Any, version: int | None = None) -> Any:
+            asked.append(len(seeds))
+            return super().draw(seeds, draw_index, version)
+
+    sampler, envs = Counting(SPACE, VARIED), np.arange(3)
+    one = ParamTable(SPACE, sampler, 3)
+    one.seed(envs, np.arange(3, dtype=np.uint64))
+    for _ in range(2):
+        for _ in range(7):
+            one.begin(envs, {})
+        sampler.shares.append(sampler.shares[-1])  # the next version
+    assert asked == [3, 6, 12] * 2

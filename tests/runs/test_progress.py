@@ -138,3 +138,11 @@ def test_without_standard_error_nothing_is_shown_elsewhere(
             show("t", 0, 10)
             show("t", 10, 10)
     assert capsys.readouterr().out == ""
+
+
+def test_what_has_no_unit_has_no_speed(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("") as show:
+        for done in (0, 5, 10):
+            show("t", done, 10)
+            clock.now += 1
+    assert not [line for line in lines(capsys) if "/s" in line]

@@ -171,7 +171,7 @@ DAMAGE: dict[str, tuple[Callable[[RunFolder], Any], str]] = {
     ),
     "a zero between draws": (lambda folder: edit(folder.draws, "\n", "\n\0"), r"draws\.csv"),
     "a hole in the metrics": (lambda folder: edit(folder.metrics, "\n1,", "\n0,"), r"metrics\.csv"),
-    "no draws": (lambda folder: folder.draws.unlink(), r"draws\.csv"),
+    "no draws": (lambda folder: os.unlink(folder.draws), r"draws\.csv"),
 }
 
 

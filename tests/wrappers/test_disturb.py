@@ -240,6 +240,17 @@ def test_the_wrappers_draws_are_keyed_and_change_no_other() -> None:
         np.testing.assert_array_equal(results[-1][-1]["params"][name], column)
 
 
+def test_the_sub_environments_are_asked_for_their_parameters_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = DisturbVector(SyncVectorEnv([lambda: gym.make("gym_dr/CartPoleDR-v1")] * 2), {"obs_noise": (0.0, 0.1)})
+    asked: list[str] = []
+    call = SyncVectorEnv.call
+    monkeypatch.setattr(SyncVectorEnv, "call", lambda self, name, *a: [asked.append(name), call(self, name, *a)][1])
+    for _ in range(3):
+        assert {"gravity", "obs_noise"} <= set(envs.param_space)
+        assert "obs_noise" in envs.randomization
+    assert len(asked) == len(set(asked)) > 0
+
+
 def test_adding_a_disturbance_or_sub_environments_changes_no_noise() -> None:
     def errors(num_envs: int, rules: dict[str, Any]) -> Any:
         envs = DisturbVector(tapes(NEXT, *[5] * num_envs), rules)

@@ -87,8 +87,8 @@ class ClassicControlEnv(CompiledEnv):
 
     def _build(self, **kwargs: Any) -> ParamSpace:
         space = super()._build(**kwargs)
-        vars(self).update({n: value for n, value in vars(self._backend.reference).items() if not hasattr(self, n)})
-        vars(self).update({attribute: space[name].nominal for attribute, name in self._backend.known_as})
+        shown = {n: value for n, value in vars(self._backend.reference).items() if not hasattr(self, n)}
+        vars(self).update(shown | {attribute: space[name].nominal for attribute, name in self._backend.known_as})
         return space
 
     def _note_values(self) -> None:

@@ -13,7 +13,6 @@ from gym_dr.envs.classic_control.reset_options import number_option
 from gym_dr.envs.equations.equations import Bounds, single
 from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
-from gym_dr.errors import RandomizationError
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -77,9 +76,8 @@ def bounds(options: Mapping[str, Any], start: Bounds) -> Bounds:
     Raises:
         RandomizationError: An option is not a number >= 0.
     """
-    widths = [number_option(name, options.get(name, high)) for name, (_, high) in zip(_WIDTHS, start, strict=True)]
-    if min(widths) < 0.0:
-        raise RandomizationError(f"Expected options x_init >= 0 and y_init >= 0, got {widths[0]} and {widths[1]}.")
+    ends = zip(_WIDTHS, (high for _, high in start), strict=True)
+    widths = [number_option(name, options.get(name, high), low=0.0) for name, high in ends]
     return tuple((-width, width) for width in widths)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import nan
 from typing import Any
 
 import numpy as np
 
-from gym_dr.arrays import as_numbers
 from gym_dr.envs.equations.equations import Bounds
 from gym_dr.errors import RandomizationError
+from gym_dr.randomization.space import Param, ParamSpace
 
 _LARGEST = float(np.finfo(np.float32).max)  # of an observation
 
@@ -28,18 +27,11 @@ def low_and_high(options: Mapping[str, Any], bounds: Bounds) -> Bounds:
     return within
 
 
-def number_option(name: str, value: Any) -> float:
+def number_option(name: str, value: Any, low: float = -_LARGEST) -> float:
     """A number that observations can hold, in the options of ``reset``.
 
     Raises:
-        RandomizationError: The value is something else.
+        RandomizationError: The value is something else, or below ``low``.
     """
-    try:
-        number = float(as_numbers(value))
-    except (TypeError, ValueError, OverflowError):
-        number = nan
-    if not abs(number) <= _LARGEST:
-        raise RandomizationError(
-            f"Expected options[{name!r}] to be a number between -{_LARGEST:.3g} and {_LARGEST:.3g}, got {value!r}."
-        )
-    return number
+    option = Param(name=f"options[{name!r}]", nominal=0.0, low=low, high=_LARGEST)
+    return ParamSpace("the options of reset", [option]).check({option.name: value})[option.name]

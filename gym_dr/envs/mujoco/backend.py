@@ -55,9 +55,8 @@ class MujocoBackend(Backend):
     @property
     def bytes_each(self) -> int:
         """See ``Backend.bytes_each``; measured with Hopper, Pusher, Ant and Humanoid."""
-        if self.task.contact_forces:  # a model and its data
-            return int(2.2 * self.nominal.nbuffer)
-        return 2500 + 24 * int(mujoco.mj_stateSize(self.nominal, mujoco.mjtState.mjSTATE_INTEGRATION.value))
+        state = int(mujoco.mj_stateSize(self.nominal, mujoco.mjtState.mjSTATE_INTEGRATION.value))
+        return int(2.2 * self.nominal.nbuffer) if self.task.contact_forces else 2500 + 24 * state  # a model; a state
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         self.num_threads = min(num_threads or usable_threads(), num_envs)

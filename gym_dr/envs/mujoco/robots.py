@@ -18,6 +18,7 @@ from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
 from gym_dr.errors import RobotError, located, shortened
+from gym_dr.paths import as_path
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
 
@@ -154,7 +155,7 @@ def _model_file(model: str | Path, observe: Callable[..., Any]) -> Path:
         RobotError: There is no such file.
     """
     file = Path(origin_of(observe)[1]).resolve()
-    path = (file.parent if file.is_file() else Path.cwd()) / model
+    path = (file.parent if file.is_file() else Path.cwd()) / as_path(model)
     if not isfile(path):  # unlike Path.is_file, accepts text that is too long for a path
         raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
     return path
