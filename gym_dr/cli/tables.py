@@ -9,12 +9,14 @@ import click
 from gym_dr.api.run import Run, Runs
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
+from gym_dr.runs.sources import source_of
 from gym_dr.wording import counted
 
 
 def show_training(trained: Run | Runs) -> None:
     """Prints a line for each set of a run's evaluation, or a table over seeds."""
-    place = shlex.quote(str(trained.path))
+    trust = source_of(trained.opened[0].config.settings.env)  # to be named, since its code would run
+    place = shlex.join([str(trained.path), *(["--trust", trust] if trust else [])])
     if isinstance(trained, Runs):
         click.echo(trained.table)
         click.echo(f"Run folders: {trained.path}/seed-*\nNext: gymdr evaluate {place} or gymdr report {place}")

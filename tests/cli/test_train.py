@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training.config import A2CConfig
 from tests.cli.command import gymdr, refused, train
+from tests.registered import forgotten_afterwards
 
 STEPS = ["--num-envs", "2", "--rollout-steps", "8", "--eval-episodes", "0"]  # 16 steps an update
 
@@ -112,6 +114,21 @@ def test_rules_in_the_configuration_of_a_run_are_refused(tmp_path: Path) -> None
     config = config_of(tmp_path / "run") | {"randomize": {"gravity": -9}}
     (tmp_path / "run/config.json").write_text(json.dumps(config))
     assert "randomize: expected" in refused(gymdr("resume", tmp_path / "run"))
+
+
+def test_the_next_commands_work_as_printed_also_for_a_module_to_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_cart.py").write_text(
+        "import gymnasium as gym\n"
+        'gym.register("Own-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=9)\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with forgotten_afterwards():
+        out = train(tmp_path / "a run", "--env", "own_cart:Own-v0", "--randomization", "none").out
+        (evaluation,) = re.findall(r"gymdr (evaluate .*?)(?:,| or |\n)", out)
+        monkeypatch.delitem(sys.modules, "own_cart")
+        assert gymdr(*shlex.split(evaluation), "--episodes", "1").code == 0
 
 
 def test_a_range_of_seeds_trains_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
