@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
-from gym_dr.errors import RunFolderError
-from gym_dr.paths import as_path
+from gym_dr.errors import RunFolderError, as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run

@@ -22,10 +22,9 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, shortened
+from gym_dr.errors import ConfigError, as_path, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
-from gym_dr.paths import as_path
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws

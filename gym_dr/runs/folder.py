@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
-from gym_dr.paths import UNFINISHED, as_path
+from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, as_path, shortened
+from gym_dr.paths import UNFINISHED
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.durable import EMPTY, is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, locked
