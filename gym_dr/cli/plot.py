@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 
-
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--output", metavar="PNG", help="file to write  [default: training.png in RUN, or comparison.png]")
