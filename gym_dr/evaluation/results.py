@@ -18,9 +18,8 @@ from gym_dr.evaluation.question import FORMAT, Question
 from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.evaluation.tables import evaluation_tables
-from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.durable import os_errors, read_plain, write_atomically
 from gym_dr.runs.folder import CONFIG, EVALUATION
-from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
 from gym_dr.version import check_written_by
 from gym_dr.wording import listed

@@ -36,9 +36,9 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import OpenedRun
+from gym_dr.runs.durable import read_plain
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.folder import EVALUATION
-from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import LoadPolicy, Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions
