@@ -125,5 +125,4 @@ def covariance_of_streams(moved: Array) -> Array | None:
     if count == 1:
         return None
     centered = moved - moved.mean(axis=0)
-    covariance: Array = np.einsum("rti,rtj->tij", centered, centered) * (1.0 + 1.0 / count) / (count - 1)
-    return covariance
+    return np.asarray(np.einsum("rti,rtj->tij", centered, centered) * (1.0 + 1.0 / count) / (count - 1))

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -117,8 +117,7 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in about.items()}
     onnx.helper.set_model_props(model, texts)
     onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
-    return content
+    return cast(bytes, model.SerializeToString())
 
 
 class _Graph:

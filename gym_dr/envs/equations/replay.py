@@ -78,5 +78,4 @@ class EquationsLogReplay(LogReplay):
         self._backend.simulation.put(self._all, states)
 
     def _states(self) -> Array:
-        states: Array = self._backend.simulation.states(self._all)
-        return states
+        return np.asarray(self._backend.simulation.states(self._all))
