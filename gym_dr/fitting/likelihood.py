@@ -68,8 +68,7 @@ class Likelihood:
 
     def residuals(self, u: Array, states: Array, offsets: Array | float = 0.0) -> Array:
         """Measured states after the steps minus simulated ones (``mean_after``) and ``offsets``, ``(T, n)``."""
-        simulated = self.mean_after(states, u)
-        found: Array = self.replay.difference(self.motion.after, simulated) - offsets
+        found = self.replay.difference(self.motion.after, self.mean_after(states, u)) - offsets
         return np.nan_to_num(found, nan=1e6, posinf=1e6, neginf=-1e6)  # a simulation that diverged
 
     def by_parameters(self, u: Array, states: Array) -> Array:
