@@ -51,12 +51,11 @@ class EpisodeTable:
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Renames policies and drops the rows of policies without a new name; in memory only."""
-        renamed = self.rows.assign(policy=self.rows["policy"].map(names))
-        self.select(renamed["policy"].notna().to_numpy(), renamed)
+        self.rows = self.rows.assign(policy=self.rows["policy"].map(names)).dropna(subset=["policy"])
 
-    def select(self, chosen: Mask, rows: pd.DataFrame | None = None) -> None:
+    def select(self, chosen: Mask) -> None:
         """Keeps the chosen rows; in memory only."""
-        self.rows = (self.rows if rows is None else rows)[chosen]
+        self.rows = self.rows[chosen]
 
     def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
         """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
