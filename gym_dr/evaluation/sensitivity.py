@@ -218,7 +218,9 @@ def nearest_failure(
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
         return {**result, "reason": f"{counted(returns.shape[1], 'episode')} per cell cannot tell; play at least 5"}
     suspect = nearest_suspect(returns, cells, nominal, success, needs)
-    if suspect is None or not failing(again[suspect][None], success)[0]:
+    if suspect is not None and not failing(again[suspect][None], success)[0]:
+        return {**result, "reason": "the nearest that seemed to fail did not when played again; farther ones may"}
+    if suspect is None:
         rates = (returns < success).mean(-1)
         than = "surely more than" if rates.max() > 0.5 else "more than"
         text = f"it fails {percent(rates.mean())} of episodes, but in no single setting {than} half"

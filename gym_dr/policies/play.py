@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.paths import as_path, temporary_beside
+from gym_dr.paths import temporary_beside
 from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
 from gym_dr.policies.draws import Draws
@@ -50,7 +50,7 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
         RunFolderError: The video cannot be written.
     """
     if video is not None:
-        video = _check_video(video)
+        _check_video(video)
     else:
         _check_display("write a video with `video=FILE.gif` instead")
     played: list[EpisodeRecord] = []
@@ -182,11 +182,9 @@ def _check_display(instead: str) -> None:
         raise ConfigError(f"There is no display to open a window on; {instead}.")
 
 
-def _check_video(video: str) -> str:
-    """The path of a video that can be written."""
-    path = as_path(video)
-    check_output(path)
-    suffix = path.suffix
+def _check_video(video: str) -> None:
+    check_output(Path(video))
+    suffix = Path(video).suffix
     if suffix not in (".mp4", ".gif"):
         raise ConfigError(f"`video`: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if suffix == ".mp4":
@@ -194,7 +192,6 @@ def _check_video(video: str) -> str:
             import imageio_ffmpeg  # noqa: F401  imageio imports it
         except ImportError:
             raise ConfigError("`video`: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
-    return str(path)
 
 
 def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:

@@ -210,17 +210,17 @@ class Comparison:
         Returns:
             Shape ``(runs, episodes)``, and what intervals are over: "seeds", the rows, each of two runs with the same
             seed, or if no two seeds are common of runs in the same order; "episodes" of two single policies; or
-            nothing, where only one group has several runs.
+            nothing, for the difference of means where runs without common seeds are not as many.
         """
         one, two = (
             dict(zip(self.groups[g].seeds or [0], self.returns(g, set_name), strict=True)) for g in (first, second)
         )
         shared = sorted(one.keys() & two.keys())
-        pairs = zip(shared, shared, strict=True) if len(shared) > 1 else zip(one, two, strict=False)
+        if len(shared) < 2 and len(one) != len(two):
+            return np.mean([*one.values()], axis=0)[None] - np.mean([*two.values()], axis=0), ""
+        pairs = zip(shared, shared, strict=True) if len(shared) > 1 else zip(one, two, strict=True)
         rows = np.stack([one[a] - two[b] for a, b in pairs])
-        if len(rows) > 1 or len(one) == len(two):
-            return rows, "seeds" if len(rows) > 1 else "episodes"
-        return np.mean([*one.values()], axis=0)[None] - np.mean([*two.values()], axis=0), ""
+        return rows, "seeds" if len(rows) > 1 else "episodes"
 
     @cached_property
     def values(self) -> dict[str, dict[str, Array]]:

@@ -30,8 +30,10 @@ def save_checkpoint(
         CheckpointError: The state contains something other than tensors and plain values.
         RunFolderError: A file cannot be written; earlier checkpoints are intact.
     """
+    import torch  # heavy: only when a checkpoint is written
+
     content = {"update": update, "state": state, "session": session, "config": config}
-    path: Path = folder.checkpoints / _name(update)
+    path: Path = folder.checkpoints / f"update-{update:08d}.safetensors"
     try:
         packed = pack({"format": FORMAT, "version": VERSION, **content})
     except MemoryError:
@@ -40,32 +42,16 @@ def save_checkpoint(
         raise CheckpointError(f"{path}: cannot be written: {error}.") from None
     with contextlib.suppress(OSError):  # if this fails, writing the file says why
         folder.checkpoints.mkdir(exist_ok=True)
-    _write_weights(folder, state)
-    for old in checkpoint_paths(folder)[: 1 - MAX_CHECKPOINTS]:
-        old.unlink(missing_ok=True)
-    write_atomically(path, packed)  # last: after a kill before this, the same is done again
-    return path
-
-
-def _write_weights(folder: RunFolder, state: Mapping[str, Any]) -> None:
-    """Writes the networks' weights as torch files for other programs; gym_dr never reads them.
-
-    Raises:
-        RunFolderError: A file cannot be written.
-    """
-    import torch  # heavy: only when a checkpoint is written
-
     for name, weights in zip(NETWORKS, folder.weights, strict=True):
         if name in state:
             buffer = io.BytesIO()
             # without torch's metadata, so the file is the same whether or not the run was interrupted
             torch.save(dict(state[name]) if isinstance(state[name], Mapping) else state[name], buffer)
-            write_atomically(weights, buffer.getvalue())
-
-
-def _name(update: int) -> str:
-    """The name of the file of a checkpoint."""
-    return f"update-{update:08d}.safetensors"
+            write_atomically(weights, buffer.getvalue())  # for other programs; gym_dr never reads it
+    for old in checkpoint_paths(folder)[: 1 - MAX_CHECKPOINTS]:
+        old.unlink(missing_ok=True)
+    write_atomically(path, packed)  # last: after a kill before this, the same is done again
+    return path
 
 
 def checkpoint_paths(folder: RunFolder) -> list[Path]:
@@ -114,7 +100,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         )
     if not all(isinstance(content.get(name), dict) for name in ("state", "session", "config")):
         raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: it lacks the table of its content.")
-    if type(update := content.get("update")) is not int or path.name != _name(update):
+    if type(update := content.get("update")) is not int or path.stem != f"update-{update:08d}":
         raise CheckpointError(f"{path}: holds update {shortened(update)}, not that of its name. Rename or delete it.")
     try:
         broken, config = next(not_finite(content["state"]), ""), json.loads(json.dumps(content["config"]))

@@ -160,8 +160,8 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
     if not folder.metrics.exists():
         raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
     table = read_csv(folder.metrics, ("update", "steps", "return_mean"))
-    numbers = table.select_dtypes("number").columns
-    if table.empty or len(numbers) < len(table.columns) or table["update"].tolist() != [*range(len(table))]:
+    numbers = table.select_dtypes("number")
+    if table.empty or numbers.shape != table.shape or table["update"].tolist() != [*range(len(table))]:
         raise RunFolderError(f"{folder.metrics}: expected a row of numbers for each update from 0 on, in order.")
     return table
 
@@ -179,9 +179,8 @@ def read_csv(path: Path, columns: Collection[str]) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
         reason = getattr(error, "strerror", None) or error
         raise RunFolderError(f"{path}: cannot be read as CSV: {reason}.") from None
-    if not set(columns) <= set(table.columns):
-        raise RunFolderError(f"{path}: expected columns {', '.join(columns)}, got {', '.join(table.columns)}.")
-    for name in columns:
-        if not pd.api.types.is_numeric_dtype(table[name]):
-            raise RunFolderError(f"{path}: expected numbers as {name}, got texts.")
+    numbers = table.select_dtypes(["number", "bool"]).columns if len(table) else table.columns
+    if not set(columns) <= set(numbers):
+        wanted, got = ", ".join(columns), ", ".join(numbers)
+        raise RunFolderError(f"{path}: expected columns {wanted} of numbers, got {got or 'none'}.")
     return table

@@ -28,14 +28,9 @@ def read_plain(path: Path, most: int) -> bytes:
     Raises:
         OSError: It is missing, cannot be read, is larger, or is not a plain file.
     """
-    check_plain(path, most)
-    with open(path, "rb") as file:
-        return file.read(most)
-
-
-def check_plain(path: Path, most: int) -> None:
-    """Checks that a file can be read, without reading it; see ``read_plain``."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise OSError(errno.EINVAL, "it is not a plain file")
     if path.stat().st_size > most:
         raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
+    with open(path, "rb") as file:
+        return file.read(most)

@@ -113,6 +113,11 @@ def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> Non
     assert "too few" in tables._comparison(seeds, [1], "sobol")
 
 
+def test_runs_without_common_seeds_that_are_not_as_many_are_all_in_the_difference(comparison: Comparison) -> None:
+    seeds: Any = Seeds(comparison, [{1: [1.0], 2: [2.0], 3: [6.0]}, {4: [5.0], 5: [7.0]}])
+    assert tables.difference(seeds, 1, 0, "sobol") == {"value": 3.0, "low": None, "high": None}
+
+
 @pytest.mark.parametrize(
     ("found", "words", "chance"),
     [
