@@ -94,7 +94,7 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
         RandomizationError: A name is given twice.
     """
 
-    def axis(text: str) -> tuple[float, float, int]:
+    def axis(text: str) -> Any:
         low, high, count = text.split(":")
         return float(low), float(high), int(count)
 

@@ -17,12 +17,15 @@ from gym_dr.cli.tables import show_training
     type=NumberList(str),
     help="loggers from now on, or none; see gymdr list loggers",
 )
+@click.option("--quiet", is_flag=True, help="show neither progress nor results")
 @trust_option
-def command(run: str, loggers: tuple[str, ...] | None, trust: tuple[str, ...]) -> None:
+def command(run: str, loggers: tuple[str, ...] | None, quiet: bool, trust: tuple[str, ...]) -> None:
     """Resume an interrupted run.
 
     Training continues from the newest checkpoint in the folder RUN and ends as it would have without the interruption.
     A folder of several seeds stands for all of its runs.
     """
     chosen = () if loggers == ("none",) else loggers
-    show_training(load_run(run, trust).resume(loggers=chosen))
+    trained = load_run(run, trust).resume(loggers=chosen, progress=not quiet)
+    if not quiet:
+        show_training(trained)

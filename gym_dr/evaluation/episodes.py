@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from gym_dr.evaluation.question import Question
 from gym_dr.evaluation.results import COLUMNS, EPISODES, read_episodes, typed, write_episodes
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.runs.metrics import CsvLog
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KEYS = ["policy", "set", "cell", "episode"]  # of a row
 

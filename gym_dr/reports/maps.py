@@ -31,9 +31,9 @@ def heat_maps(comparison: Comparison) -> Section:
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were, but "
         "only those in which both parameters have an effect. Parameters with many values are divided into ranges with "
         "about the same number of episodes. Maps of returns share one color scale, so policies can be compared. "
-        "Tiles without episodes are blank. In a map of differences, blue: the policy named first has the higher return. Hover over "
-        "a tile for its 95 % interval, over seeds if there are several; a difference whose interval includes 0 may be "
-        "chance.",
+        "Tiles without episodes are blank. In a map of differences, blue: the policy named first has the higher "
+        "return. Hover over a tile for its 95 % interval, over seeds if there are several; a difference whose interval "
+        "includes 0 may be chance.",
         views=[
             View(
                 name=name,

@@ -4,7 +4,6 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gym_dr.errors import RunFolderError
