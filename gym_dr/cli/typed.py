@@ -39,7 +39,9 @@ def _typed(argument: str, text: str | None) -> str:
         return option(argument)
     try:
         value: Any = ast.literal_eval(text)
-    except (SyntaxError, ValueError):  # a placeholder, such as LOW:HIGH
+    except (SyntaxError, ValueError):
+        value = ...
+    if value is ...:  # a placeholder, such as LOW:HIGH
         return f"{option(argument)} {text}"
     if isinstance(value, bool):
         return option(argument if value else f"no_{argument}")
