@@ -249,7 +249,7 @@ def test_a_parameter_without_effect_does_not_move_a_cell() -> None:
     ("result", "reason"),
     [
         (lambda: nearest(), "no episode"),
-        (lambda: nearest(1, again=0.3), "played again"),
+        (lambda: nearest(1, again=0.3), "again"),
         (lambda: nearest(1, success=None), "there is no success threshold, and none was given"),
         (
             lambda: nearest_failure(np.zeros((9, 4)), {}, grid(4), NOMINAL, 1.0, fails_at_nominal=False),
