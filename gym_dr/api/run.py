@@ -211,12 +211,12 @@ class Run:
         rows += [(f"draws of {name}", repr(rule)) for name, rule in (self.config.randomization or {}).items()]
         with contextlib.suppress(RunFolderError):
             last = self.metrics.iloc[-1]
-            rows.append(("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"))
-            rows.append(("environment steps", f"{int(last['steps']):,}"))
             mean = last["return_mean"]  # NaN before the first episode has ended
-            rows.append(
-                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}")
-            )
+            rows += [
+                ("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"),
+                ("environment steps", f"{int(last['steps']):,}"),
+                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}"),
+            ]
         tables = [Table(rows=rows, caption=str(self.path)).__html__()]
         with contextlib.suppress(RunFolderError):
             tables += [] if (found := self.evaluation) is None else [found._repr_html_()]
