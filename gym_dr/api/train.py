@@ -72,7 +72,7 @@ def train(
         callback: Called after each update with its row of ``metrics.csv``, such as ``{"update": 0, "steps": 2048,
             "return_mean": -180.0, ...}``. If it returns True, the run ends: the update is saved, plotted and evaluated.
             ``Run.resume`` trains the other updates, with new episodes. Not with ``seeds``, which train in processes.
-        command: The command line, recorded in the run folder.
+        command: The command line, recorded in the run folder; ``overwrite`` replaces one of ``gymdr`` only.
         **options: Settings of the run (``env``, ``seed``, ``num_envs``, ...) and options of the algorithm and the
             sampler; ``gymdr train NAME --help`` lists them.
 

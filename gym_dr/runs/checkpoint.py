@@ -11,7 +11,7 @@ from typing import Any
 
 from gym_dr.errors import CheckpointError, RunFolderError, shortened
 from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import NETWORKS, RunFolder
+from gym_dr.runs.folder import CHECKPOINTS, NETWORKS, RunFolder
 from gym_dr.runs.pack import pack, unpack
 
 FORMAT = "gym_dr checkpoint"
@@ -56,7 +56,7 @@ def save_checkpoint(
 
 def checkpoint_paths(folder: RunFolder) -> list[Path]:
     """The checkpoints of a run, oldest first."""
-    return sorted(folder.checkpoints.glob(f"update-{'[0-9]' * 8}.safetensors"))
+    return sorted(folder.checkpoints.glob(CHECKPOINTS))
 
 
 def updates_saved(folder: RunFolder) -> int:

@@ -31,18 +31,19 @@ NETWORKS = ("actor", "critic")  # networks with their own files of weights
 
 AGGREGATE = ("metrics.csv", "summary.json", "training.png")  # of several seeds, in their common folder
 LOG_MARK = b"update"  # the first column
+CHECKPOINTS = f"update-{'[0-9]' * 8}.safetensors"  # other names are copies that the user made
 
 # names of a run's files -> what they hold near their beginning; others in its folder are the user's
 WRITTEN = {
     "config.json": b'"gym_dr"',
-    "command.txt": b"",  # in Python, any text
+    "command.txt": b"gymdr ",
     "metrics.csv": LOG_MARK,
     "draws.csv": LOG_MARK,
     "sampler.csv": LOG_MARK,
     "training.png": b"PNG",
     "sampler.png": b"PNG",
     **{f"{name}.pt": b"PK" for name in NETWORKS},
-    "checkpoints/update-*.safetensors": b"gym_dr checkpoint",
+    f"checkpoints/{CHECKPOINTS}": b"gym_dr checkpoint",
     f"{EVALUATION}/evaluation.json": b"gym_dr evaluation",
     f"{EVALUATION}/episodes.csv": b"policy,set",
     f"{EVALUATION}/worst_cells.csv": b"policy,set",

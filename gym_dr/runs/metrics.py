@@ -118,14 +118,18 @@ def size_of_rows(path: Path, rows: int, updates: int, *, one_each: bool = False)
         if not is_ours(path, LOG_MARK):
             raise ValueError("it has another header")
         lines = content.split(b"\n")[: rows + 1] if rows else []
-        made = [int(line.partition(b",")[0]) for line in lines[1:]]
+        first = [line.partition(b",")[0] for line in lines[1:]]
+        made = [int(one) if one.isdigit() else updates for one in first]
         size = sum(len(line) + 1 for line in lines)
         kept = content[:size].decode()
         whole = len(made) == rows and len(kept.encode()) == size and "\0" not in kept
         whole = whole and all(line.count(b",") == lines[0].count(b",") for line in lines)
-        if not whole or made != sorted(made) or (rows and made[-1] >= updates) or (one_each and made != [*range(rows)]):
-            raise ValueError(f"it lacks some of the {rows} rows of the first {updates} updates")
-        return size
+    if not whole or made != sorted(made) or (rows and made[-1] >= updates) or (one_each and made != [*range(rows)]):
+        raise RunFolderError(
+            f"{path}: lacks some of the {rows} rows of the first {updates} updates. Put them back, or train again with "
+            "`overwrite=True`."
+        )
+    return size
 
 
 def last_row(path: Path) -> dict[str, float]:

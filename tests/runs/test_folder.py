@@ -60,16 +60,21 @@ def test_overwriting_removes_all_that_the_old_run_wrote_and_nothing_else(trained
     notes = [place / name for place in places for name in ("notes.txt", ".notes.tmp")]
     for path in notes:
         path.write_text("mine")
+    copies = [run.checkpoints / f"update-{name}.safetensors" for name in ("00000001-best", "best")]
+    for path in copies:
+        shutil.copy(next(run.checkpoints.glob("update-*")), path)
     RunFolder.create(run.path, CONFIG, overwrite=True)
     assert not any(path.exists() for path in written)
     assert run.config.read_text() == CONFIG
     assert all(path.read_text() == "mine" for path in notes)
+    assert all(path.exists() for path in copies)
     assert train(run.path, "--overwrite", "--eval-episodes", "1").code == 0
     assert all(path.read_text() == "mine" for path in notes)
 
 
 @pytest.mark.parametrize(
-    "name", ["draws.csv", "training.png", "evaluation/episodes.csv", "checkpoints/update-1.safetensors"]
+    "name",
+    ["command.txt", "draws.csv", "training.png", "evaluation/episodes.csv", "checkpoints/update-00000001.safetensors"],
 )
 def test_a_file_of_the_user_with_the_name_of_a_runs_is_never_replaced(name: str, trained: Path, tmp_path: Path) -> None:
     run = shutil.copytree(trained, tmp_path / "run")
@@ -77,6 +82,13 @@ def test_a_file_of_the_user_with_the_name_of_a_runs_is_never_replaced(name: str,
     before = files(run)
     assert refused(train(run, "--overwrite")).startswith(f"{run / name}: ")
     assert files(run) == before
+
+
+def test_plotting_a_run_never_replaces_a_picture_of_the_user(trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "training.png").write_text("mine")
+    assert refused(gymdr("plot", run)).startswith(f"{run / 'training.png'}: ")
+    assert (run / "training.png").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["command.txt", ".lock", "checkpoints/notes.txt", ".notes.tmp", "metrics.csv"])
