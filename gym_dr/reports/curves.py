@@ -57,13 +57,13 @@ def along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
                 index,
                 bins.centers,
                 found.mean,
-                customdata=np.stack([found.low, found.high], axis=-1).tolist(),
+                customdata=found.intervals.tolist(),
                 mode="lines+markers",
                 name=plain(group.name),
                 legendgroup=str(index),
                 showlegend=True,
-                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, 95 % "
-                "interval %{customdata[0]:.1f} to %{customdata[1]:.1f}<extra>%{fullData.name}</extra>",
+                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, "
+                "%{customdata}<extra>%{fullData.name}</extra>",
             ),
         ]
     axis = parameter_axis(comparison, parameter, bins)

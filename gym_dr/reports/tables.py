@@ -118,16 +118,12 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
     return mean_over_seeds(rows.mean(axis=1), within)[0]  # a single row has no interval
 
 
-def _over(comparison: Comparison, first: int, second: int) -> str:
-    """What the interval of a difference is over: seeds or episodes."""
-    return "seeds" if min(len(comparison.entries(g)) for g in (first, second)) > 1 else "episodes"
-
-
 def _comparison(comparison: Comparison, groups: Sequence[int], set_name: str) -> str:
     """How much more groups return than the first, on one set."""
     parts: list[str] = []
     for group in groups:
-        found, over = difference(comparison, group, 0, set_name), _over(comparison, group, 0)
+        over = "seeds" if max(len(comparison.entries(each)) for each in (0, group)) > 1 else "episodes"
+        found = difference(comparison, group, 0, set_name)
         value, low, high = found["value"], found["low"], found["high"]
         text = f"{comparison.groups[group].quoted} returns {abs(value):.1f} {'more' if value >= 0 else 'less'}"
         text += "" if parts else f" than {comparison.groups[0].quoted}"
@@ -145,7 +141,7 @@ def _level(comparison: Comparison, group: int) -> str:
     results = comparison.results(group, set_name)
     mean = interval_cell(pooled(comparison, group, set_name, "mean"))
     text = f"{comparison.place(set_name)}, {name} returns {mean.value} on average"
-    text += f" (95 % interval over {_over(comparison, group, group)} {mean.detail})" if mean.detail else ""
+    text += f" (95 % interval over {'seeds' if len(results) > 1 else 'episodes'} {mean.detail})" if mean.detail else ""
     if "success_rate" in results[0]["statistics"]:
         text += f" and solves {interval_cell(pooled(comparison, group, set_name, 'success_rate'), percent=True).value} "
         text += "of the episodes"
