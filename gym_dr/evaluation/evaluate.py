@@ -23,7 +23,7 @@ from gym_dr.evaluation.results import (
     read_document,
     write_document,
 )
-from gym_dr.evaluation.sensitivity import nearest_suspect
+from gym_dr.evaluation.sensitivity import nearest_suspects
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import fails_at_nominal, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
@@ -74,7 +74,7 @@ def evaluate_policies(
 
     Reuses the folder's episodes whose policy (its digest) and set (its definition) are unchanged, so an interrupted
     evaluation resumes where it stopped and ends with the same files. At the end each policy plays its worst cell of
-    each set again, and the nearest that seems to fail, with fresh seeds.
+    each set again, and the nearest that seem to fail, with fresh seeds.
 
     Args:
         policies: From ``open_policies``, including references.
@@ -265,14 +265,13 @@ def _play(
 
 
 def _parts_again(policies: Sequence[FrozenPolicy], evaluation: Evaluation) -> list[_Part]:
-    """Of each policy on each set of several cells, the worst cell and the nearest that seems to fail."""
+    """Of each policy on each set of several cells, the worst cell and the nearest that seem to fail."""
     parts, question, fails = [], evaluation.question, fails_at_nominal(evaluation)
     for cells in filter(fresh_episodes, evaluation.sets):
         for policy, returns, failed in zip(policies, evaluation.returns(cells.name), fails, strict=True):
-            suspect = (
-                None if failed else nearest_suspect(returns, cells, question.nominal, question.success, question.needs)
-            )
-            for cell in sorted({worst_of(returns), *([] if suspect is None else [suspect])}):
+            success = None if failed else question.success
+            suspects = nearest_suspects(returns, cells, question.nominal, success, question.needs)
+            for cell in sorted({worst_of(returns), *suspects}):
                 title, one = f"{policy.name} again in a cell of {cells.name}", again(cells, cell)
                 parts.append(_Part(title=title, policy=policy, cells=one, seed=FRESH_SEED, first_cell=cell))
     return parts

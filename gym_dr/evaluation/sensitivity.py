@@ -15,6 +15,7 @@ from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs, acts
 from gym_dr.wording import counted, percent
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
+SUSPECTS = 5  # most cells that seem to fail and are played again
 
 _QUANTILES = 2**14  # that describe the distribution of a parameter
 
@@ -112,15 +113,15 @@ def failure_p_values(returns: Array, success: float) -> Array:
     """P-values of exact one-sided binomial tests of whether fewer than half of a cell's episodes succeed.
 
     Args:
-        returns: Shape ``(cells, episodes)``.
+        returns: Shape ``(..., episodes)``.
         success: Return from which an episode is a success.
 
     Returns:
-        Shape ``(cells,)``.
+        Shape ``(...)``.
     """
     from scipy import stats  # heavy
 
-    return np.asarray(stats.binom.cdf((returns >= success).sum(-1), returns.shape[1], 0.5))
+    return np.asarray(stats.binom.cdf((returns >= success).sum(-1), returns.shape[-1], 0.5))
 
 
 def failing(returns: Array, success: float) -> Mask:
@@ -156,10 +157,10 @@ def perturbations(cells: CellSet, nominal: Mapping[str, float], needs: Needs) ->
     return np.where(counts, np.abs(values - center) / np.where(width > 0, width, 1.0), 0.0)
 
 
-def nearest_suspect(
+def nearest_suspects(
     returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None, needs: Needs = NO_NEEDS
-) -> int | None:
-    """The cell nearest to nominal that seems to fail, to be played again; None if there is none.
+) -> list[int]:
+    """The cells nearest to nominal that seem to fail, to be played again: at most ``SUSPECTS``, the nearest first.
 
     A cell's perturbation is that of its most perturbed parameter; the sum over parameters breaks ties.
 
@@ -170,11 +171,11 @@ def nearest_suspect(
         success: Return from which an episode is a success; None if unknown.
         needs: As in ``sensitivity``.
     """
-    if success is None or not (fails := failing(returns, success)).any():
-        return None
+    if success is None:
+        return []
     moved = perturbations(cells, nominal, needs)
     order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
-    return int(order[fails[order]][0])
+    return [int(cell) for cell in order[failing(returns, success)[order]][:SUSPECTS]]
 
 
 def nearest_failure(
@@ -189,13 +190,14 @@ def nearest_failure(
 ) -> dict[str, Any]:
     """The failing cell that is nearest to nominal.
 
-    The first episodes choose one cell, and it is told only if the policy fails in its fresh episodes as well. However
-    many cells there are, at most 5 % of all answers name a cell where the policy succeeds in half of the episodes or
-    more. A policy that fails at nominal values has distance 0 and no cell.
+    The first episodes choose a few suspects, and the nearest is told that fails in its fresh episodes as well, by a
+    test at 5 % divided by the number of suspects (Bonferroni). However many cells there are, at most 5 % of all answers
+    name a cell where the policy succeeds in half of the episodes or more. A policy that fails at nominal values has
+    distance 0 and no cell.
 
     Args:
         returns: Of the first episodes, shape ``(cells, episodes)``.
-        again: Cell -> returns of its fresh episodes, for ``nearest_suspect``.
+        again: Cell -> returns of its fresh episodes, for all ``nearest_suspects``.
         cells: A set of fixed values.
         nominal: Nominal values of the set's parameters.
         success: Return from which an episode is a success; None if unknown.
@@ -214,19 +216,23 @@ def nearest_failure(
         return {**result, "found": True, "distance": 0.0, "reason": "it already fails at nominal values"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
         return {**result, "reason": f"{counted(returns.shape[1], 'episode')} per cell cannot tell; play at least 5"}
-    suspect = nearest_suspect(returns, cells, nominal, success, needs)
-    if suspect is None or not failing(again[suspect][None], success)[0]:
+    suspects = nearest_suspects(returns, cells, nominal, success, needs)
+    level = SIGNIFICANCE / max(1, len(suspects))
+    failed = (cell for cell in suspects if failure_p_values(again[cell], success) < level)
+    if (cell := next(failed, None)) is None:
         rates = (returns < success).mean(-1)
         than = "surely more than" if rates.max() > 0.5 else "more than"
         text = f"it fails {percent(rates.mean())} of episodes, but in no single setting {than} half"
+        if suspects:
+            text = f"it did not fail again where it seemed to ({counted(len(suspects), 'nearest setting')})"
         return {**result, "reason": text if rates.any() else "it fails in no episode"}
-    fresh, moved = again[suspect], perturbations(cells, nominal, needs)[suspect]
+    fresh, moved = again[cell], perturbations(cells, nominal, needs)[cell]
     return {
         **result,
         "found": True,
         "distance": float(moved.max(initial=0.0)),
-        "cell": suspect,
-        "params": cells.cell(suspect, needs),
+        "cell": cell,
+        "params": cells.cell(cell, needs),
         "moved": dict(zip(cells.names, moved.tolist(), strict=True)),
         "success_rate": float((fresh >= success).mean()),
     }

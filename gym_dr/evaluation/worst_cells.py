@@ -1,4 +1,4 @@
-"""Plays chosen cells again, the worst and the nearest that seems to fail, since fresh episodes are unbiased.
+"""Plays chosen cells again, the worst and the nearest that seem to fail, since fresh episodes are unbiased.
 
 The lowest of many noisy means is too low, and among many cells some seem to fail by chance.
 """

@@ -18,7 +18,7 @@ from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.regret import REGRET, best_known, describe_best, regret_statistics
-from gym_dr.evaluation.sensitivity import nearest_failure, nearest_suspect
+from gym_dr.evaluation.sensitivity import nearest_failure, nearest_suspects
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import means_with_intervals, policy_statistics
 from gym_dr.reports.binning import bin_statistics, make_bins
@@ -177,8 +177,8 @@ def test_a_failure_is_rarely_told_of_a_policy_that_succeeds_in_half_of_all_episo
     nominal = {"gravity": -10.0, "wind_power": 5.0}
     for _ in range(times):
         returns = (rng.random((cells.num_cells, 5)) < rate).astype(np.float64)
-        suspect = nearest_suspect(returns, cells, nominal, 1.0)
-        again = {} if suspect is None else {suspect: (rng.random(20) < rate).astype(np.float64)}
+        suspects = nearest_suspects(returns, cells, nominal, 1.0)
+        again = {cell: (rng.random(20) < rate).astype(np.float64) for cell in suspects}
         told += nearest_failure(returns, again, cells, nominal, 1.0, fails_at_nominal=False)["found"]
     assert told / times <= 0.05
 

@@ -8,7 +8,7 @@ import pytest
 from gym_dr import Bernoulli, Normal, Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.sensitivity import failing, nearest_failure, nearest_suspect, sensitivity
+from gym_dr.evaluation.sensitivity import failing, nearest_failure, nearest_suspects, sensitivity
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.randomization.space import Param, ParamSpace
 from tests.evaluation.points import points_in
@@ -214,6 +214,12 @@ def test_the_success_rate_is_that_of_fresh_episodes() -> None:
     assert nearest(1, again=0.25)["success_rate"] == 0.25
 
 
+def test_a_suspect_that_does_not_fail_again_hides_no_failure_behind_it() -> None:
+    fresh = dict.fromkeys(range(9), np.zeros(20)) | {4: np.ones(20)}
+    found = nearest_failure(where(1, 4, 6), fresh, grid(), NOMINAL, 1.0, fails_at_nominal=False)
+    assert found["cell"] == 1
+
+
 def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
     # cells 1 and 4 move density by 0.5; cell 4 leaves gravity alone
     assert nearest(1, 4)["cell"] == 4
@@ -222,7 +228,7 @@ def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
 def test_parameters_that_all_cells_share_do_not_count() -> None:
     line = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -10, -8], "lander_density": [9]}, 5)
     returns = np.array([[1.0] * 5, [1.0] * 5, [0.0] * 5])
-    assert nearest_suspect(returns, line, NOMINAL, 1.0) == 2
+    assert nearest_suspects(returns, line, NOMINAL, 1.0) == [2]
     found = nearest_failure(returns, {2: np.zeros(20)}, line, NOMINAL, 1.0, fails_at_nominal=False)
     assert (found["distance"], found["moved"]) == (0.5, {"gravity": 0.5, "lander_density": 0.0})
 
@@ -243,7 +249,7 @@ def test_a_parameter_without_effect_does_not_move_a_cell() -> None:
     ("result", "reason"),
     [
         (lambda: nearest(), "no episode"),
-        (lambda: nearest(1, again=0.3), "surely more than half"),
+        (lambda: nearest(1, again=0.3), "again"),
         (lambda: nearest(1, success=None), "there is no success threshold, and none was given"),
         (
             lambda: nearest_failure(np.zeros((9, 4)), {}, grid(4), NOMINAL, 1.0, fails_at_nominal=False),
