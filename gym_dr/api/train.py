@@ -102,7 +102,9 @@ def train(
     for one in configs:
         check_not_reserved("`seed`", [one.settings.seed], one.settings.reserved_seeds)
     if total_steps is not None:
-        configs = [with_total_steps(one, total_steps, options) for one in configs]
+        if "updates" in options:
+            raise ConfigError("Expected `updates` or `total_steps`, got both.")
+        configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_loggers(configs[0].settings.loggers)
     root = as_path(run_dir or default_folder(configs[0], several=seeds is not None))

@@ -124,7 +124,7 @@ KEYWORDS = (  # of gym_dr.train that are not settings of a single run
 )
 
 
-def with_total_steps(config: RunConfig, total_steps: int, given: Collection[str]) -> RunConfig:
+def with_total_steps(config: RunConfig, total_steps: int, given: Collection[str] = ()) -> RunConfig:
     """The configuration with the fewest updates that make at least ``total_steps`` environment steps.
 
     Raises:
@@ -132,7 +132,7 @@ def with_total_steps(config: RunConfig, total_steps: int, given: Collection[str]
             no fixed number of steps.
     """
     if "updates" in given:
-        raise ConfigError("Expected `updates` or `total_steps`, got both.")
+        raise ConfigError("Expected updates or total_steps, got both.")
     if not is_whole(total_steps) or total_steps < 1:
         raise ConfigError(f"`total_steps`: expected a whole number of at least 1, got {shortened(total_steps)}.")
     if (each := config.steps_per_update) is None:

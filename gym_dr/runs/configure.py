@@ -18,6 +18,7 @@ from gym_dr.errors import (
     GymDrError,
     PluginError,
     RunFolderError,
+    UnknownNameError,
     did_you_mean,
     located,
     shortened,
@@ -218,7 +219,7 @@ def _checked(algorithm: Algorithm, sampler: Sampler, values: Mapping[str, Any]) 
             if owners := [one.name for one in SAMPLERS.values() if name in [f.name for f in one.option_fields()]]:
                 raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
             if name in KEYWORDS:
-                raise ConfigError(f"`{name}`: expected beside `config`, not in the file.")
+                raise UnknownNameError(f"Unknown setting {name!r} in a file: give it as `{name}`.")
             raise unknown_name("setting", name, {*known, *KEYWORDS, algorithm.name, sampler.name} - {name})
     checked: dict[str, Any] = {}
     for cls, own in names.items():

@@ -38,7 +38,7 @@ def test_total_steps_of_a_file_stand_for_updates_which_are_not_beside_them(tmp_p
 
 def test_a_keyword_that_is_no_setting_is_refused_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("seeds = [1, 2]\n")
-    with pytest.raises(ConfigError, match="`seeds`"):
+    with pytest.raises(UnknownNameError, match="give it as `seeds`"):
         read_config_file(str(tmp_path / "c.toml"), A2C)
 
 
