@@ -16,11 +16,12 @@ from typing import Any, ClassVar, Union, get_args, get_origin
 from gym_dr.errors import ConfigError, check_known, shortened, unknown_name
 
 # ranges of numbers, as messages word them
-AT_LEAST_0, AT_LEAST_1, SHARE = "at least 0", "at least 1", "between 0 and 1"
+AT_LEAST_0, AT_LEAST_1, AT_LEAST_2, SHARE = "at least 0", "at least 1", "at least 2", "between 0 and 1"
 POSITIVE, NOT_NEGATIVE = "above 0 and finite", "0 or above and finite"
 _RANGES: dict[str, Callable[[float], bool]] = {
     AT_LEAST_0: lambda value: value >= 0,
     AT_LEAST_1: lambda value: value >= 1,
+    AT_LEAST_2: lambda value: value >= 2,
     SHARE: lambda value: 0.0 <= value <= 1.0,
     POSITIVE: lambda value: 0.0 < value < math.inf,
     NOT_NEGATIVE: lambda value: 0.0 <= value < math.inf,

@@ -12,7 +12,7 @@ from gym_dr.evaluation.sets import SetLike
 from gym_dr.evaluation.suite import cells_to_play
 from gym_dr.options import is_whole
 from gym_dr.policies.open import PolicyLike, open_policy
-from gym_dr.policies.record import Log, record_policy
+from gym_dr.policies.record import check_log, record_policy
 from gym_dr.runs.stopping import stop_signals
 
 
@@ -67,17 +67,16 @@ def record(
         InvalidActionError: The policy's actions do not fit the environment.
         Interrupted: A signal stopped it; nothing was written.
     """
-    log = Log(output=output, format=format, states=states)
     episodes = check_whole_number("`episodes`", episodes)
     if not is_whole(seed) or not 0 <= seed <= 2**62:
         raise ConfigError(f"`seed`: expected a whole number from 0 to 2**62, got {seed!r}.")
-    log.check()
+    check_log(output, format)
     opened = open_policy(policy, env=env, stochastic=False, trust=trust)
     cells = cells_to_play(opened, draws, episodes)
     with playing(progress, "Nothing was written.") as display, stop_signals(_stop):
         for note in cells.notes:
             display.note(note)
-        return record_policy(opened, cells.draws, log, seed=int(seed), display=display)
+        return record_policy(opened, cells.draws, output, format, states=states, seed=int(seed), display=display)
 
 
 def _stop(number: int) -> None:

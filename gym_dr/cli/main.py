@@ -119,11 +119,8 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
             f"{as_typed(str(cause))}\nInterrupted." if isinstance(cause, Interrupted) else "Interrupted.", err=True
         )
         sys.exit(128 + (cause.args[-1] if cause.args else signal.SIGINT))  # 130; 143 for SIGTERM
-    except GymDrError as error:
-        tell(str(error))
-        sys.exit(2)
-    except MemoryError:
-        tell("Not enough memory.")
+    except (GymDrError, MemoryError) as error:
+        tell(str(error) or "Not enough memory.")
         sys.exit(2)
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.stderr.close()

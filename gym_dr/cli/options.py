@@ -253,7 +253,7 @@ def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float]
         return low, high
 
     expected = "--context-params: expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got"
-    return _pairs(texts, expected, ends, alone=True) or None
+    return read_pairs(texts, expected, ends, alone=True) or None
 
 
 def read_randomize(texts: tuple[str, ...]) -> Randomization:
@@ -264,7 +264,7 @@ def read_randomize(texts: tuple[str, ...]) -> Randomization:
         RandomizationError: A name is given twice, or a distribution is impossible.
         UnknownNameError: There is no such distribution.
     """
-    return Randomization(_pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
+    return Randomization(read_pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str))
 
 
 def read_params(texts: tuple[str, ...]) -> dict[str, float]:
@@ -279,10 +279,10 @@ def read_params(texts: tuple[str, ...]) -> dict[str, float]:
         return float({"true": "1", "false": "0"}.get(text.lower(), text))
 
     hint = " For draws: --randomize {name}=DISTRIBUTION"
-    return _pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
+    return read_pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
 
 
-def _pairs(
+def read_pairs(
     texts: tuple[str, ...], expected: str, read: Callable[[Any], Read], *, alone: bool = False, hint: str = ""
 ) -> dict[str, Read]:
     """Reads texts of the form NAME=VALUE.

@@ -187,7 +187,7 @@ class KernelCache:
         path = self._path(signature, result.codegen)
         if path is None:
             return
-        try:
+        with contextlib.suppress(Exception):  # such as from a numba that stores code in another way
             payload = serialize.dumps(result._reduce())  # type: ignore[no-untyped-call]
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
             with os.fdopen(handle, "wb") as file:
@@ -196,8 +196,6 @@ class KernelCache:
             for old in path.parent.iterdir():  # of older versions, which nobody has loaded for two months
                 if path.stat().st_mtime - old.stat().st_mtime > 60 * 86400:
                     old.unlink()
-        except Exception:  # such as from a numba that stores code in another way
-            return
 
     def _path(self, signature: Any, codegen: Any) -> Path | None:
         """The file for these argument types and this processor; ``magic_tuple`` is the processor and its features."""

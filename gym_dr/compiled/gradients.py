@@ -252,18 +252,26 @@ def _log_stds(actor, rest, action, settings):
     return (end - action if settings.kind == GAUSSIAN else end), end
 
 
+@njit(**KERNEL)
+def _fill_inputs(trained, memory, given, rows, begin):
+    """Inputs of a block's rows: those ``given``, and the states of the network's memory, if it has one."""
+    seen = given.shape[1]
+    for i in range(len(rows)):
+        for j in range(seen):
+            trained.inputs[i, j] = given[rows[i], j]
+        for j in range(memory.states.shape[1]):
+            trained.inputs[i, seen + j] = memory.states[begin + i, j]
+
+
 @njit(**KERNEL | RUNTIME)
-def _minibatch(actor, critic, data, rows, settings, losses):
+def _minibatch(actor, critic, memories, data, rows, settings, losses):
     """Sums the gradients and ``losses`` of a minibatch's ``rows``; returns their number."""
     shift, stretch = _scale_of(data.advantages, rows) if settings.normalize_advantages else (0.0, 1.0)
     log_stds = _log_stds(actor, 0, data.raw_actions.shape[1], settings)
     for begin in range(0, len(rows), BLOCK):
         block = rows[begin : begin + BLOCK]
-        for i in range(len(block)):
-            for j in range(actor.inputs.shape[1]):
-                actor.inputs[i, j] = data.observations[block[i], j]
-            for j in range(critic.inputs.shape[1]):
-                critic.inputs[i, j] = data.critic_inputs[block[i], j]
+        _fill_inputs(actor, memories[0], data.observations, block, 0)
+        _fill_inputs(critic, memories[1], data.critic_inputs, block, 0)
         scale = _ONE / np.float32(len(rows)), shift, stretch
         _block(actor, critic, data, block, scale, log_stds, settings, losses)
     return len(rows)
@@ -299,17 +307,6 @@ def _unroll_backward(trained, memory, tail, starts, n):
     begin, end = _units(trained, memory, tail)
     weights, gradient = trained.network.weights[begin:end], trained.gradient[begin:end]
     unroll_backward(memory, weights, gradient, len(starts) // n, n, starts)
-
-
-@njit(**KERNEL)
-def _fill_inputs(trained, memory, given, rows, begin):
-    """Inputs of a block's rows: those ``given``, and the states of the network's memory, if it has one."""
-    seen = given.shape[1]
-    for i in range(len(rows)):
-        for j in range(seen):
-            trained.inputs[i, j] = given[rows[i], j]
-        for j in range(memory.states.shape[1]):
-            trained.inputs[i, seen + j] = memory.states[begin + i, j]
 
 
 @njit(**KERNEL | RUNTIME)
@@ -413,7 +410,7 @@ def gradient_epoch(actor, critic, memories, data, rows, starts, steps, settings,
         if memories[0].states.shape[1] > 0:
             count = _sequences_minibatch(actor, critic, memories, data, part, settings, found)
         else:
-            count = _minibatch(actor, critic, data, part, settings, found)
+            count = _minibatch(actor, critic, memories, data, part, settings, found)
         found /= count
         if len(data.labels) == 0:
             found[0] -= settings.entropy_coef * found[2]

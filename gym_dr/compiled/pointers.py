@@ -7,7 +7,7 @@ which takes several microseconds if they are tuples of many arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from numba import types
 
@@ -15,8 +15,7 @@ from numba import types
 def entry_point(dispatcher: Any) -> Callable[..., Any]:
     """The only compiled version of a function, for calls from Python; argument types are not checked."""
     (compiled,) = dispatcher.overloads.values()
-    entry: Callable[..., Any] = compiled.entry_point
-    return entry
+    return cast(Callable[..., Any], compiled.entry_point)
 
 
 class Address(types.WrapperAddressProtocol):

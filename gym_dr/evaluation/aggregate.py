@@ -7,11 +7,10 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gym_dr.envs.family import UNLIMITED, return_limits
+from gym_dr.envs.family import return_limits
 from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import read_document
@@ -23,12 +22,12 @@ from gym_dr.runs.metrics import read_metrics
 METRICS, SUMMARY, _ = AGGREGATE  # the metrics of all runs have a column ``seed``
 
 
-def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
+def aggregate(folders: Sequence[RunFolder], root: Path) -> None:
     """Writes the aggregate of finished runs, one per seed, into their common folder.
 
-    Returns:
-        The content of ``summary.json``: each seed's training return and evaluations, and their statistics (see
-        ``over_seeds``).
+    ``summary.json`` has each seed's training return and evaluations, and their statistics over seeds: ``mean`` with
+    Student's t interval at 95 % (``mean_low``, ``mean_high``), ``std``, and the interquartile mean (``iqm``). A single
+    seed has no standard deviation or interval, and equal values have no interval.
 
     Raises:
         RunFolderError: A run has no metrics, or a file is damaged or cannot be written.
@@ -45,31 +44,17 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
         document = read_document(folder.evaluation)
         for row in document["results"] if document else []:  # none if the run was not evaluated
             values[f"evaluation on {row['set']}"][_seed(folder)] = row["statistics"]["mean"]["value"]
-    summary, env = {}, str(folders[0].read_config().get("env", ""))
+    summary, within = {}, return_limits(str(folders[0].read_config().get("env", "")))
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # NaN before the first episode
-        if numbers := list(known.values()):
-            summary[name] = {"seeds": known, **over_seeds(numbers, return_limits(env))}
+        if known:
+            sample = np.array(list(known.values()), np.float64)
+            mean, _ = mean_over_seeds(sample, within)
+            around = {"mean": mean["value"], "mean_low": mean["low"], "mean_high": mean["high"]}
+            found = dict(zip(statistic_names(None), point_statistics(sample, None).tolist(), strict=True))
+            std = found["std"] if len(sample) > 1 else None
+            summary[name] = {"seeds": known, **around, "std": std, "iqm": found["iqm"]}
     write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
-    return summary
-
-
-def over_seeds(values: Sequence[float], within: tuple[float, float] = UNLIMITED) -> dict[str, float | None]:
-    """Statistics over seeds.
-
-    Args:
-        values: One number for each seed, at least one.
-        within: The lowest and highest possible number.
-
-    Returns:
-        ``mean`` with Student's t interval at 95 % (``mean_low``, ``mean_high``), ``std``, and the interquartile mean
-        (``iqm``). A single seed has no standard deviation or interval, and equal values have no interval.
-    """
-    sample = np.array(values, np.float64)
-    mean, _ = mean_over_seeds(sample, within)
-    found = dict(zip(statistic_names(None), point_statistics(sample, None).tolist(), strict=True))
-    around = {"mean": mean["value"], "mean_low": mean["low"], "mean_high": mean["high"]}
-    return {**around, "std": found["std"] if len(sample) > 1 else None, "iqm": found["iqm"]}
 
 
 def _seed(folder: RunFolder) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from gym_dr.evaluation.question import Question
 from gym_dr.evaluation.results import COLUMNS, EPISODES, read_episodes, typed, write_episodes
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.runs.metrics import CsvLog
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KEYS = ["policy", "set", "cell", "episode"]  # of a row
 
@@ -51,12 +48,11 @@ class EpisodeTable:
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Renames policies and drops the rows of policies without a new name; in memory only."""
-        renamed = self.rows.assign(policy=self.rows["policy"].map(names))
-        self.select(renamed["policy"].notna().to_numpy(), renamed)
+        self.rows = self.rows.assign(policy=self.rows["policy"].map(names)).dropna(subset=["policy"])
 
-    def select(self, chosen: Mask, rows: pd.DataFrame | None = None) -> None:
+    def select(self, chosen: Mask) -> None:
         """Keeps the chosen rows; in memory only."""
-        self.rows = (self.rows if rows is None else rows)[chosen]
+        self.rows = self.rows[chosen]
 
     def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
         """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""

@@ -252,8 +252,7 @@ def _play(
         for policy in policies
         for cells in question.sets
     ]
-    before = len(worst.rows)
-    _play_missing(parts, held.episodes, question, lambda title, done: progress(title, before + done, total))
+    _play_missing(parts, held.episodes, question, lambda title, done: progress(title, done, total))
     evaluation = Evaluation(held.folder, document, held.episodes.rows)
     parts = _parts_again(policies, evaluation)
     total = first + sum(part.cells.episodes for part in parts)

@@ -72,14 +72,14 @@ def check_points(definition: Mapping[str, Any]) -> None:
 def num_cells(definition: Mapping[str, Any]) -> int:
     """The number of cells."""
     points: int = definition["points"]
-    return points if _is_correlated(definition) else points * (len(_varied(definition)) + 2)
+    return points if correlated(_randomization(definition)) else points * (len(_varied(definition)) + 2)
 
 
 def cell_values(definition: Mapping[str, Any]) -> Array:
     """Values of the parameters that vary, shape ``(cells, parameters)``."""
     points, sequences, varied = definition["points"], definition.get("sequences", 1), _varied(definition)
     d = len(definition["space"])
-    if _is_correlated(definition):
+    if correlated(_randomization(definition)):
         return values_of(definition, unit_points(points, d, sequences, _SOBOL_SEED))
     unit = unit_points(points, 2 * d, sequences, _SOBOL_SEED)
     a, b = unit[:, :d], unit[:, d:]
@@ -108,10 +108,6 @@ def unit_points(points: int, d: int, sequences: int, seed: int) -> Array:
 def _varied(definition: Mapping[str, Any]) -> list[int]:
     """The columns of uniforms whose parameters vary."""
     return [column for column, name in enumerate(definition["space"]) if name not in definition["fixed"]]
-
-
-def _is_correlated(definition: Mapping[str, Any]) -> bool:
-    return bool(correlated(_randomization(definition)))
 
 
 def _randomization(definition: Mapping[str, Any]) -> Randomization:

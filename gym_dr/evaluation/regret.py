@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,24 +35,19 @@ class BestKnown:
     regret: Array  # ``returns`` minus each policy's own, (policies, cells, episodes)
 
 
-def best_known(returns: Array) -> BestKnown | None:
+def best_known(returns: Array) -> BestKnown:
     """Finds the best known policy of each cell.
 
     One policy is chosen for a whole set of one cell, or of one episode per draw, which cannot tell the best policy on a
     draw.
 
     Args:
-        returns: Shape ``(policies, cells, episodes)``, all on the same draws and seeds.
-
-    Returns:
-        The best known returns; None if there is only one episode.
+        returns: Shape ``(policies, cells, episodes)``, all on the same draws and seeds, of at least two episodes.
     """
     policies, cells, episodes = returns.shape
-    if cells * episodes == 1:
-        return None
     if episodes == 1:
         found = best_known(returns.reshape(policies, 1, cells))
-        return found and BestKnown(returns=found.returns.T, regret=found.regret.swapaxes(1, 2))
+        return BestKnown(returns=found.returns.T, regret=found.regret.swapaxes(1, 2))
     half = np.arange(episodes) % 2
     # of the other half, (halves, policies, cells)
     means = np.stack([returns[:, :, half != own].mean(-1) for own in (0, 1)])
@@ -115,9 +110,3 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
     if entry["failing"]:
         sentences.append(f"It fails in {entry['failing']:,} of {entry['cells']:,} cells.")
     return sentences
-
-
-def best_entry(document: Mapping[str, Any], set_name: str) -> dict[str, Any] | None:
-    """The entry of an evaluation about the best known policy on a set; None without references."""
-    found: Sequence[dict[str, Any]] = document["best_known"]
-    return next((entry for entry in found if entry["set"] == set_name), None)

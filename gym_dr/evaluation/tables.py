@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gym_dr.evaluation.regret import REGRET, best_entry, impossible, why_no_regret
+from gym_dr.evaluation.regret import REGRET, impossible, why_no_regret
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import counted
@@ -93,7 +93,7 @@ def regret_tables(document: Mapping[str, Any], sets: Sequence[SetResults]) -> li
     columns, notes = ["policy"], []
     rows: list[list[str | Cell]] = [["return of the best known"], *([r["policy"]] for r in sets[0].results)]
     for one in sets:
-        entry = best_entry(document, one.cells.name)
+        entry = next((entry for entry in document["best_known"] if entry["set"] == one.cells.name), None)
         if entry is None:
             notes.append(f"{one.place}, there is no regret: {why_no_regret(one.cells)}.")
             continue

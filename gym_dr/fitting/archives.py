@@ -21,6 +21,7 @@ from gym_dr.paths import temporary_beside
 SUFFIX = ".npz"
 KINDS = "biufUS"  # of arrays: numbers and texts
 LARGEST = 2**33  # bytes that a log unpacks to
+_EXPECTED = f"an {SUFFIX} file, as numpy.savez writes"
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -32,7 +33,7 @@ def archives_in(folder: Path) -> list[Path]:
     Raises:
         LogError: It has none, or cannot be read.
     """
-    with _readable(folder):
+    with readable(folder, _EXPECTED):
         names = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     found = [path for path in names if path.suffix.lower() == SUFFIX]
     if not found:
@@ -48,7 +49,7 @@ def read_archives(paths: Sequence[Path]) -> list[dict[str, npt.NDArray[Any]]]:
     """
     found, size = [], 0
     for path in paths:
-        with _readable(path):
+        with readable(path, _EXPECTED):
             if path.exists() and not path.is_file():
                 raise LogError(f"{path}: expected a plain file, got something else, such as a pipe.")
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -68,7 +69,7 @@ def check_size(size: int, place: str) -> None:
 
 
 @contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path, expected: str) -> Iterator[None]:
     """Raises ``LogError`` whatever error the block raises, since a stranger's file may cause any."""
     try:
         yield
@@ -78,8 +79,8 @@ def _readable(path: Path) -> Iterator[None]:
         raise LogError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # a header may also say a size for which there is no memory
         raise LogError(
-            f"{path}: expected an {SUFFIX} file, as numpy.savez writes, got one that is damaged or something "
-            f"else: {shortened(str(error))[1:-1]}."
+            f"{path}: expected {expected}, got one that is damaged or something else: "
+            f"{type(error).__name__}: {shortened(str(error))[1:-1]}."
         ) from None
 
 

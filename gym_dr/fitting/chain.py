@@ -125,13 +125,12 @@ class CholeskyFactor:
         solved, info = lapack.dtbtrs(self.band, flat, uplo="L")
         if info:
             raise np.linalg.LinAlgError(f"dtbtrs returned {info}")
-        white: Array = solved.reshape(residuals.shape)
-        return white
+        return np.asarray(solved.reshape(residuals.shape))
 
     def solve(self, residuals: Array) -> Array:
         """The inverse covariance times residuals ``(T, n)``."""
-        solved: Array = scipy.linalg.cho_solve_banded((self.band, True), residuals.reshape(-1), check_finite=False)
-        return solved.reshape(residuals.shape)
+        solved = scipy.linalg.cho_solve_banded((self.band, True), residuals.reshape(-1), check_finite=False)
+        return np.asarray(solved.reshape(residuals.shape))
 
     def inverse_blocks(self) -> tuple[Array, Array]:
         """Blocks of the inverse covariance on the diagonal ``(T, n, n)`` and right of it ``(T - 1, n, n)``.

@@ -31,17 +31,6 @@ _GUESS_ROWS = 400  # steps that the first guess looks at, about
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Linearized:
-    """The likelihood of residuals around smoothed states."""
-
-    states: Array  # (T, size) smoothed states before the steps
-    offsets: Array  # (T, n) what the errors of these states change
-    covariance: ChainCovariance
-    factor: CholeskyFactor
-    noise: NoiseVariances
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
     """The maximum of the likelihood, and its curvature there.
 
@@ -53,7 +42,11 @@ class Estimate:
     gradient: Array  # (parameters,), not 0 at the end of a range
     slopes: Array  # (T, n, parameters) derivatives of the innovations by u
     log_likelihood: float
-    linearized: Linearized
+    states: Array  # (T, size) smoothed states before the steps, around which steps are linearized
+    offsets: Array  # (T, n) what the errors of these states change
+    covariance: ChainCovariance  # of the residuals
+    factor: CholeskyFactor
+    noise: NoiseVariances
     residuals: Array  # (T, n), see ``Likelihood.residuals``
     innovations: Array  # (T, n) whitened residuals, independent with variance 1 if the model is right
     rounds: int
@@ -70,8 +63,7 @@ class Estimate:
         slope = transform.slope(here)[0]
         moved = transform.forward(u) - transform.forward(here)
         information = self.information * np.outer(slope, slope)
-        relative: Array = moved @ (self.gradient * slope) - 0.5 * np.einsum("ci,ij,cj->c", moved, information, moved)
-        return relative
+        return np.asarray(moved @ (self.gradient * slope) - 0.5 * np.einsum("ci,ij,cj->c", moved, information, moved))
 
 
 def first_guess(likelihood: Likelihood, u: Array) -> Array:
@@ -109,7 +101,7 @@ def estimate(
     likelihood: Likelihood,
     start: Array,
     *,
-    noise: NoiseVariances | None = None,
+    noise: NoiseVariances | Any = None,
     rounds: int = _ROUNDS,
     progress: Callable[[int, float], None] = lambda number, shift: None,
 ) -> Estimate:
@@ -122,7 +114,7 @@ def estimate(
         likelihood: Of the logged steps.
         start: Where to begin, ``(parameters,)``.
         noise: Its variances, if they are known; None to fit them.
-        rounds: Of Gauss-Newton, at most.
+        rounds: Of Gauss-Newton, at most; at least one.
         progress: Called after each round with its number, and how far parameters moved, in standard deviations.
     """
     motion, replay = likelihood.motion, likelihood.replay
@@ -169,8 +161,6 @@ def estimate(
         progress(done, shift)
         if done > 2 and (shift < _CONVERGED or max(shift, before) < _SETTLED):
             break
-    if noise is None:
-        raise ValueError("expected at least one round")
     innovations = factor.whiten(residuals)
     gradient = -slopes.T @ innovations.ravel()
     if simulated is not None and len(u):
@@ -182,7 +172,11 @@ def estimate(
         gradient=gradient,
         slopes=slopes.reshape(*innovations.shape, -1),
         log_likelihood=factor.log_likelihood(residuals),
-        linearized=Linearized(states=states, offsets=offsets, covariance=covariance, factor=factor, noise=noise),
+        states=states,
+        offsets=offsets,
+        covariance=covariance,
+        factor=factor,
+        noise=noise,
         residuals=residuals,
         innovations=innovations,
         rounds=done,

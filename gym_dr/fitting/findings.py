@@ -71,18 +71,14 @@ def findings(
     unsure = [name for name in groups.pop(PRIOR_KEPT) if not any(name in pair for pair in tied)]
     sentences += [f"{how.capitalize()}: {', '.join(names)}." for how, names in groups.items() if names]
     sentences += tied.values()
-    wide = [name for name in unsure if varies and _informed(likelihood, estimate, name)]
+    # the log has more information on these than their priors, whose variance is 1/12
+    informed = {name for name, own in zip(values, estimate.information.diagonal(), strict=True) if own > 12.0}
+    wide = [name for name in unsure if varies and name in informed]
     sentences += [f"{name} varies as widely as its prior." for name in wide]
     sentences += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
     for reason, count in likelihood.motion.skipped:
         sentences.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
     return sentences
-
-
-def _informed(likelihood: Likelihood, estimate: Estimate, name: str) -> bool:
-    """Whether the log has more information on a parameter than its prior, whose variance is 1/12."""
-    place = likelihood.prior.names.index(name)
-    return bool(estimate.information[place, place] > 12.0)
 
 
 def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:

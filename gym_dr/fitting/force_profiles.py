@@ -91,8 +91,7 @@ def _direction(
     blown.phases[:, profiles.index(profile)] = possible[strongest]
     blown.forced = {**calm, profile.power: power}
     moved = still.replay.difference(blown.after(still.motion.before, u), without)
-    direction: Array = moved / (power * strengths[strongest])
-    return direction
+    return np.asarray(moved / (power * strengths[strongest]))
 
 
 def _best(

@@ -12,7 +12,8 @@ import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError
-from gym_dr.fitting.estimate import Estimate, estimate, first_guess
+from gym_dr.fitting.estimate import Estimate, first_guess
+from gym_dr.fitting.estimate import estimate as maximum
 from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
 from gym_dr.fitting.likelihood import Likelihood
@@ -94,7 +95,8 @@ class FitJob:
         used = [episode for i, episode in enumerate(problem.episodes) if i not in held]
         kept = [problem.episodes[i] for i in sorted(held)]
         delay, chances = self._delay(used)
-        likelihood, estimate = self._estimate(used, delay)
+        likelihood, guess = self._begin(used, delay)
+        estimate = maximum(likelihood, guess, progress=self._tell_round)
         self.tell("sampling the posterior")
         points, method, estimate = self._particles(likelihood, estimate)
         misfit = find_misfit(likelihood.motion, estimate)
@@ -152,9 +154,6 @@ class FitJob:
         contraction = {str(name): float(value) for name, value in table["contraction"].items()}
         return randomization_of(prior, values, contraction, others, margin)
 
-    def _simulator(self) -> Simulator:
-        return Simulator(self.problem.replay, self.problem.hold)
-
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
         return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
 
@@ -163,7 +162,7 @@ class FitJob:
         prior = self.problem.prior
         if len(prior.delays) == 1:
             return prior.delays[0], np.ones(1)
-        simulator, scores = self._simulator(), []
+        simulator, scores = Simulator(self.problem.replay, self.problem.hold), []
         middle = np.full(len(prior.names), 0.5)
         last = max(prior.delays)  # read first, as episodes may be too short for it
         motions = {d: self._motion(episodes, middle, d, simulator) for d in sorted(prior.delays, reverse=True)}
@@ -173,26 +172,20 @@ class FitJob:
             part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
             part = replace(part, scale=motions[last].scale)
             likelihood = Likelihood(part, simulator, prior)
-            tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
+            tried = maximum(likelihood, first_guess(likelihood, middle), rounds=3)
             scores.append(tried.log_likelihood)
             self.tell(f"tried a delay of {counted(delay, 'step')}")
         logs = np.array(scores) + np.log(np.maximum(prior.delay_weights, 1e-300))
         chances = np.exp(logs - logs.max())
         return prior.delays[int(np.argmax(chances))], chances / chances.sum()
 
-    def _estimate(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Estimate]:
-        """The maximum of the likelihood."""
-
-        def show(number: int, shift: float) -> None:
-            self.tell(f"round {number}, parameters moved by {shift:.2g} standard deviations")
-
-        likelihood, u = self._begin(episodes, delay)
-        return likelihood, estimate(likelihood, u, progress=show)
+    def _tell_round(self, number: int, shift: float) -> None:
+        self.tell(f"round {number}, parameters moved by {shift:.2g} standard deviations")
 
     def _likelihood(
         self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
     ) -> Likelihood:
-        simulator = self._simulator()
+        simulator = Simulator(self.problem.replay, self.problem.hold)
         likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior)
         likelihood.phases = phases
         return likelihood
@@ -292,19 +285,17 @@ def _check_enough(likelihood: Likelihood) -> None:
 def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:
     """Standard deviations of measurement noise, in units of the observation, ``(n,)``."""
     seen = likelihood.motion.seen
-    noise: Array = np.sqrt(estimate.linearized.noise.measured[seen]) / likelihood.replay.per_observation[seen]
-    return noise
+    return np.asarray(np.sqrt(estimate.noise.measured[seen]) / likelihood.replay.per_observation[seen])
 
 
 def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:
     """The simulated log-likelihood of points ``(count, parameters)``, relative to that of the estimate."""
-    at = estimate.linearized
     best = float(np.square(estimate.innovations).sum())
 
     def log_likelihood(points: Array) -> Array:
         relative = np.empty(len(points))
         for k, u in enumerate(points):
-            white = at.factor.whiten(likelihood.residuals(u, at.states, at.offsets))
+            white = estimate.factor.whiten(likelihood.residuals(u, estimate.states, estimate.offsets))
             relative[k] = -0.5 * (float(np.square(white).sum()) - best)
         return relative
 

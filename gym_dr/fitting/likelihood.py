@@ -68,8 +68,7 @@ class Likelihood:
 
     def residuals(self, u: Array, states: Array, offsets: Array | float = 0.0) -> Array:
         """Measured states after the steps minus simulated ones (``mean_after``) and ``offsets``, ``(T, n)``."""
-        simulated = self.mean_after(states, u)
-        found: Array = self.replay.difference(self.motion.after, simulated) - offsets
+        found = self.replay.difference(self.motion.after, self.mean_after(states, u)) - offsets
         return np.nan_to_num(found, nan=1e6, posinf=1e6, neginf=-1e6)  # a simulation that diverged
 
     def by_parameters(self, u: Array, states: Array) -> Array:
@@ -125,5 +124,4 @@ def covariance_of_streams(moved: Array) -> Array | None:
     if count == 1:
         return None
     centered = moved - moved.mean(axis=0)
-    covariance: Array = np.einsum("rti,rtj->tij", centered, centered) * (1.0 + 1.0 / count) / (count - 1)
-    return covariance
+    return np.asarray(np.einsum("rti,rtj->tij", centered, centered) * (1.0 + 1.0 / count) / (count - 1))

@@ -32,8 +32,7 @@ class MarginalLikelihood:
 
     def point(self, x: Array) -> Array:
         """The point of the prior at coordinates ``(parameters,)``."""
-        inside: Array = np.clip(self.origin + self.root @ x, 10 * EDGE, 1.0 - 10 * EDGE)
-        return inside
+        return np.asarray(np.clip(self.origin + self.root @ x, 10 * EDGE, 1.0 - 10 * EDGE))
 
     def cost(self, x: Array) -> float:
         """The negative log-likelihood."""
@@ -67,11 +66,9 @@ class MarginalLikelihood:
                 hessian[i, j] = hessian[j, i] = self.cost(ends[i] + ends[j]) - high[i] - high[j] + middle
         values, vectors = np.linalg.eigh(hessian / step**2)
         inverse = np.linalg.inv(self.root)
-        information: Array = inverse.T @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ inverse
-        return information
+        return np.asarray(inverse.T @ (vectors * np.maximum(values, 0.0)) @ vectors.T @ inverse)
 
 
 def root_of_covariance(information: Array) -> Array:
     """A root of the covariance of u under this information and the prior, whose variance is 1/12."""
-    root: Array = np.linalg.inv(np.linalg.cholesky(information + 12.0 * np.eye(len(information)))).T
-    return root
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(information + 12.0 * np.eye(len(information)))).T)

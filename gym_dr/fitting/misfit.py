@@ -58,8 +58,8 @@ def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
     most = max(1, len(features) // _STEPS_A_FEATURE)
     names, features = names[:most], features[:, :most]
     found = []
-    negligible = _NEGLIGIBLE if estimate.linearized.covariance.simulated is None else _NEGLIGIBLE_RANDOM
-    noticed = np.sqrt(estimate.linearized.noise.measured + estimate.linearized.noise.process) > _ROUNDING * motion.scale
+    negligible = _NEGLIGIBLE if estimate.covariance.simulated is None else _NEGLIGIBLE_RANDOM
+    noticed = np.sqrt(estimate.noise.measured + estimate.noise.process) > _ROUNDING * motion.scale
     for k, coordinate in enumerate(motion.coordinates):
         if motion.seen[k] and noticed[k]:
             z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
@@ -104,7 +104,7 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Arra
     States that are mostly noise are left out: where episodes begin alike, measured states are mostly errors.
     """
     innovations = estimate.innovations
-    sharp = motion.seen & (estimate.linearized.noise.measured < _CLEAR * np.square(motion.scale))
+    sharp = motion.seen & (estimate.noise.measured < _CLEAR * np.square(motion.scale))
     clear = np.flatnonzero(sharp).tolist()
     follows = np.concatenate([[False], motion.joined[:-1]])
     states = np.stack([np.zeros(len(motion)), *(_coordinate(motion, k) for k in clear)], axis=1)[:, 1:]

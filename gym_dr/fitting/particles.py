@@ -101,12 +101,10 @@ def _resampled(log_weights: Array, rng: np.random.Generator) -> Array:
     weights = np.exp(log_weights)
     ends = np.cumsum(weights) / weights.sum()
     places = (np.arange(len(weights)) + rng.uniform()) / len(weights)
-    picked: Array = np.minimum(np.searchsorted(ends, places), len(weights) - 1)
-    return picked
+    return np.asarray(np.minimum(np.searchsorted(ends, places), len(weights) - 1))
 
 
 def _root_of_covariance(points: Array) -> Array:
     """A root of the covariance, which rounding may have made singular."""
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
-    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

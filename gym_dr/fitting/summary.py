@@ -47,7 +47,7 @@ def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
 
 def error_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     """``Fit.errors``."""
-    noise = estimate.linearized.noise
+    noise = estimate.noise
     rows = {
         c.name: {
             "unit": c.unit,

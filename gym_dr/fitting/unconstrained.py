@@ -44,8 +44,7 @@ class UnconstrainedTransform:
 
     def inside(self, coordinates: Array) -> Mask:
         """Which of the coordinates ``(count, p)`` belong to points."""
-        within: Mask = np.all((coordinates > self.images[:, 0]) & (coordinates < self.images[:, -1]), axis=1)
-        return within
+        return np.asarray(np.all((coordinates > self.images[:, 0]) & (coordinates < self.images[:, -1]), axis=1))
 
 
 def unconstrained(prior: Prior) -> UnconstrainedTransform:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.chain import ChainCovariance, NoiseVariances
-from gym_dr.fitting.estimate import Estimate, Linearized, estimate
+from gym_dr.fitting.estimate import Estimate, estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.noise import fit_noise
 
@@ -40,7 +40,7 @@ def episode_estimates(
         Points ``(episodes, parameters)``, their information ``(episodes, parameters, parameters)``, and the common
         estimate with the noise, innovations and information of the single episodes.
     """
-    motion, noise = likelihood.motion, common.linearized.noise
+    motion, noise = likelihood.motion, common.noise
     episodes = [np.flatnonzero(motion.episode == e) for e in np.unique(motion.episode)]
     starts, settled, turn = [common.u] * len(episodes), False, 0
     while not settled and turn < _TURNS:
@@ -48,22 +48,19 @@ def episode_estimates(
         for rows, start in zip(episodes, starts, strict=True):
             each.append(estimate(likelihood.part(rows), start, noise=noise, rounds=_ROUNDS))
             progress(f"episode {len(each)} of {len(episodes)}")
-        covariance = _concatenated([one.linearized.covariance for one in each])
+        covariance = _concatenated([one.covariance for one in each])
         residuals = np.concatenate([one.residuals for one in each])
         before, noise = noise, fit_noise(covariance, residuals, _balanced(noise, motion.seen), motion)
         starts, settled, turn = [one.u for one in each], _settled(before, noise), turn + 1
     factor = covariance.factor(noise)
-    linearized = Linearized(
-        states=np.concatenate([one.linearized.states for one in each]),
-        offsets=np.concatenate([one.linearized.offsets for one in each]),
-        covariance=covariance,
-        factor=factor,
-        noise=noise,
-    )
     information = np.stack([one.information for one in each])
     whole = replace(
         common,
-        linearized=linearized,
+        states=np.concatenate([one.states for one in each]),
+        offsets=np.concatenate([one.offsets for one in each]),
+        covariance=covariance,
+        factor=factor,
+        noise=noise,
         residuals=residuals,
         innovations=factor.whiten(residuals),
         information=information.sum(axis=0),
@@ -123,8 +120,7 @@ def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
 def _limited(covariance: Array) -> Array:
     """A covariance with limited variance in all directions, also in those that no episode identifies."""
     values, vectors = np.linalg.eigh(covariance)
-    limited: Array = (vectors * np.minimum(values, _WIDEST)) @ vectors.T
-    return limited
+    return np.asarray((vectors * np.minimum(values, _WIDEST)) @ vectors.T)
 
 
 def draw_points(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:
@@ -137,7 +133,6 @@ def draw_points(mean: Array, covariance: Array, of_mean: Array, count: int, rng:
         more = mean + rng.standard_normal((4 * count, len(mean))) @ root.T
         points = np.concatenate([points, more[((more > 0.0) & (more < 1.0)).all(axis=1)]])
         if len(points) >= count:
-            chosen: Array = points[:count]
-            return chosen
+            return np.asarray(points[:count])
     outside: Array = mean + rng.standard_normal((count, len(mean))) @ root.T
     return np.clip(outside, 1e-6, 1.0 - 1e-6)

@@ -6,12 +6,11 @@ its file, and it fits into memory.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
-from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
-from gym_dr.fitting.archives import check_new, check_size, new_folder
+from gym_dr.errors import ConfigError, LogError, located, shortened
+from gym_dr.fitting.archives import check_new, check_size, new_folder, readable
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.options import flattened
@@ -35,6 +34,8 @@ _ID = re.compile(r"(?:[\w-]+/)*[\w-]+-v[0-9]+")
 _ROOT = "MINARI_DATASETS_PATH"  # Minari's environment variable
 _OWN = ("id", "total_steps")  # Minari's own metadata of each episode
 _PARAMS = "params"
+_ARRAYS = ("observations", "actions")
+_EXPECTED = "a data set of Minari"
 
 
 def check_installed() -> None:
@@ -120,35 +121,29 @@ def read_minari(path: Path) -> list[LoggedEpisode]:
     """
     check_installed()
     metadata = _read_metadata(path)
-    with _readable(path):
+    with readable(path, _EXPECTED):
         _check_file(path / DATA / MAIN, str(path))
         storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage.read(path / DATA)
     with located(path):
         check_spaces(storage.observation_space, storage.action_space)
     indices = range(int(metadata["total_episodes"]))
-    with _readable(path):
+    with readable(path, _EXPECTED):
         pairs = zip(storage.get_episodes(indices), storage.get_episode_metadata(indices), strict=True)
-        parts = [_parts(episode, about) for episode, about in pairs]
-    return read_log([_unchecked(one, f"{path}, episode {i}") for i, one in enumerate(parts)])
+        found = [_episode(*pair, f"{path}, episode {i}") for i, pair in enumerate(pairs)]
+    return read_log(found)
 
 
-def _unchecked(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
-    """An episode, which ``read_log`` will check."""
-    others = {name: np.asarray(values) for name, values in parts.items() if name not in ("observations", "actions")}
-    time = others.pop("time", None)
-    return LoggedEpisode(
-        observations=parts["observations"], actions=parts["actions"], time=time, others=others, source=source
-    )
-
-
-def _parts(episode: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """A data set's entries for an episode, by name."""
+def _episode(episode: Mapping[str, Any], about: Mapping[str, Any], source: str) -> LoggedEpisode:
+    """A data set's entries for an episode, which ``read_log`` will check."""
     noted = flattened(about, "/").items()  # HDF5 holds Empty for nothing
     found = {n: v for n, v in noted if n not in _OWN and type(v).__name__ not in ("NoneType", "Empty")}
     options = f"options/{_PARAMS}/"
     found = {name.replace(options, f"{_PARAMS}/", 1): np.asarray(values) for name, values in found.items()}
     found |= {name: _decoded(values) for name, values in flattened(episode["infos"] or {}, "/").items()}
-    return found | {name: values for name, values in episode.items() if name not in ("id", "infos")}
+    found |= {name: np.asarray(values) for name, values in episode.items() if name not in ("id", "infos", *_ARRAYS)}
+    time = found.pop("time", None)
+    arrays = {name: episode[name] for name in _ARRAYS}
+    return LoggedEpisode(**arrays, time=time, others=found, source=source)
 
 
 def _decoded(values: Any) -> npt.NDArray[Any]:
@@ -162,23 +157,9 @@ def _decoded(values: Any) -> npt.NDArray[Any]:
     return array
 
 
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Raises ``LogError`` in place of any error of Minari and HDF5 in reading a data set."""
-    try:
-        yield
-    except (GymDrError, MemoryError):
-        raise
-    except Exception as error:
-        raise LogError(
-            f"{path}: expected a data set of Minari, got one that cannot be read: {type(error).__name__}: "
-            f"{shortened(str(error))[1:-1]}."
-        ) from None
-
-
 def _read_metadata(path: Path) -> dict[str, Any]:
     """The metadata of a data set, with its spaces, so that Minari does not make its environment."""
-    with _readable(path):
+    with readable(path, _EXPECTED):
         if (path / DATA / METADATA).stat().st_size > MAX_METADATA:
             raise LogError(f"{path}: expected at most {MAX_METADATA:,} bytes of {METADATA}.")
         metadata: dict[str, Any] = json.loads((path / DATA / METADATA).read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     needs("An ONNX file", "onnx", "onnx")
     import onnx  # heavy, and an extra
 
-    graph = _Graph()
+    graph = _Graph(onnx)
     _build(graph, weights)
     model = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, "policy", graph.inputs, graph.outputs, graph.constants),
@@ -117,14 +117,14 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in about.items()}
     onnx.helper.set_model_props(model, texts)
     onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
-    return content
+    return cast(bytes, model.SerializeToString())
 
 
 class _Graph:
     """Nodes of a graph under construction; every method returns the name of its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, onnx: Any) -> None:
+        self._onnx = onnx  # the package, which is heavy and an extra
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -132,7 +132,7 @@ class _Graph:
 
     def take(self, name: str, dtype: type, *shape: int | str) -> str:
         """An input."""
-        self.inputs.append(_declared(name, dtype, shape))
+        self.inputs.append(self._declared(name, dtype, shape))
         return name
 
     def give(self, name: str, value: str, dtype: type, *shape: int | str) -> None:
@@ -140,22 +140,22 @@ class _Graph:
         for node in self.nodes:
             for names in (node.input, node.output):
                 names[:] = [name if each == value else each for each in names]
-        self.outputs.append(_declared(name, dtype, shape))
+        self.outputs.append(self._declared(name, dtype, shape))
+
+    def _declared(self, name: str, dtype: type, shape: Sequence[int | str]) -> Any:
+        helper = self._onnx.helper
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
     def constant(self, value: Any, dtype: type = np.float32) -> str:
         """A constant."""
-        import onnx
-
         name = f"constant_{len(self.constants)}"
-        self.constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
+        self.constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
         return name
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """The result of an operator."""
-        import onnx
-
         name = f"value_{len(self.nodes)}"
-        self.nodes.append(onnx.helper.make_node(kind, inputs, [name], **attributes))
+        self.nodes.append(self._onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
     def linear(self, value: str, weight: Floats, bias: Floats) -> str:
@@ -185,12 +185,6 @@ class _Graph:
         if all((np.ravel(end) == np.ravel(end)[0]).all() for end in (low, high)):  # one operator
             return self.op("Clip", value, *(self.constant(np.ravel(end)[0]) for end in (low, high)))
         return self.op("Min", self.op("Max", value, self.constant(low)), self.constant(high))
-
-
-def _declared(name: str, dtype: type, shape: Sequence[int | str]) -> Any:
-    import onnx
-
-    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
 
 def _build(graph: _Graph, weights: NetworkWeights) -> None:

@@ -11,7 +11,7 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -94,7 +94,7 @@ class GymnasiumVecEnv(VecEnv):
                 "from its reset steps. Use gym.make_vec(..., autoreset_mode='SameStep') for a native environment, "
                 "vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
             )
-        self.envs = envs
+        self.envs, self._base = envs, cast(Any, envs.unwrapped)
         self.spec = envs.spec
         self._monitor_files, self._info_keywords = list(monitor_files), tuple(info_keywords)
         self._start = time.time()
@@ -233,10 +233,6 @@ class GymnasiumVecEnv(VecEnv):
         if isinstance(self._base, SyncVectorEnv):
             return [env_util.is_wrapped(self._base.envs[i], wrapper_class) for i in chosen]
         return [False] * len(chosen)
-
-    @property
-    def _base(self) -> Any:
-        return self.envs.unwrapped
 
     def _owner(self, name: str) -> Any:
         """The owner of an attribute: the vector environment, a wrapper around it, or None for its sub-environments.

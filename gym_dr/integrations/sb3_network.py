@@ -78,8 +78,7 @@ def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> Netw
 
 def _mean(array: Floats, count: int) -> Floats:
     """Rows ``(quantiles * count, ...)`` -> ``(count, ...)``: an action's value is the mean of its quantiles."""
-    mean: Floats = array.reshape(-1, count, *array.shape[1:]).mean(0)
-    return mean
+    return np.asarray(array.reshape(-1, count, *array.shape[1:]).mean(0))
 
 
 def _normalization(statistics: Any, inputs: int, frames: int) -> dict[str, Any]:
@@ -196,5 +195,4 @@ def _weights(layer: Any, normalization: Any) -> tuple[Floats, Floats]:
 
 
 def _array(tensor: Any) -> npt.NDArray[np.float64]:
-    found: npt.NDArray[np.float64] = tensor.detach().cpu().double().numpy()
-    return found
+    return np.asarray(tensor.detach().cpu().double().numpy())

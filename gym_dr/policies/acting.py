@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -59,8 +59,7 @@ def with_episode_starts(policy: Policy, source: str = "The policy") -> PolicyWit
     """
     given: Any = policy
     if takes_episode_starts(policy, source):
-        remembers: PolicyWithMemory = given
-        return remembers
+        return cast(PolicyWithMemory, policy)
 
     def act(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
         actions: npt.NDArray[Any] = given(observations)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, located, shortened
 from gym_dr.integrations.onnx_policy import OnnxPolicy
@@ -13,25 +13,17 @@ from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.sources import check_source
 from gym_dr.training.config import CONTEXT_SPAN
-from gym_dr.wrappers.frame_stack import ONE_FRAME, Frames
+from gym_dr.wrappers.frame_stack import Frames
 
 MAX_NAME = 100  # characters of an algorithm's name
 _JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PolicyMetadata:
-    """A file's metadata about its policy; the defaults are for a file without metadata."""
-
-    algorithm: str | None = None
-    seed: int | None = None
-    randomization: Randomization | None = None  # of its training; None if unknown
-    frames: Frames = ONE_FRAME
-    context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
-    context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
+# entries of the policy's record, its training randomization (None if unknown), and what it observes, as fields of a
+# ``FrozenPolicy``
+Metadata = tuple[Mapping[str, Any], Randomization | None, Mapping[str, Any]]
 
 
 def env_of(policy: OnnxPolicy, trust: Collection[str]) -> str | None:
@@ -47,7 +39,7 @@ def env_of(policy: OnnxPolicy, trust: Collection[str]) -> str | None:
     return env
 
 
-def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyMetadata:
+def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Metadata:
     """Reads a file's metadata about its policy.
 
     Args:
@@ -67,7 +59,7 @@ def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Pol
             raise ConfigError(f"expected metadata as gymdr export writes them: {shortened(str(error))}.") from None
 
 
-def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyMetadata:
+def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Metadata:
     about = {name: json.loads(text) for name, text in policy.about.items() if name in _JSON}
     algorithm, seed = policy.about.get("algorithm", ""), about.get("seed")
     randomization, ranges = None, None
@@ -81,11 +73,13 @@ def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> PolicyM
             raise ConfigError("observes_draw: expected an environment with parameters to observe, got one without.")
         shown = checked_ranges(space, Randomization(), dict(about["observes_draw"]))
         ranges = {one.name: (one.low, one.high) for one in shown}
-    return PolicyMetadata(
-        algorithm=algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
-        seed=seed if type(seed) is int and 0 <= seed < 2**63 else None,
-        randomization=randomization,
-        frames=Frames(**check_fields(Frames, frames)),
-        context_ranges=ranges,
-        context_span=float(span),
-    )
+    record = {
+        "algorithm": algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
+        "seed": seed if type(seed) is int and 0 <= seed < 2**63 else None,
+    }
+    observed = {
+        "frames": Frames(**check_fields(Frames, frames)),
+        "context_ranges": ranges,
+        "context_span": float(span),
+    }
+    return record, randomization, observed

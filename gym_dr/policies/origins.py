@@ -191,19 +191,13 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
 
 def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
     """A policy in an ONNX file."""
-    metadata = read_metadata(found, setting.env, setting.space)
+    known, randomization, observed = read_metadata(found, setting.env, setting.space)
     if setting.randomization is None:
-        setting = dataclasses.replace(setting, randomization=metadata.randomization)
-    record = {"kind": "onnx", "path": str(found.path), "algorithm": metadata.algorithm, "seed": metadata.seed}
-    record["actions"] = "deterministic"
+        setting = dataclasses.replace(setting, randomization=randomization)
+    record = {"kind": "onnx", "path": str(found.path), **known, "actions": "deterministic"}
     source, content = f"onnx:{found.path}", found.digest.encode()
     setting = dataclasses.replace(setting, context_ranges=None)
-    return dataclasses.replace(
-        _policy(name, source, found.make, setting, content, record),
-        context_ranges=metadata.context_ranges,
-        context_span=metadata.context_span,
-        frames=metadata.frames,
-    )
+    return dataclasses.replace(_policy(name, source, found.make, setting, content, record), **observed)
 
 
 def _policy(

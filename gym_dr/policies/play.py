@@ -25,6 +25,7 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.registry import needs
 from gym_dr.runs.durable import check_output
 from gym_dr.runs.environments import check_env_id, make_env, space_of
 from gym_dr.wrappers.disturbed_space import undisturbed
@@ -188,10 +189,7 @@ def _check_video(video: str) -> None:
     if suffix not in (".mp4", ".gif"):
         raise ConfigError(f"`video`: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if suffix == ".mp4":
-        try:
-            import imageio_ffmpeg  # noqa: F401  imageio imports it
-        except ImportError:
-            raise ConfigError("`video`: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
+        needs("`video`: MP4, unlike GIF,", "video", "imageio_ffmpeg")
 
 
 def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,36 +34,43 @@ FORMATS = ("minari", "npz")
 TOGETHER = 16  # episodes played at once; their states are kept until the last one ends
 
 
-@dataclass(frozen=True, kw_only=True)
-class Log:
-    """A log to write."""
+def check_log(output: str | Path, format: str) -> None:
+    """Checks that a log can be written.
 
-    output: str | Path  # a folder, or a data set of Minari
-    format: str  # one of FORMATS
-    states: bool  # whether to keep the environment's state at each observation
+    Args:
+        output: A folder, or a data set of Minari.
+        format: One of ``FORMATS``.
 
-    def check(self) -> None:
-        """Checks that it can be written.
-
-        Raises:
-            UnknownNameError: The format is unknown.
-            ConfigError: Minari is not installed, or the data set's name has no version.
-            LogError: It exists already.
-        """
-        check_known("format", self.format, FORMATS)
-        if self.format == "minari":
-            minari.check_place(self.output)
-        else:
-            check_new(as_path(self.output))
+    Raises:
+        UnknownNameError: The format is unknown.
+        ConfigError: Minari is not installed, or the data set's name has no version.
+        LogError: It exists already.
+    """
+    check_known("format", format, FORMATS)
+    if format == "minari":
+        minari.check_place(output)
+    else:
+        check_new(as_path(output))
 
 
-def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, display: Progress) -> Path:
+def record_policy(
+    policy: FrozenPolicy,
+    draws: Draws,
+    output: str | Path,
+    format: str,
+    *,
+    states: bool,
+    seed: int,
+    display: Progress,
+) -> Path:
     """Plays episodes of a policy and writes them, whole or not at all.
 
     Args:
         policy: The policy.
         draws: The draws to play, and the number of episodes.
-        log: The log to write.
+        output: See ``check_log``.
+        format: See ``check_log``.
+        states: Whether to keep the environment's state at each observation.
         seed: Seed of the first episode and of sampled actions.
         display: Shows progress.
 
@@ -80,8 +86,8 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
         inner: Any = next(env for env in stack_of(envs) if not isinstance(env, FrameStack | DrawContext))
         observations, actions = inner.single_observation_space, inner.single_action_space
         check_spaces(observations, actions)
-        played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=log.states, display=display)
-        if log.format == "minari":
+        played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=states, display=display)
+        if format == "minari":
             whole = Randomization(  # with disturbances that are only set by hand
                 {**draws.randomization, **getattr(inner, "disturbances", {})},
                 correlation=draws.randomization.correlation,
@@ -89,7 +95,7 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
             with contextlib.closing(make_env(policy.env, None if policy.space is None else whole)) as env:
                 spec = env.spec
             return minari.write_minari(
-                log.output,
+                output,
                 played,
                 observation_space=observations,
                 action_space=actions,
@@ -98,12 +104,12 @@ def record_policy(policy: FrozenPolicy, draws: Draws, log: Log, *, seed: int, di
                 description=f"{draws.episodes} episodes of {policy.name} on {policy.env}, recorded by gym_dr.",
             )
         digits = max(3, len(str(draws.episodes - 1)))
-        with new_folder(as_path(log.output)) as folder:
+        with new_folder(as_path(output)) as folder:
             for number, one in enumerate(played):
                 arrays: Any = {"observations": one.observations, "actions": one.actions, **one.others}
                 with open(folder / f"{number:0{digits}}{SUFFIX}", "xb") as file:
                     np.savez_compressed(file, **arrays)
-        return as_path(log.output)
+        return as_path(output)
 
 
 def _episodes(

@@ -245,9 +245,8 @@ class Comparison:
 
     def important(self, set_name: str) -> list[str]:
         """The parameters that vary in a set, sorted by sensitivity, if it is known, switches last."""
-        totals = self._totals
         # keeps the order of equals
-        return sorted(self.values[set_name], key=lambda name: (self.is_switch(name), -totals.get(name, 0.0)))
+        return sorted(self.values[set_name], key=lambda name: (self.is_switch(name), -self._totals.get(name, 0.0)))
 
     def is_switch(self, parameter: str) -> bool:
         """Whether a parameter is on or off."""

@@ -25,7 +25,7 @@ def along_parameters(comparison: Comparison) -> Section:
         title="One parameter at a time",
         lead="Mean return along each parameter, averaged over the others.",
         how_to_read="Bands are 95 % intervals of the mean, over seeds if a policy has several, else over episodes. A "
-        "bar at the bottom spans the training range of the policy in that color, if it is known; a diamond marks a "
+        "bar at the bottom spans the training range of the policy in that color, if it is known; a short one marks a "
         "single value.",
         views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
@@ -75,15 +75,9 @@ def along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
 
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:
     """Marks each policy's training range with a line above the axis, within the ends of the axis."""
+    least = 0.004 * (ends[1] - ends[0])  # half of the length for a single value
     for index in range(len(comparison.groups)):
-        known = comparison.training_range(index, parameter)
-        if known is None:
-            continue
-        low, high = known
-        y, color = 0.015 + 0.03 * index, series(index)[0]
-        if low == high:
-            figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": color})
-        else:
-            line = {"color": color, "width": 5}
-            x0, x1 = max(low, ends[0]), min(high, ends[1])
+        if (known := comparison.training_range(index, parameter)) is not None:
+            y, line = 0.015 + 0.03 * index, {"color": series(index)[0], "width": 5}
+            x0, x1 = max(known[0] - least, ends[0]), min(known[1] + least, ends[1])
             figure.add_shape(type="line", x0=x0, x1=x1, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)

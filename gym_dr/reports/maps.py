@@ -17,7 +17,12 @@ from gym_dr.reports.style import new_figure, parameter_axis
 
 def heat_maps(comparison: Comparison) -> Section:
     """Plots mean returns of each policy and differences from the first over each pair of parameters."""
-    maps = _maps(comparison)
+    sets = _sets(comparison)
+    maps = {
+        f"{x} and {y}" + (f" ({comparison.label(name)})" if len(sets) > 1 else ""): (name, x, y)
+        for name in sets
+        for x, y in comparison.pairs(name)
+    }
     return Section(
         key="maps",
         title="Where it works",
@@ -25,11 +30,10 @@ def heat_maps(comparison: Comparison) -> Section:
         f"seeds, over each pair of parameters; of many only the {MAX_PARAMETERS} that matter most are shown.",
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were, but "
         "only those in which both parameters have an effect. Parameters with many values are divided into ranges with "
-        "about the same number of episodes. Maps of returns share one color scale, so policies can be compared. The "
-        "white frame is the policy's training range, if it is known; a white cross marks a single value. Tiles without "
-        "episodes are blank. In a map of differences, blue: the policy named first has the higher return. Hover over "
-        "a tile for its 95 % interval, over seeds if there are several; a difference whose interval includes 0 may be "
-        "chance.",
+        "about the same number of episodes. Maps of returns share one color scale, so policies can be compared. "
+        "Tiles without episodes are blank. In a map of differences, blue: the policy named first has the higher "
+        "return. Hover over a tile for its 95 % interval, over seeds if there are several; a difference whose interval "
+        "includes 0 may be chance.",
         views=[
             View(
                 name=name,
@@ -67,33 +71,21 @@ def _sets(comparison: Comparison) -> list[str]:
     return []
 
 
-def _maps(comparison: Comparison) -> dict[str, tuple[str, str, str]]:
-    """Name of each map -> (set, x, y)."""
-    sets = _sets(comparison)
-    return {
-        f"{x} and {y}" + (f" ({comparison.label(name)})" if len(sets) > 1 else ""): (name, x, y)
-        for name in sets
-        for x, y in comparison.pairs(name)
-    }
-
-
 def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Panel]:
     """Mean return of each policy."""
     axes = _axes(comparison, set_name, x, y)
-    everyone = range(len(comparison.groups))
     found = [
         bin_statistics(
             comparison.returns(group, set_name), comparison.cells(set_name), axes[x], axes[y], comparison.limits
         )
-        for group in everyone
+        for group in range(len(comparison.groups))
     ]
     means = np.stack([table.mean for table in found])
     scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(means)), "zmax": float(np.nanmax(means))}
-    panels = []
-    for index, group in enumerate(comparison.groups):
-        panels.append(_map(comparison, axes, f"Mean return of {group.quoted}", found[index], "mean return", scale))
-        _mark_range(panels[-1].figure, comparison, index, axes)
-    return panels
+    return [
+        _map(comparison, axes, f"Mean return of {group.quoted}", own, "mean return", scale)
+        for group, own in zip(comparison.groups, found, strict=True)
+    ]
 
 
 def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: str) -> Panel:
@@ -137,37 +129,3 @@ def _map(
     xaxis, yaxis = (parameter_axis(comparison, n, b, showgrid=False, zeroline=False) for n, b in axes.items())
     figure = new_figure([heat], height=360, margin_t=36, xaxis=xaxis, yaxis=yaxis)
     return Panel(title=title, figure=figure, description=f"Heat map, {title}, over {x} and {y}.")
-
-
-def _mark_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
-    """Frames the training range, or marks a single value with a cross, white on black to be visible on any color."""
-    ranges = {name: known for name in axes if (known := comparison.training_range(group, name)) is not None}
-    if not ranges:
-        return
-    (x0, x1), (y0, y1) = ranges.values()
-    if x0 == x1 and y0 == y1:
-        figure.add_scatter(
-            x=[x0],
-            y=[y0],
-            mode="markers",
-            marker={"symbol": "x", "size": 12, "color": "white", "line": {"color": "black", "width": 1.5}},
-            showlegend=False,
-            hovertemplate="the only value in training<extra></extra>",
-        )
-        return
-    (x0, x1), (y0, y1) = (
-        _inside(*ranges[name], bins, whole=comparison.document["parameters"][name]["kind"] != "float")
-        for name, bins in axes.items()
-    )
-    for color, width in (("black", 5), ("white", 2.5)):
-        frame = {"color": color, "width": width, "dash": "solid"}
-        figure.add_shape(type="rect", x0=x0, x1=x1, y0=y0, y1=y1, line=frame)
-
-
-def _inside(low: float, high: float, bins: Bins, *, whole: bool) -> tuple[float, float]:
-    """Clips a range to a plot, just inside its edges, so that the frame stays visible."""
-    first, last = float(bins.edges[0]), float(bins.edges[-1])
-    if whole:  # around the tiles, not through their middle
-        low, high = low - 0.5, high + 0.5
-    margin = 0.01 * (last - first)
-    return max(low, first + margin), min(high, last - margin)

@@ -122,13 +122,12 @@ def _comparison(comparison: Comparison, groups: Sequence[int], set_name: str) ->
     """How much more groups return than the first, on one set."""
     parts: list[str] = []
     for group in groups:
-        over = "seeds" if max(len(comparison.entries(each)) for each in (0, group)) > 1 else "episodes"
-        found = difference(comparison, group, 0, set_name)
+        found, over = difference(comparison, group, 0, set_name), comparison.differences(group, 0, set_name)[1]
         value, low, high = found["value"], found["low"], found["high"]
         text = f"{comparison.groups[group].quoted} returns {abs(value):.1f} {'more' if value >= 0 else 'less'}"
         text += "" if parts else f" than {comparison.groups[0].quoted}"
         if low is None or high is None:
-            parts.append(f"{text} (too few {over} for an interval)")
+            parts.append(f"{text} (too few {over or 'seeds'} for an interval)")
         else:
             chance = ", which may be chance" if low <= 0 <= high else ""
             parts.append(f"{text}{chance} (95 % interval of the difference over {over} {low:.1f} to {high:.1f})")
@@ -141,7 +140,8 @@ def _level(comparison: Comparison, group: int) -> str:
     results = comparison.results(group, set_name)
     mean = interval_cell(pooled(comparison, group, set_name, "mean"))
     text = f"{comparison.place(set_name)}, {name} returns {mean.value} on average"
-    text += f" (95 % interval over {'seeds' if len(results) > 1 else 'episodes'} {mean.detail})" if mean.detail else ""
+    over = "seeds" if len(results) > 1 else "episodes"
+    text += f" (95 % interval over {over} {mean.detail})" if mean.detail else ""
     if "success_rate" in results[0]["statistics"]:
         text += f" and solves {interval_cell(pooled(comparison, group, set_name, 'success_rate'), percent=True).value} "
         text += "of the episodes"
@@ -234,32 +234,17 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     Returns:
         One table, or none for a single configuration.
     """
-    trained = [group for group in groups if group.runs]
-    if len(trained) < 2:
-        return []
-    configs = [group.runs[0].config for group in trained]
-    one_algorithm = len({config.algorithm for config in configs}) == 1
-    settings = [_settings(config, with_options=one_algorithm) for config in configs]
-    names = dict.fromkeys(name for values in settings for name in values)
-    table = {name: [values.get(name, "none") for values in settings] for name in names}
-    rows = [[name, *row] for name, row in table.items() if len(set(row)) > 1]
-    notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]
-    columns = ["Setting", *(group.name for group in trained)]
-    return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
+    configs = {group.name: group.runs[0].config for group in groups if group.runs}
+    forms = [_settings(config) for config in configs.values()]
+    names = dict.fromkeys(name for form in forms for name in form if name != "seed")
+    rows = [[name, *(str(form.get(name, "none")) for form in forms)] for name in names]
+    rows = [row for row in rows if len({*row[1:]}) > 1]
+    table = Table(caption="What differs between the policies", columns=["Setting", *configs], rows=rows)
+    return [table] if rows else []
 
 
-def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:
-    """Name -> value of every setting but the seed, with the algorithm's options if wanted, and of every draw."""
-    form = config.to_dict()
-    options, of_sampler = form.pop(config.algorithm), form.pop(config.settings.sampler, {})
-    del form["seed"], form["randomization"]
-    rules = () if config.randomization is None else config.randomization.rules
-    draws = {f"draws of {name}": rule for name, rule in rules}
-    known = {**form, **of_sampler, **(options if with_options else {}), **draws}
-    return {name: _text(value) for name, value in known.items()}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _settings(config: RunConfig) -> dict[str, Any]:
+    """Name -> value of every setting and option and of every draw."""
+    parts = [config.settings, config.options, config.sampler_options]
+    draws = {f"draws of {name}": rule for name, rule in (config.randomization or {}).items()}
+    return {"algorithm": config.algorithm, **{k: v for part in parts if part for k, v in vars(part).items()}, **draws}

@@ -60,7 +60,8 @@ class Study:
 
     def describe_budgets(self) -> str:
         """The budget of each variant, as text."""
-        return ", ".join(f"{name} {describe_budget(variant.budget)}" for name, variant in self.variants.items())
+        budgets = {name: variant.budget for name, variant in self.variants.items()}
+        return ", ".join(f"{name} {'by episodes' if of is None else f'{of:,}'}" for name, of in budgets.items())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``study.json``: the whole study, resolved."""
@@ -148,11 +149,6 @@ def _read(file: VariantFile) -> Study:
             "unequal_budgets = true to allow and mark unequal ones."
         )
     return study
-
-
-def describe_budget(budget: int | None) -> str:
-    """A budget of environment steps as text."""
-    return "by episodes" if budget is None else f"{budget:,}"
 
 
 def _variants(file: VariantFile, combined: Mapping[str, Any], head: _Head) -> dict[str, Variant]:

@@ -80,8 +80,7 @@ class ActorCritic:
         informed = config.critic_context or config.predict_draw > 0
         self.visible = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if informed else ()
         self.critic_context = self.visible if config.critic_context else ()
-        self.prediction_coef = config.predict_draw
-        self._sequence_length = config.sequence_length
+        self.prediction_coef, self._config = config.predict_draw, config
         remembers = 0 if config.critic_context else memory_units(config)
         inputs = observation_size(envs) + len(self.critic_context) + remembers
         with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
@@ -101,7 +100,6 @@ class ActorCritic:
             self.critic.insert(0, self.observation_moments)
             self.observation_moments.ignore(sensor_columns(envs, config.ignored_sensors))
         self.reward_moments = NormalizeRewards(config.gamma) if config.normalize_rewards else None
-        self._reward_scale = config.reward_scale
         self.actor.to(device)
         self.critic.to(device)
         value_function = nn.ModuleList([self.critic])
@@ -122,17 +120,15 @@ class ActorCritic:
             (value_function, self.critic_optimizer),
         )
         self._first = actor_lr, critic_lr, config.entropy_coef
-        self._max_grad_norm = config.max_grad_norm
 
     @property
     def reward_scale(self) -> float:
         """Factor on rewards in the losses: constant, or from ``reward_moments`` if rewards are normalized."""
-        return self._reward_scale if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
+        return self._config.reward_scale if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
 
     def value(self, inputs: Tensor) -> Tensor:
         """The critic's values, shape ``(...)``, of ``inputs``, shape ``(..., obs + k)``."""
-        values: Tensor = self.critic(inputs).squeeze(-1)
-        return values
+        return cast(Tensor, self.critic(inputs).squeeze(-1))
 
     def recall(self, rollout: Rollout) -> Rollout:
         """Adds the critic's memory, the context and the draws to the latest rollout, as far as networks need them.
@@ -166,7 +162,7 @@ class ActorCritic:
         """The steps of a rollout to learn from, in sequences if the actor has a memory; see ``make_batch``."""
         if rollout.memory is None:
             return make_batch(rollout, values, estimates)
-        return make_sequences(rollout, rollout.memory, values, estimates, self._sequence_length)
+        return make_sequences(rollout, rollout.memory, values, estimates, self._config.sequence_length)
 
     def unrolled(self, part: Batch | Sequences) -> Batch:
         """The steps of sequences with the current memories' states at each, with a graph; a batch unchanged.
@@ -214,8 +210,8 @@ class ActorCritic:
         if not _finite([weight.grad for weight in weights if weight.grad is not None]):
             raise NotFiniteError("A gradient is not finite. Lower the learning rate.")
         for network, optimizer in self._networks:
-            if self._max_grad_norm > 0:
-                nn.utils.clip_grad_norm_(network.parameters(), self._max_grad_norm)
+            if self._config.max_grad_norm > 0:
+                nn.utils.clip_grad_norm_(network.parameters(), self._config.max_grad_norm)
             optimizer.step()
         if not _finite(weights):
             raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
@@ -236,8 +232,7 @@ class ActorCritic:
         """Mean squared error of the draws that the memory predicts, in units of the context, without its weight."""
         if self.predictor is None or part.memories is None or part.draws is None:
             return part.returns.new_zeros(())
-        loss: Tensor = (self.predictor(part.memories) - part.draws).pow(2).mean()
-        return loss
+        return cast(Tensor, (self.predictor(part.memories) - part.draws).pow(2).mean())
 
     def means(self, names: Sequence[str], losses: Sequence[Sequence[float]]) -> dict[str, float]:
         """Means over minibatches by name; the last, the loss of a prediction, only if the memory predicts."""
@@ -278,7 +273,7 @@ class ActorCritic:
         try:
             for name, part in self.parts.items():
                 if name != "predictor" or name in trained.state:
-                    _load_weights(part, trained.state, name)
+                    load_weights(part, trained.state, name)
         except CheckpointError as error:
             self.load_state(before)
             raise ConfigError(
@@ -292,7 +287,7 @@ class ActorCritic:
             CheckpointError: Something is missing or does not fit.
         """
         for name, part in self.parts.items():
-            _load_weights(part, state, name)
+            load_weights(part, state, name)
         try:
             for (network, optimizer), name in zip(self._networks, ("actor_optimizer", "critic_optimizer"), strict=True):
                 _load_moments(network, optimizer, state[name]["state"])
@@ -347,7 +342,7 @@ def load_policy(
         CheckpointError: The weights do not fit.
     """
     actor = actor_of(envs, config)
-    _load_weights(actor, state, "actor")
+    load_weights(actor, state, "actor")
     return trained_policy(actor, deterministic=deterministic)
 
 
@@ -375,7 +370,12 @@ def _load_moments(network: nn.Module, optimizer: torch.optim.Optimizer, state: M
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def _load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
+def load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
+    """Loads a part of a saved state.
+
+    Raises:
+        CheckpointError: The weights do not fit.
+    """
     try:
         network.load_state_dict(state[name])
     except Exception as error:  # a stranger's values may raise any

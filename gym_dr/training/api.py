@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -121,13 +121,11 @@ class Algorithm:
 
     def train_function(self) -> Train:
         """The function that trains."""
-        function: Train = load_object(self.train)
-        return function
+        return cast(Train, load_object(self.train))
 
     def policy_loader(self) -> LoadPolicy | None:
         """The function that makes a policy from saved state, if the algorithm has one."""
-        loader: LoadPolicy | None = load_object(self.load_policy)
-        return loader
+        return cast(LoadPolicy | None, load_object(self.load_policy))
 
 
 def seed_for(run_seed: int, stream: int, index: int = 0) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -34,10 +33,7 @@ class Batch:
         return len(self.returns)
 
     def __getitem__(self, rows: Tensor | slice) -> Batch:
-        def cut(part: Any) -> Any:
-            return None if part is None else part[rows]
-
-        return Batch(**{field.name: cut(getattr(self, field.name)) for field in fields(self)})
+        return replace(self, **{name: part[rows] for name, part in vars(self).items() if part is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +58,7 @@ class Sequences:
         return self.kept.shape[1]
 
     def __getitem__(self, rows: Tensor | slice) -> Sequences:
-        def cut(part: Any) -> Any:
-            return None if part is None else part[:, rows]
-
-        return Sequences(**{field.name: cut(getattr(self, field.name)) for field in fields(self)})
+        return replace(self, **{name: part[:, rows] for name, part in vars(self).items() if part is not None})
 
     def kept_steps(self, memories: Tensor, critic_memories: Tensor | None) -> Batch:
         """The steps to learn from, with the memory's state at each added to the networks' inputs.

@@ -168,8 +168,7 @@ def make_behavior(actor: Actor, generator: torch.Generator, device: str, num_env
 
 def draw_noise(behavior: Behavior, steps: int, num_envs: int) -> Floats:
     """Noise for sampling the actions of many steps, shape ``(steps, num_envs, numbers)`` float32."""
-    noise: Floats = behavior.actor.noise(steps, num_envs, behavior.generator).numpy()
-    return noise
+    return np.asarray(behavior.actor.noise(steps, num_envs, behavior.generator).numpy())
 
 
 def allocate_steps(behavior: Behavior, steps: int, observations: npt.NDArray[Any]) -> Steps:

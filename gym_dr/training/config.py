@@ -7,7 +7,18 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from gym_dr.errors import ConfigError
-from gym_dr.options import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, Check, Checked, changed, expect, option
+from gym_dr.options import (
+    AT_LEAST_1,
+    AT_LEAST_2,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    Check,
+    Checked,
+    changed,
+    expect,
+    option,
+)
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
@@ -69,11 +80,6 @@ def _check_hidden_sizes(sizes: tuple[int, ...]) -> None:
     expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
 
 
-def _check_rollout_steps(steps: int) -> None:
-    # at most one of two consecutive steps is a reset, so every rollout has a valid step
-    expect(steps >= 2, "rollout_steps", "at least 2", steps)
-
-
 def _check_memory(memory: str, size: int, length: int, predict_draw: float, steps: int) -> None:
     if memory == "none":
         for name, value in (("memory_size", size), ("sequence_length", length), ("predict_draw", predict_draw)):
@@ -113,7 +119,8 @@ class RolloutConfig(AgentConfig):
     updates: int = option(
         488, "number of updates, each on one rollout of rollout_steps x num_envs transitions", within=AT_LEAST_1
     )
-    rollout_steps: int = option(256, "steps of each sub-environment between two updates")
+    # at most one of two consecutive steps is a reset, so every rollout has a valid step
+    rollout_steps: int = option(256, "steps of each sub-environment between two updates", within=AT_LEAST_2)
     minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own", within=AT_LEAST_1)
     gamma: float = option(0.99, "discount factor", within=SHARE)
     gae_lambda: float = option(
@@ -142,7 +149,6 @@ class RolloutConfig(AgentConfig):
 
     CHECKS: ClassVar[tuple[Check, ...]] = (
         (_check_hidden_sizes, ("hidden_sizes",)),
-        (_check_rollout_steps, ("rollout_steps",)),
         (_check_memory, ("memory", "memory_size", "sequence_length", "predict_draw", "rollout_steps")),
     )
 

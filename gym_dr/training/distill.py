@@ -20,9 +20,9 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from gym_dr.envs.stack import stack_of
-from gym_dr.errors import ConfigError
+from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.randomization.context import OBSERVATION, ContextRange
-from gym_dr.training.actor_critic import ActorCritic, actor_of, adam_agent, restore
+from gym_dr.training.actor_critic import ActorCritic, actor_of, adam_agent, load_weights, restore
 from gym_dr.training.api import Session, TrainedNetworks
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
@@ -98,11 +98,10 @@ class Teacher:
             self.observes = shown.context.ranges
         self.actor: Actor = actor_of(seen, trained.options).to(device)
         try:
-            self.actor.load_state_dict(trained.state["actor"])
-        except Exception as error:  # a stranger's values may raise any
-            detail = str(error).replace("\n", " ")
+            load_weights(self.actor, trained.state, "actor")
+        except CheckpointError as error:
             raise ConfigError(
-                f"teacher: {trained.source}: its observations or actions are not the student's: {detail}"
+                f"teacher: {trained.source}: its observations or actions are not the student's: {error}"
             ) from None
 
     def label(self, rollout: Rollout, own: int) -> Rollout:

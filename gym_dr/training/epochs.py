@@ -65,8 +65,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Epochs
             raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
         if end == gradients.BAD_WEIGHT:
             raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
-        found: list[list[float]] = losses.tolist()
-        return found
+        return losses.tolist()
 
     try:
         yield epoch
@@ -126,8 +125,7 @@ def _remembered(batch: Batch | Sequences) -> Remembered:
 
 def _flat(steps: Tensor, batch: Batch | Sequences) -> npt.NDArray[Any]:
     """Steps ``(L, S, ...)`` of sequences as ``(L * S, ...)``; a batch is flat already."""
-    array: npt.NDArray[Any] = (steps.flatten(0, 1).contiguous() if isinstance(batch, Sequences) else steps).numpy()
-    return array
+    return np.asarray((steps.flatten(0, 1).contiguous() if isinstance(batch, Sequences) else steps).numpy())
 
 
 def _memories(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
@@ -80,13 +80,11 @@ class CategoricalActor(RememberingActor):
         Each is the first action whose cumulative probability is above the noise.
         """
         reached = self.network(observations).softmax(-1).cumsum(-1)
-        actions: Tensor = (noise >= reached[..., :-1]).sum(-1)
-        return actions
+        return cast(Tensor, (noise >= reached[..., :-1]).sum(-1))
 
     def most_likely(self, observations: Tensor) -> Tensor:
         """The actions ``(N,)`` of highest probability, counted from 0, for observations ``(N, obs)``."""
-        actions: Tensor = self.network(observations).argmax(-1)
-        return actions
+        return cast(Tensor, self.network(observations).argmax(-1))
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
@@ -96,8 +94,7 @@ class CategoricalActor(RememberingActor):
 
     def labels(self, observations: Tensor) -> Tensor:
         """What a student imitates: log-probabilities of all actions, shape ``(..., n)``."""
-        log_probs: Tensor = self.network(observations).log_softmax(-1)
-        return log_probs
+        return cast(Tensor, self.network(observations).log_softmax(-1))
 
     def divergence(self, labels: Tensor, observations: Tensor) -> Tensor:
         """Kullback-Leibler divergences of this actor from the one with these ``labels``, shape ``(B,)``."""
@@ -105,8 +102,7 @@ class CategoricalActor(RememberingActor):
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
-        chosen: npt.NDArray[np.int64] = actions.cpu().numpy() + self.start
-        return chosen
+        return np.asarray(actions.cpu().numpy() + self.start)
 
 
 class _NormalActor(RememberingActor):

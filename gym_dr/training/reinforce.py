@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.actor_critic import ActorCritic, restore
 from gym_dr.training.api import Session
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
@@ -29,8 +29,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(rollout_steps=None)  # a rollout is as long as its longest episode
     agent = make_agent(envs, config, session.seed, session.device)
-    if session.restored is not None:
-        agent.load_state(session.restored)
+    restore(agent, session, config)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
         seed = session.segment_seed(update)

@@ -75,8 +75,8 @@ class RolloutCollector:
         """
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
         self.visible = visible
-        self._context: npt.NDArray[Any] | None = None  # (N, k), current
-        self._observations: npt.NDArray[Any] | None = None  # (N, obs), current
+        self._context: npt.NDArray[Any] = np.zeros((envs.num_envs, len(visible)))  # (N, k), current
+        self._observations: Any = None  # (N, obs), current; ``reset`` comes before ``collect``
         self._autoreset = AutoresetState.of(envs)
         self._starts: Mask = np.ones(envs.num_envs, np.bool_)  # whether current observations begin an episode
 
@@ -92,37 +92,34 @@ class RolloutCollector:
 
         Environments that support it play many steps with a small policy in one compiled call.
         """
-        assert self._observations is not None, "reset comes before collect"
         count, num_envs = self.rollout_steps, self.envs.num_envs
         behavior.begin()
         noise = draw_noise(behavior, count, num_envs)
         steps = allocate_steps(behavior, count, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
         remembered = behavior.remembered
-        contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
-        if contexts is not None:
-            contexts[0] = self._context
+        contexts = np.empty((count + 1, *self._context.shape), np.float32)
+        contexts[0] = self._context
         advance = _advance(self.envs, behavior)
         t = 0
         while t < count:
             valid[t] = self._autoreset.will_step
             stop, info = advance(noise, steps, t, ~valid[t - 1] if t else self._starts)
             self._context = self._context_of(info)
-            if contexts is not None:  # only row t can be a reset, whose info has the new draw
-                contexts[t + 1 : stop + 1] = self._context
+            contexts[t + 1 : stop + 1] = self._context  # only row t can be a reset, whose info has the new draw
             t = stop
             self._autoreset.step(steps.terminated[t - 1] | steps.truncated[t - 1])
         self._observations = steps.observations[count].copy()
-        rollout = _rollout(steps, valid, self.device, contexts)
+        rollout = _rollout(steps, valid, self.device, contexts if self.visible else None)
         starts = np.concatenate([self._starts[None], ~valid])  # an episode starts after its reset step
         self._starts = starts[-1]
         if not behavior.units:
             return rollout
         return replace(rollout, memory=_memory(behavior, rollout.actions, starts, steps.states, remembered[1]))
 
-    def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
+    def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any]:
         if not self.visible:
-            return None
+            return self._context
         context = normalized_context(info["params"], self.visible)
         # one row if the environment lacks these parameters: all are nominal
         return np.broadcast_to(context, (self.envs.num_envs, len(self.visible)))

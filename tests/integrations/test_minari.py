@@ -225,10 +225,10 @@ def test_nothing_leads_out_of_the_file_and_all_fits_into_memory(tmp_path: Path) 
 
     assert "'x': expected data, got a link" in changed(link)
     assert "'x': expected data, got a link" in changed(soft)
-    assert "cannot be read: RecursionError" in changed(cycle)
+    assert "something else: RecursionError" in changed(cycle)
     assert "'x': expected data, got what lies in another file" in changed(outside)
     assert "expected a log of at most 8 GiB" in changed(huge)
-    assert "cannot be read: KeyError" in changed(nothing)
+    assert "something else: KeyError" in changed(nothing)
     assert "episode 1: expected one observation more than actions" in changed(short)
 
 
@@ -241,7 +241,7 @@ def test_no_environment_is_made_to_read_a_data_set_and_bad_descriptions_are_refu
         ({"observation_space": None, "env_spec": spec}, "expected observation_space in metadata.json"),
         ({"total_episodes": 0}, "Expected a log of at least one episode"),
         ({"total_episodes": "2"}, "expected total_episodes in metadata.json"),
-        ({"observation_space": "nonsense"}, "cannot be read: JSONDecodeError"),
+        ({"observation_space": "nonsense"}, "something else: JSONDecodeError"),
     ):
         path.write_text(json.dumps({**whole, **changes}))
         with pytest.raises(LogError) as refused:
@@ -249,7 +249,7 @@ def test_no_environment_is_made_to_read_a_data_set_and_bad_descriptions_are_refu
         assert message in str(refused.value)
     path.write_text(json.dumps(whole))
     (folder / "data" / "main_data.hdf5").write_bytes(b"no HDF5")
-    with pytest.raises(LogError, match="cannot be read: OSError"):
+    with pytest.raises(LogError, match="cannot be read"):
         read_minari(folder)
 
 

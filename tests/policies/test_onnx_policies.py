@@ -189,7 +189,7 @@ METADATA: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown past": ({"observes_past": {"stack": 3}}, "Unknown setting 'stack'"),
     "a long past": ({"observes_past": {"stack_observations": 10**9}}, "from 1 to 1000, got 1000000000"),
     "an infinite range": ({"observes_draw": {"gravity": [float("nan"), 2]}}, "expected a finite range"),
-    "a number beyond all": ({"observes_draw": {"gravity": [1, 10**400]}}, "expected metadata as gymdr export writes"),
+    "a number beyond all": ({"observes_draw": {"gravity": [1, 10**400]}}, "expected a range (low, high)"),
     "a larger observation": ({"observes_draw": {"gravity": [1, 2]}}, "it takes observations of shape (4,)"),
 }
 

@@ -4,7 +4,6 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gym_dr.errors import RunFolderError
@@ -79,14 +78,10 @@ def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(compar
         policy["ranges"]["gravity"] = [None, None]  # as JSON has infinities
     evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
     endless = Comparison(groups=comparison.groups, evaluation=evaluation)
-    panel = maps.heat_maps(endless).views[0].panels[1]
-    shown = {panel.figure.layout[axis].title.text: panel.figure.layout[axis].range for axis in ("xaxis", "yaxis")}
-    frame = panel.figure.layout.shapes[-1]
-    drawn = dict(zip(shown, ((frame.x0, frame.x1), (frame.y0, frame.y1)), strict=True))
-    (title,) = (name for name in shown if name.startswith("gravity"))
-    assert drawn[title] == pytest.approx(shown[title], abs=0.2)
-    for panel in curves.along_parameters(endless).views[0].panels:
-        assert all(np.isfinite([shape.x0, shape.x1]).all() for shape in panel.figure.layout.shapes)
+    panels = curves.along_parameters(endless).views[0].panels
+    (panel,) = (panel for panel in panels if panel.title == "gravity")
+    for shape in panel.figure.layout.shapes:
+        assert (shape.x0, shape.x1) == panel.figure.layout.xaxis.range
 
 
 def test_a_difference_map_is_the_later_policy_minus_the_first(comparison: Comparison) -> None:

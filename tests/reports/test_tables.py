@@ -206,8 +206,8 @@ def test_settings_options_and_draws_that_differ_are_named_and_no_others(comparis
     assert table.columns == ["Setting", "a", "b", "c"]
     assert {name: cells for name, *cells in table.rows} == {
         "num_envs": ["2", "2", "16"],
-        "critic_context": ["no", "yes", "no"],
-        "hidden_sizes": ["8", "8", "32, 16"],
+        "critic_context": ["False", "True", "False"],
+        "hidden_sizes": ["(8,)", "(8,)", "(32, 16)"],
         "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "none"],
         "draws of wind_power": ["Constant(3.0)", "none", "none"],
     }

@@ -112,17 +112,13 @@ class ClassicControlEnv(CompiledEnv):
 
 
 @cache
-def _backend_class(name: str) -> type[ClassicControlBackend]:
-    return type(f"{name}Backend", (ClassicControlBackend,), {"name": name})
-
-
-@cache
 def __getattr__(name: str) -> Any:
     """The class of an environment."""
     env = name.removesuffix("DR").removesuffix("VectorEnv")
     if env == name or env not in IDS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    named = {"__doc__": f"{env} with randomized physics.", "__module__": __name__, "backend_class": _backend_class(env)}
+    backend = type(f"{env}Backend", (ClassicControlBackend,), {"name": env})
+    named = {"__doc__": f"{env} with randomized physics.", "__module__": __name__, "backend_class": backend}
     if name.endswith("VectorEnv"):
         return type(name, (NativeVectorEnv, gym.vector.VectorEnv), named)
     theirs = reference_class(IDS[env].reference)

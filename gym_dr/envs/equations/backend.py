@@ -57,8 +57,7 @@ class EquationsBackend(CompiledBackend):
             "render_modes": ["rgb_array"] if self.family.render else [],
             "render_fps": self.family.render_fps,
         }
-        space = self.action_space
-        self._first_choice = int(space.start) if isinstance(space, Discrete) else None
+        self._first_choice = int(self.action_space.start) if isinstance(self.action_space, Discrete) else None
         self.push_size = len(self.equations.pushed)
         self.random_steps = bool(self.equations.process_noise)
 

@@ -135,17 +135,13 @@ def checked(equations: Equations, nominal: Sequence[float]) -> Equations:
         check_function(name, getattr(equations, name), expected)
     physics = called(equations.derive, "derive", equations.params(*nominal))
     check_numbers("derive", equations.derive, physics)
-    begun = called(equations.begin, "begin", physics, _tuple_of("Start", equations.start))
+    middles = (float(one.ppf(0.5)) for one in equations.start.values())
+    begun = called(equations.begin, "begin", physics, made_of("Start", equations.start, middles))
     check_numbers("begin", equations.begin, begun)
     unknown = [name for name in names("pushed", equations.pushed) if name not in begun._fields]
     if unknown:
         raise EquationsError(f"pushed: expected fields of the state ({', '.join(begun._fields)}), got {unknown[0]!r}.")
     return replace(equations, physics=type(physics), state=type(begun))
-
-
-def _tuple_of(name: str, drawn: Mapping[str, Distribution]) -> Any:
-    """The middles of distributions, as equations get them."""
-    return made_of(name, drawn, (float(one.ppf(0.5)) for one in drawn.values()))
 
 
 def made_of(name: str, fields: Iterable[str], numbers: Iterable[float]) -> Any:

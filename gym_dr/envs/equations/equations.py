@@ -56,8 +56,7 @@ def spread_of(distribution: Distribution) -> tuple[float, float]:
 
 def fields_of(named_tuple: Any) -> tuple[str, ...]:
     """The names of a named tuple's fields."""
-    names: tuple[str, ...] = named_tuple._fields
-    return names
+    return tuple(named_tuple._fields)
 
 
 def single(value: float) -> float:

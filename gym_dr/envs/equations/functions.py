@@ -55,11 +55,8 @@ def called(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        if len(traceback.extract_tb(error.__traceback__)) == 1:  # it was not even called
-            where = place_of(function)
-        else:
-            where = line_of(frame.filename, frame.lineno or 0)
+        *outer, last = traceback.extract_tb(error.__traceback__)
+        where = line_of(last.filename, last.lineno or 0) if outer else place_of(function)  # it was not even called
         values = ", ".join(shortened(argument) for argument in arguments)
         raise EquationsError(
             f"{name} failed with {type(error).__name__}: {error}, at {where}, called with {values}."

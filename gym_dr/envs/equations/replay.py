@@ -38,10 +38,8 @@ class EquationsLogReplay(LogReplay):
                 f"{', '.join(self._fields)}. Pass state_from to register_equations: observation -> state, with nan for "
                 "unknown fields."
             )
-        seen_as_is = family.described is not None and self._state_from is None
-        units = [""] * len(self._fields)
-        if seen_as_is:
-            units = [quantity.unit for quantity in family.described.observation for _ in range(quantity.size)]
+        seen_as_is = () if family.described is None or self._state_from else family.described.observation
+        units = [each.unit for each in seen_as_is for _ in range(each.size)] or [""] * len(self._fields)
         self.coordinates = tuple(
             Coordinate(name=name, unit=unit, angle=self._turns(probe, seen, k))
             for k, (name, unit) in enumerate(zip(self._fields, units, strict=True))
@@ -78,5 +76,4 @@ class EquationsLogReplay(LogReplay):
         self._backend.simulation.put(self._all, states)
 
     def _states(self) -> Array:
-        states: Array = self._backend.simulation.states(self._all)
-        return states
+        return np.asarray(self._backend.simulation.states(self._all))

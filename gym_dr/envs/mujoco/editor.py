@@ -6,7 +6,7 @@ import copy
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,6 @@ _DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
 def needs_set_const(fields: Mapping[str, Array]) -> bool:
     """Whether MuJoCo derives constants from one of these fields."""
     return not _DERIVED.isdisjoint(fields)
-
-
-class _Factors(NamedTuple):
-    """Factors of distinct numbers, which numpy multiplies at once."""
-
-    columns: Indices  # in the table of values
-    places: Indices  # in the row of all fields
-    exponents: Indices  # 1 or 2
 
 
 class ModelFields:
@@ -79,7 +71,9 @@ class ModelFields:
                     else:
                         values.append((column, place))
         self._value_columns, self._value_places = np.array(values, np.int64).reshape(-1, 2).T
-        self._factors = [_Factors(*np.array(group).T) for group in groups.values()]
+        # factors of distinct numbers, which numpy multiplies at once: (3, numbers) columns in the table of values,
+        # places in the row of all fields, and exponents, 1 or 2
+        self._factors: list[Indices] = [np.array(group).T for group in groups.values()]
 
     def __call__(self, values: Array) -> dict[str, Array]:
         """The fields for some sub-environments.

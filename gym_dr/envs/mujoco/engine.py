@@ -146,8 +146,7 @@ class BatchEngine(Engine):
         return self._restored[name] if name in self._restored else super().field(name)
 
     def get_state(self) -> Array:
-        states: Array = self._batch.state.copy()
-        return states
+        return np.array(self._batch.state)
 
     def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
         self._batch.state[envs] = states[envs]

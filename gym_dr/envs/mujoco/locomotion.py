@@ -47,6 +47,17 @@ class _Roamer(ReferenceTask):
         velocities = {f"{axis}_velocity": velocity[:, k] for k, axis in enumerate("xy"[: velocity.shape[1]])}
         return {**self.reset_info(engine), **velocities, "reward_forward": forward, "reward_ctrl": -cost}
 
+    def _survived(self, engine: Engine, before: Any, healthy: Mask, cost: Array, contact: Array) -> Feedback:
+        """The outcome with a reward for health, and with costs of controls and contacts."""
+        velocity, forward = self._forward(engine, before)
+        alive = healthy * self.env._healthy_reward
+        info = {
+            **self._report(engine, velocity, forward, cost),
+            "reward_contact": -contact,
+            "reward_survive": alive,
+        }
+        return forward + alive - (cost + contact), self._fallen(healthy), info
+
     def observe(self, engine: Engine, rows: Rows) -> Array:
         return np.concatenate(self._state(engine, rows), axis=1)
 
@@ -144,16 +155,12 @@ class Ant(Swimmer):
         return np.asarray(np.clip(engine.field("cfrc_ext")[rows], *self.env._contact_force_range))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        velocity, forward = self._forward(engine, before)
         low, high = self.env._healthy_z_range
         healthy = finite(engine) & (low <= engine.qpos[:, 2]) & (engine.qpos[:, 2] <= high)
-        alive = healthy * self.env._healthy_reward
         cost = self.env._ctrl_cost_weight * squares(actions)
         forces = self._forces(engine, slice(None)).reshape(len(cost), -1)
         contact = self.env._contact_cost_weight * np.square(forces).sum(axis=1)
-        info = self._report(engine, velocity, forward, cost)
-        info |= {"reward_contact": -contact, "reward_survive": alive}
-        return forward + alive - (cost + contact), self._fallen(healthy), info
+        return self._survived(engine, before, healthy, cost, contact)
 
 
 class _Humanlike(_Roamer):
@@ -199,16 +206,12 @@ class Humanoid(_Humanlike):
         return np.asarray(np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        velocity, forward = self._forward(engine, before)
         env, z = self.env, engine.qpos[:, 2]
         low, high = env._healthy_z_range
         healthy = (low < z) & (z < high)
-        alive = healthy * env._healthy_reward
         cost = self._control_cost(engine)
         contact = self._force_cost(engine, env._contact_cost_weight, env._contact_cost_range)
-        info = self._report(engine, velocity, forward, cost)
-        info |= {"reward_contact": -contact, "reward_survive": alive}
-        return forward + alive - (cost + contact), self._fallen(healthy), info
+        return self._survived(engine, before, healthy, cost, contact)
 
     def reset_info(self, engine: Engine) -> Info:
         return {**super().reset_info(engine), "distance_from_origin": length(engine.qpos[:, :2])}
