@@ -205,7 +205,7 @@ class NumberList(click.ParamType[Any]):
         try:
             return tuple(self.item(part.strip()) for part in text.split(",")) if value or self.item is not str else ()
         except ValueError:
-            such = "1,2,3, or a range such as 1-3" if self.ranges else "64,64"
+            such = "1,2,3 or 1-3" if self.ranges else "64,64"
             self.fail(f"expected numbers separated by commas, such as {such}, got {value!r}.", param, ctx)
 
 

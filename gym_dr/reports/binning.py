@@ -40,11 +40,12 @@ class BinStatistics:
     @property
     def intervals(self) -> npt.NDArray[Any]:
         """The intervals as text, which says where there is none."""
-        texts = [
-            "no interval" if math.isnan(low) else f"95 % interval {low:.1f} to {high:.1f}"
-            for low, high in zip(self.low.flat, self.high.flat, strict=True)
-        ]
-        return np.array(texts, object).reshape(self.low.shape)
+        return np.array(
+            [
+                "no interval" if math.isnan(low) else f"95 % interval {low:.1f} to {high:.1f}"
+                for low, high in zip(self.low.flat, self.high.flat, strict=True)
+            ]
+        ).reshape(self.low.shape)
 
 
 def evenly_spaced(length: int, count: int) -> Indices:

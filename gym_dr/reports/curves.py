@@ -69,8 +69,11 @@ def along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
     axis = parameter_axis(comparison, parameter, bins)
     figure = new_figure(traces, xaxis=axis, y="Mean return", height=340)
     _mark_ranges(figure, comparison, parameter, axis["range"])
-    description = f"Mean return along {parameter}, on {comparison.label(set_name)}."
-    return Panel(title=parameter, figure=figure, description=description)
+    return Panel(
+        title=parameter,
+        figure=figure,
+        description=f"Mean return along {parameter}, on {comparison.label(set_name)}.",
+    )
 
 
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:

@@ -95,9 +95,14 @@ def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: st
     cells = comparison.cells(set_name) if over else None
     found = bin_statistics(rows, cells, axes[x], axes[y], difference_limits(comparison.document["env"]))
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
-    scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
-    title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"
-    return _map(comparison, axes, title, found, "difference", scale)
+    return _map(
+        comparison,
+        axes,
+        f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}",
+        found,
+        "difference",
+        {"colorscale": "RdBu", "zmin": -largest, "zmax": largest},
+    )
 
 
 def _axes(comparison: Comparison, set_name: str, x: str, y: str) -> dict[str, Bins]:

@@ -117,10 +117,9 @@ class OpenedRun:
 
 NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that do not change a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
-NO_SETTINGS = ("randomization", "randomize", "total_steps")  # that a file of settings may have as well
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
-    *(*NO_SETTINGS, "overwrite", "progress", "callback", "command"),
+    *("randomization", "randomize", "total_steps", "overwrite", "progress", "callback", "command"),
 )
 
 

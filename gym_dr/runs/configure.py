@@ -34,7 +34,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import KEYWORDS, NO_SETTINGS, SETTINGS, OpenedRun, RunConfig, RunSettings, with_total_steps
+from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, with_total_steps
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
@@ -138,7 +138,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
 
 
 def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Reads a configuration file: settings and options by name, checked; ``NO_SETTINGS`` unchecked.
+    """Reads a configuration file: settings and options by name, checked; draws and ``total_steps`` unchecked.
 
     Raises:
         ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
@@ -148,7 +148,9 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         raise ConfigError(f"{path}: expected settings, got an empty file.")
     for name in (WRITTEN_BY, REGISTERED_BY):
         table.pop(name, None)
-    drawn: dict[str, Any] = {name: table.pop(name) for name in NO_SETTINGS if name in table}
+    drawn: dict[str, Any] = {
+        name: table.pop(name) for name in ("randomization", "randomize", "total_steps") if name in table
+    }
     with located(path):
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
             raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")

@@ -93,7 +93,7 @@ class Progress:
             return "", ""
         unit = self._unit if steps is None else "step"
         made = work - work_before
-        speed = f"{made / seconds:,.{int(made < seconds)}f} {unit}s/s" if unit else ""  # 0.3 updates/s, not 0
+        speed = f"{made / seconds:,.{0 if made >= seconds else 1}f} {unit}s/s" if unit else ""
         return speed, f"{(total - done) * seconds / (done - units):.0f} s left"
 
 
