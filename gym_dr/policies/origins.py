@@ -22,10 +22,9 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, shortened
+from gym_dr.errors import ConfigError, as_path, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
-from gym_dr.paths import as_path
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
@@ -37,9 +36,9 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import OpenedRun
+from gym_dr.runs.durable import read_plain
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.folder import EVALUATION
-from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import LoadPolicy, Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions
@@ -109,24 +108,30 @@ def _load(loader: LoadPolicy, state: Mapping[str, Any], options: Any, envs: Vect
 
 def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     """Uniform random actions."""
-
-    def make(envs: VectorEnv[Any, Any, Any]) -> Policy:
-        return UniformActions(envs.single_action_space, envs.num_envs, setting.env)
-
     record = {"kind": "random", "path": None, "algorithm": None, "seed": None, "actions": "random"}
-    return _policy(name or RANDOM, "random actions", make, setting, RANDOM.encode(), record)
+    return _policy(
+        name or RANDOM, "random actions", functools.partial(_uniform, setting.env), setting, RANDOM.encode(), record
+    )
+
+
+def _uniform(env: str, envs: VectorEnv[Any, Any, Any]) -> Policy:
+    return UniformActions(envs.single_action_space, envs.num_envs, env)
 
 
 def open_callable(given: Policy, name: str, setting: Setting, text: str | None = None) -> FrozenPolicy:
     """Anything that can be called with observations; ``text`` is "package.module:function" if it was given so."""
     source = f"policy {text or repr(name)}"
-    act = with_episode_starts(given, source)
+    with_episode_starts(given, source)  # checks it
     kind = "callable" if text is None else "function"
     record = {"kind": kind, "path": None, "algorithm": None, "seed": None, "actions": None}
     if text is not None:
         record["function"] = text
     # it may change without its code, so episodes of earlier evaluations are never reused
-    return _policy(name, source, lambda envs: act, setting, uuid.uuid4().bytes, record)
+    return _policy(name, source, functools.partial(_same, given, source), setting, uuid.uuid4().bytes, record)
+
+
+def _same(given: Policy, source: str, envs: VectorEnv[Any, Any, Any]) -> Policy:
+    return with_episode_starts(given, source)
 
 
 def open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
@@ -223,10 +228,16 @@ def _policy(
         context_ranges=setting.context_ranges,
         context_span=1.0,  # as in environments that are made with context="observation"
         digest=hashlib.sha256(content).hexdigest(),
-        load=lambda envs: checked(make(envs), envs, source, setting.env),
+        load=functools.partial(_made, make, source, setting.env),  # not a lambda, which cannot be pickled
         home=Path(f"{name}-{EVALUATION}"),
         record=record,
     )
+
+
+def _made(
+    make: Callable[[VectorEnv[Any, Any, Any]], Policy], source: str, env: str, envs: VectorEnv[Any, Any, Any]
+) -> Policy:
+    return checked(make(envs), envs, source, env)
 
 
 def read_onnx(path: Path) -> OnnxPolicy:

@@ -16,7 +16,7 @@ from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
+from gym_dr.randomization.space import ParamSpace, checked_values, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 
@@ -102,9 +102,10 @@ class RandomizedEnv:
         pairs = zip(self._table.names, self._table.current[:, 0].tolist(), strict=True)
         self._values = {name: value for name, value in pairs if value == value}
 
-    def _attributes(self) -> Mapping[str, Any]:
+    def _attributes(self: Any) -> Mapping[str, Any]:
         """Those of the unwrapped environment, if nobody but users writes to one that is named like a parameter."""
-        return {}
+        # classes of others may keep anything there
+        return vars(self.unwrapped) if type(self.unwrapped).__module__.startswith(("gymnasium.", "gym_dr.")) else {}
 
     def _find_named(self) -> dict[str, tuple[str, Any]]:
         """The attributes that are named like parameters, ``LINK_MASS_1`` too: attribute -> parameter and value."""
@@ -115,12 +116,16 @@ class RandomizedEnv:
             and not hasattr(gym.Env, name)
         }
 
+    def _note_attributes(self) -> None:
+        """Remembers what attributes hold, so that ``_pin_written`` finds what is written from now on."""
+        self._named, self._counted = self._find_named(), len(self._attributes())
+
     def _pin_written(self) -> None:
         """Pins what a user has written to attributes: the physics reads the table alone."""
         attributes, before = self._attributes(), self._named
         if len(attributes) == self._counted and all(attributes.get(a) is v for a, (_, v) in before.items()):
             return  # as nearly always, and far quicker than a search
-        self._named, self._counted = self._find_named(), len(attributes)
+        self._note_attributes()
         written = {n: v for a, (n, v) in self._named.items() if a not in before or v is not before[a][1]}
         if written:
             self.set_params(written)
@@ -181,9 +186,7 @@ class RandomizedEnv:
         self._table.pin(None if values is None else self._checked_values(values), _ONE)
 
     def _checked_values(self, values: Any) -> dict[str, Array]:
-        """Values set by hand, and the switches that they turn on: name -> ``(1,)``."""
-        arrays = self.param_space.check_vector(values, 1)
-        return with_switches(arrays, self.param_space, self.randomization, self._table.pinned)
+        return checked_values(values, 1, self.param_space, self.randomization, self._table.pinned)
 
     @property
     def pinned_params(self) -> dict[str, float]:

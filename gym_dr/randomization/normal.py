@@ -79,5 +79,6 @@ def normal_cdf(x: npt.ArrayLike) -> Array:
         float64 array of the shape of ``x``.
     """
     x = np.asarray(x, dtype=np.float64)
-    scaled = (x.ravel() * -math.sqrt(0.5)).tolist()
-    return 0.5 * np.fromiter(map(math.erfc, scaled), dtype=np.float64, count=x.size).reshape(x.shape)
+    # Python's product, unlike numpy's, is never an error where it is tiny
+    shares = (0.5 * math.erfc(value * -math.sqrt(0.5)) for value in x.ravel().tolist())
+    return np.fromiter(shares, dtype=np.float64, count=x.size).reshape(x.shape)

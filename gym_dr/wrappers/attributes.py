@@ -79,6 +79,14 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         RecordConstructorArgs.__init__(self, randomization=rules, space=given, derive=derive, **visible)
         self.observation_space = self.context.extend_space(env.observation_space)
 
+    def __getstate__(self) -> dict[str, Any]:
+        self._pin_written()
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._note_attributes()  # numbers of a pickle are other objects, which nobody has written
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it.
 
@@ -92,6 +100,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         if self._derive is not None:
             self._derive(env)
         given = {name: getattr(env, name) for name in self._values}
+        self._note_attributes()
         observation, info = self.env.reset(seed=seed, options=rest)
         if undone := [name for name, value in given.items() if getattr(env, name) != value]:
             raise RandomizationError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -143,6 +144,21 @@ def test_runs_their_results_and_policies_can_be_copied_and_pickled(
     ).episodes.equals(
         gym_dr.evaluate([opened], sets=["random"], episodes=2, output=tmp_path / "b", progress=False).episodes
     )
+
+
+def stay(observations: Any) -> Any:
+    return np.zeros(len(observations), np.int64)
+
+
+@pytest.mark.parametrize("given", ["random", stay])
+def test_opened_policies_that_are_no_runs_can_be_pickled(given: Any) -> None:
+    env_id = "gym_dr/CartPoleDR-v1"
+    opened = gym_dr.open_policy(given, env=env_id)
+    copied = pickle.loads(pickle.dumps(opened))
+    assert (copied.name, copied.digest) == (opened.name, opened.digest)
+    with contextlib.closing(gym.make_vec(env_id, 3)) as envs:
+        observations, starts = envs.reset(seed=1)[0], np.ones(3, np.bool_)
+        assert copied.make(envs)(observations, starts).shape == (3,)
 
 
 # an interrupt

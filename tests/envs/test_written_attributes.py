@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -102,6 +104,18 @@ def test_pins_of_wrappers_around_gymnasiums_environments_are_set_like_attributes
         else:
             outer.set_wrapper_attr(parameter, 0.7)
         assert outer.reset()[1]["params"][parameter] == 0.7
+
+
+@pytest.mark.parametrize("copied", [lambda env: env, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_what_is_written_to_gymnasiums_environment_in_a_wrapper_is_pinned_also_in_copies(copied: Any) -> None:
+    env = RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.4, 0.5)})
+    env.reset(seed=1)
+    assert copied(env).pinned_params == {}
+    unwrapped: Any = env.unwrapped
+    unwrapped.length, unwrapped.force_mag = 0.7, 20.0
+    for _ in range(2):
+        params = copied(env).reset()[1]["params"]
+        assert (params["length"], params["force_mag"]) == (0.7, 20.0)
 
 
 def test_an_environment_of_ones_own_may_keep_what_it_likes_under_the_name_of_a_parameter() -> None:

@@ -59,6 +59,11 @@ def test_cdf_undoes_ppf(p: float) -> None:
     assert float(normal_cdf(normal_ppf(p))) == pytest.approx(p, rel=1e-13)
 
 
+def test_shares_too_small_for_a_double_are_no_errors_where_numpys_warnings_are() -> None:
+    with np.errstate(all="raise"):
+        assert np.all(normal_cdf([-38.0, -50.0]) < 1e-307)
+
+
 @pytest.mark.parametrize("function", [normal_ppf, normal_cdf])
 @pytest.mark.parametrize("shape", [(), (2, 3), (2, 0)])
 def test_results_have_the_shape_of_the_argument(function: object, shape: tuple[int, ...]) -> None:

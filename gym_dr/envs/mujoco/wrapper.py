@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -78,10 +77,6 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             self, randomization=self.randomization.to_dict(), context=context, context_params=context_params
         )
         self.observation_space = self.context.extend_space(env.observation_space)
-
-    def _attributes(self) -> Mapping[str, Any]:
-        # classes of others may keep anything there
-        return vars(self._inner) if type(self._inner).__module__.startswith(("gymnasium.", "gym_dr.")) else {}
 
     @property
     def spec(self) -> EnvSpec | None:  # type: ignore[override]  # an attribute of environments, a property of wrappers
