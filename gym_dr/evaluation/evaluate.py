@@ -31,8 +31,7 @@ from gym_dr.policies.acting import play_batch
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
-from gym_dr.runs.durable import os_errors
-from gym_dr.runs.lock import locked
+from gym_dr.runs.durable import locked, os_errors
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.runs.train import one_thread
