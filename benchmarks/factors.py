@@ -25,8 +25,8 @@ from benchmarks.factor_effects import (
     effect_contrasts,
     shares_of_variance,
 )
-from gym_dr.evaluation.paired import holm
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.statistics import holm
 from gym_dr.reports.plots import new_figure, save_figure
 from gym_dr.studies.contrasts import Design, read_design
 from gym_dr.studies.results import MEAN, TITLES

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import gym_dr
-from gym_dr.evaluation.paired import mean_over_seeds
+from gym_dr.evaluation.statistics import mean_over_seeds
 
 STUDY = Path(__file__).parents[1] / "examples" / "studies" / "terrain.toml"  # has the courses and who solves them
 EPISODES = 100

@@ -1,14 +1,19 @@
-"""Exceptions that users see; each message says what was expected, what was given and how to fix it."""
+"""Exceptions that users see; each message says what was expected, what was given and how to fix it.
+
+Also the checks that every module needs: of names, and of paths.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import re
 import signal
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
 MAX_LENGTH = 200  # of a value in a message
 
@@ -165,6 +170,18 @@ def check_known(kind: str, name: object, known: Collection[str]) -> None:
     """
     if name not in known:
         raise unknown_name(kind, name, known)
+
+
+def as_path(given: str | os.PathLike[str]) -> Path:
+    """A path as users write it, where ``~`` is the home folder.
+
+    Raises:
+        ConfigError: There is no such user, or no home folder.
+    """
+    try:
+        return Path(given).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{os.fspath(given)}: {error}") from None
 
 
 @contextlib.contextmanager

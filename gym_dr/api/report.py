@@ -6,9 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gym_dr.errors import ConfigError, located
+from gym_dr.errors import ConfigError, as_path, located
 from gym_dr.evaluation.evaluate import playing
-from gym_dr.paths import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.config import check_not_reserved
 from gym_dr.runs.durable import check_output

@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
-from gym_dr.errors import RunFolderError
-from gym_dr.paths import as_path
+from gym_dr.errors import RunFolderError, as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import read_plain, write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.metrics import read_csv, read_metrics
-from gym_dr.runs.plain import read_plain
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import listed
 
@@ -213,12 +211,12 @@ class Run:
         rows += [(f"draws of {name}", repr(rule)) for name, rule in (self.config.randomization or {}).items()]
         with contextlib.suppress(RunFolderError):
             last = self.metrics.iloc[-1]
-            rows.append(("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"))
-            rows.append(("environment steps", f"{int(last['steps']):,}"))
             mean = last["return_mean"]  # NaN before the first episode has ended
-            rows.append(
-                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}")
-            )
+            rows += [
+                ("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"),
+                ("environment steps", f"{int(last['steps']):,}"),
+                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}"),
+            ]
         tables = [Table(rows=rows, caption=str(self.path)).__html__()]
         with contextlib.suppress(RunFolderError):
             tables += [] if (found := self.evaluation) is None else [found._repr_html_()]

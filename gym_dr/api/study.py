@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.paths import as_path
+from gym_dr.errors import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results

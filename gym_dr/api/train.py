@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.api.run import Run, Runs
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
-from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
+from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, as_path
 from gym_dr.options import plain
-from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.paths import as_path
+from gym_dr.errors import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.stopping import explain_interrupt
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from gym_dr.paths import as_path
-
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
@@ -17,6 +15,7 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
 
     A folder of several seeds stands for all of its runs.
     """
+    from gym_dr.errors import as_path
     from gym_dr.reports.plots import MARK, plot_training  # heavy
     from gym_dr.runs.durable import check_output
     from gym_dr.runs.folder import expand

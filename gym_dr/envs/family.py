@@ -83,8 +83,7 @@ def difference_limits(env_id: str) -> tuple[float, float]:
 
 def reference_class(env_id: str) -> type[Any]:
     """Gymnasium's class of an environment such as "Hopper-v5"."""
-    creator: Any = load_env_creator(str(gym.spec(env_id).entry_point))
-    return cast(type[Any], creator)
+    return cast(type[Any], load_env_creator(str(gym.spec(env_id).entry_point)))
 
 
 def interface_of(env_id: str) -> Interface | None:
@@ -202,13 +201,11 @@ def origin_of(function: Any) -> tuple[str, str]:
 def takes_arguments(function: Any, count: int) -> bool:
     """Whether a function takes ``count`` positional arguments; True for functions in C without a signature."""
     try:
-        signature = inspect.signature(function)
-    except ValueError:
-        return True
-    try:
-        signature.bind(*range(count))
+        inspect.signature(function).bind(*range(count))
     except TypeError:
         return False
+    except ValueError:
+        return True
     return True
 
 

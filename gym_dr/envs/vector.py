@@ -39,7 +39,7 @@ from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import exact_values, with_switches
+from gym_dr.randomization.space import checked_values, exact_values
 from gym_dr.randomization.table import ParamTable
 
 if TYPE_CHECKING:  # numba is heavy
@@ -125,8 +125,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         super().__init__()
         self._running = [False]  # whether a call is, see ``_alone``
         self.num_envs = check_whole_number("num_envs", num_envs)
-        limit = None if max_episode_steps == -1 else max_episode_steps  # -1 means never, as in Gymnasium
-        max_steps = NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
+        unlimited = max_episode_steps is None or max_episode_steps == -1  # -1 as in Gymnasium
+        max_steps = NO_LIMIT if unlimited else check_whole_number("max_episode_steps", max_episode_steps)
         threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         mode = check_autoreset_mode(autoreset_mode)
         kwargs = {name: plain(value) for name, value in kwargs.items()}
@@ -225,9 +225,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table.pin(None if values is None else self._checked(values), envs)
 
     def _checked(self, values: Any) -> dict[str, Array]:
-        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
-        arrays = self.param_space.check_vector(values, self.num_envs)
-        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
+        return checked_values(values, self.num_envs, self.param_space, self.randomization, self.pinned)
 
     def hold_draws(self, seed_words: Words, index: Indices) -> None:
         """Uses the draws with these keys from each sub-environment's next reset on, until others are held.
@@ -416,7 +414,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     @property
     def supports_rollout(self) -> bool:
-        """Whether ``rollout`` can be used; use ``capabilities.supports`` if there may be wrappers."""
+        """Whether ``rollout`` can be used; use ``stack.supports`` if there may be wrappers."""
         return self.autoreset_mode == AutoresetMode.NEXT_STEP
 
     @_alone

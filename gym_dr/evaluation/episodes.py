@@ -50,10 +50,6 @@ class EpisodeTable:
         """Renames policies and drops the rows of policies without a new name; in memory only."""
         self.rows = self.rows.assign(policy=self.rows["policy"].map(names)).dropna(subset=["policy"])
 
-    def select(self, chosen: Mask) -> None:
-        """Keeps the chosen rows; in memory only."""
-        self.rows = self.rows[chosen]
-
     def finished(self, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
         """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
         last = first_cell + cells.num_cells - 1

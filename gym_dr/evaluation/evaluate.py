@@ -31,8 +31,7 @@ from gym_dr.policies.acting import play_batch
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
-from gym_dr.runs.durable import os_errors
-from gym_dr.runs.lock import locked
+from gym_dr.runs.durable import locked, os_errors
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.runs.train import one_thread
@@ -174,7 +173,7 @@ class _Held:
         definitions = {cells.name: cells.to_dict() for cells in question.sets}
         same = [cells.name for cells in self.sets if definitions.get(cells.name) == cells.to_dict()]
         for table in (self.episodes, self.worst):
-            table.select(table.rows["set"].isin(same).to_numpy())
+            table.rows = table.rows[table.rows["set"].isin(same)]
             table.write(question)
 
 
@@ -256,7 +255,7 @@ def _play(
     evaluation = Evaluation(held.folder, document, held.episodes.rows)
     parts = _parts_again(policies, evaluation)
     total = first + sum(part.cells.episodes for part in parts)
-    worst.select(_among(worst.rows, parts))  # after new episodes, they may choose other cells
+    worst.rows = worst.rows[_among(worst.rows, parts)]  # after new episodes, they may choose other cells
     worst.write(question)
     _play_missing(parts, worst, question, lambda title, done: progress(title, first + done, total))
     progress("", total, total)

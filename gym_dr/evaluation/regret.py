@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.evaluation.paired import holm
 from gym_dr.evaluation.sensitivity import SIGNIFICANCE, failure_p_values
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.statistics import Interval, means_with_intervals
+from gym_dr.evaluation.statistics import Interval, holm, means_with_intervals
 
 REGRET = "regret"  # statistic of a policy on a set
 

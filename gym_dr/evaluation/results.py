@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, RunFolderError, check_known
+from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known
 from gym_dr.evaluation.question import FORMAT, Question
 from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet, acts
 from gym_dr.evaluation.tables import evaluation_tables
-from gym_dr.paths import as_path
-from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.durable import os_errors, read_plain, write_atomically
 from gym_dr.runs.folder import CONFIG, EVALUATION
-from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
 from gym_dr.version import check_written_by
 from gym_dr.wording import listed

@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import LogError, located, shortened
+from gym_dr.errors import LogError, as_path, located, shortened
 from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
-from gym_dr.paths import as_path
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import LogError
+from gym_dr.errors import LogError, as_path
 from gym_dr.fitting.logs import EXPECTED, LoggedEpisode, read_log
 from gym_dr.integrations.minari import find_dataset, read_minari, root
-from gym_dr.paths import as_path
 
 
 def open_log(source: Any) -> list[LoggedEpisode]:

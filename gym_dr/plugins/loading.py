@@ -91,18 +91,14 @@ def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> N
     """Registers a plugin with pluggy and calls its hooks."""
     hooks.register(plugin, name=name)
     hooks.check_pending()  # a misspelled hook
-    for hook, register in _registrars(package).items():
-        for implementation in getattr(hooks.hook, hook).get_hookimpls():
-            if implementation.plugin_name == name:
-                implementation.function(register)
-
-
-def _registrars(package: str) -> dict[str, Callable[..., None]]:
-    """Hook name -> the ``register`` function for a package's plugin."""
-    return {
+    registrars: dict[str, Callable[..., None]] = {
         "gym_dr_register_algorithms": lambda item: ALGORITHMS.add(item.name, item, package),
         "gym_dr_register_environments": lambda family: add_family(family, package),
         "gym_dr_register_samplers": lambda item: SAMPLERS.add(item.name, item, package),
         "gym_dr_register_loggers": lambda item: LOGGERS.add(item.name, item, package),
         "gym_dr_register_presets": lambda space, name, rules: add_preset(space, name, rules, package),
     }
+    for hook, register in registrars.items():
+        for implementation in getattr(hooks.hook, hook).get_hookimpls():
+            if implementation.plugin_name == name:
+                implementation.function(register)

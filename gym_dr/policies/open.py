@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import ConfigError, RunFolderError, check_known, did_you_mean, printable, shortened
-from gym_dr.paths import as_path
+from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, did_you_mean, printable, shortened
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies import pretrained
 from gym_dr.policies.frozen import FrozenPolicy

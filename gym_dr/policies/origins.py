@@ -22,10 +22,9 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, shortened
+from gym_dr.errors import ConfigError, as_path, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
-from gym_dr.paths import as_path
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
@@ -37,9 +36,9 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import OpenedRun
+from gym_dr.runs.durable import read_plain
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.folder import EVALUATION
-from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import LoadPolicy, Policy
 
 RANDOM = "random"  # in place of a policy: uniform random actions

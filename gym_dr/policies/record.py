@@ -12,12 +12,11 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.stack import stack_of
-from gym_dr.errors import EnvStateError, check_known
+from gym_dr.errors import EnvStateError, as_path, check_known
 from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.integrations import minari
-from gym_dr.paths import as_path
 from gym_dr.policies.acting import Moment, play_batch
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws

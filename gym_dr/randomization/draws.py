@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,13 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.normal import normal_cdf, normal_ppf
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Philox4x32-10: Salmon, Moraes, Dror and Shaw (2011), "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -149,6 +153,39 @@ def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, A
         # nominal x draw may round to one ulp past a bound, or to -0
         drawn[name] = np.clip(values, param.low, param.high) + 0.0
     return drawn
+
+
+def sample(randomization: Randomization, space: ParamSpace, n: int, seed: int = 0) -> pd.DataFrame:
+    """Draws from a randomization: a row for each draw, a column for each parameter.
+
+    Row i is draw i of a sub-environment that was reset with this seed.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=1)
+        >>> table = gym_dr.sample(envs.randomization, envs.param_space, 1000, seed=1)
+        >>> bool(-12 <= table["gravity"].min() <= table["gravity"].max() <= 0)
+        True
+        >>> envs.close()
+
+    Args:
+        randomization: The parameters that vary.
+        space: The environment's parameters, ``envs.param_space``.
+        n: Number of draws.
+        seed: Seed of the sub-environment, at least 0.
+
+    Returns:
+        Shape ``(n, parameters)``, in each parameter's unit.
+
+    Raises:
+        RandomizationError: The seed is negative, or the randomization does not fit the space.
+        UnknownNameError: The space has no such parameter.
+    """
+    import pandas as pd  # heavy
+
+    seed_words = np.full(int(n), seed_word(seed), np.uint64)
+    values = draw(resolve(randomization, space), space, seed_words, np.arange(n))
+    return pd.DataFrame(values, index=pd.RangeIndex(int(n), name="draw_index"))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
+from gym_dr.randomization.space import ParamSpace, checked_values, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 
@@ -186,9 +186,7 @@ class RandomizedEnv:
         self._table.pin(None if values is None else self._checked_values(values), _ONE)
 
     def _checked_values(self, values: Any) -> dict[str, Array]:
-        """Values set by hand, and the switches that they turn on: name -> ``(1,)``."""
-        arrays = self.param_space.check_vector(values, 1)
-        return with_switches(arrays, self.param_space, self.randomization, self._table.pinned)
+        return checked_values(values, 1, self.param_space, self.randomization, self._table.pinned)
 
     @property
     def pinned_params(self) -> dict[str, float]:

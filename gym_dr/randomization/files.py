@@ -11,8 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from gym_dr.errors import ConfigError, located, shortened
-from gym_dr.paths import as_path
+from gym_dr.errors import ConfigError, as_path, located, shortened
 from gym_dr.randomization.spec import Randomization
 
 MAX_FILE = 2**22  # bytes

@@ -116,11 +116,9 @@ class Param:
         """The allowed values in words, with the unit."""
         if self.kind == "bool":
             return "0 or 1"
-        what = "a whole number" if self.kind == "int" else "a finite value" if self._unbounded() else "a value"
+        what = "a finite value" if math.isinf(self.high - self.low) else "a value"
+        what = "a whole number" if self.kind == "int" else what
         return f"{what} from {self.low:g} to {self.high:g}{' ' if self.unit else ''}{self.unit}"
-
-    def _unbounded(self) -> bool:
-        return math.isinf(self.low) or math.isinf(self.high)
 
 
 class ParamSpace(Mapping[str, Param]):
@@ -342,30 +340,33 @@ def idle_parameters(space: ParamSpace, chosen: Ranges) -> list[str]:
     return [param.name for param in _unmet(space, chosen, {})[1]]
 
 
-def with_switches(
-    values: Mapping[str, npt.NDArray[Any]], space: ParamSpace, drawn: Randomization, pinned: Mapping[str, Array]
+def checked_values(
+    given: Any, num_envs: int, space: ParamSpace, drawn: Randomization, pinned: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Values set by hand, with the switches that they turn on.
+    """Values set by hand, checked, with the switches that they turn on: name -> ``(num_envs,)``.
 
     A value given together with a parameter that it needs is accepted as is: a repeated draw may have its switch off.
 
     Args:
-        values: name -> shape ``(num_envs,)``, checked.
+        given: name -> number or shape ``(num_envs,)``.
+        num_envs: Number of sub-environments.
         space: The environment's parameters.
         drawn: What the environment draws.
         pinned: Values set before: name -> shape ``(num_envs,)``, nan where there is none.
 
     Raises:
-        RandomizationError: A parameter would have no effect.
+        UnknownNameError: There is no such parameter.
+        RandomizationError: A value is impossible, or a parameter would have no effect.
     """
+    values = space.check_vector(given, num_envs)
     ends = {name: (float(array.min()), float(array.max())) for name, array in values.items()}
     alone = {name: pair for name, pair in ends.items() if not values.keys() & set(space[name].needs)}
     if not any(space[name].needs for name in alone):
-        return dict(values)
+        return values
     # a switch that is pinned in some sub-environments is turned on in the others
     before = {n: a for n, a in pinned.items() if space[n].kind != "bool" or not np.isnan(a).any()}
     known = ranges_of(drawn, space) | {n: (float(np.nanmin(a)), float(np.nanmax(a))) for n, a in before.items()} | ends
-    nowhere = np.full(len(next(iter(values.values()))), np.nan)
+    nowhere = np.full(num_envs, np.nan)
     on = {name: pinned.get(name, nowhere) for name in switches_needed(space, alone, known)}
     return {**values, **{name: np.where(np.isnan(pins), 1.0, pins) for name, pins in on.items()}}
 

@@ -21,8 +21,8 @@ from gym_dr.reports.tables import (
     summary_tables,
     watch_commands,
 )
+from gym_dr.runs.durable import read_plain
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.plain import read_plain
 from gym_dr.table import Table
 
 MAX_COMMAND = 2**20  # bytes that are read

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from gym_dr.envs.family import UNLIMITED, difference_limits
-from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, means_with_intervals
+from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, mean_over_seeds, means_with_intervals
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig

@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.options import AT_LEAST_0, AT_LEAST_1, as_json, check_values, expect, is_whole, option
+from gym_dr.options import AT_LEAST_0, AT_LEAST_1, as_json, check_values, expect, flattened, is_whole, option
 from gym_dr.randomization.context import INFO, OBSERVATION
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
@@ -177,15 +177,6 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
     defaults = {**as_json(RunSettings()), config.algorithm: as_json(type(config.options)())}
     if config.sampler_options is not None:
         defaults[config.settings.sampler] = as_json(type(config.sampler_options)())
-    old, new = {**_dotted(defaults), **_dotted(saved)}, _dotted(now)
+    old, new = {**flattened(defaults, "."), **flattened(saved, ".")}, flattened(now, ".")
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     return [f"{name} was {old.get(name)!r} and is {new.get(name)!r}" for name in changed if name not in NOT_COMPARED]
-
-
-def _dotted(form: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration without nested tables: ``{"a2c": {"gamma": 1}}`` -> ``{"a2c.gamma": 1}``."""
-    flat: dict[str, Any] = {}
-    for name, value in form.items():
-        inner = _dotted(value) if isinstance(value, Mapping) else None
-        flat |= {name: value} if inner is None else {f"{name}.{key}": one for key, one in inner.items()}
-    return flat

@@ -18,13 +18,13 @@ from gym_dr.errors import (
     GymDrError,
     PluginError,
     RunFolderError,
+    as_path,
     did_you_mean,
     located,
     shortened,
     unknown_name,
 )
 from gym_dr.options import check_fields, check_values, expect
-from gym_dr.paths import as_path
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.presets import resolve, with_rules

@@ -1,17 +1,22 @@
-"""Atomic writes, and reporting of operating system errors."""
+"""The files of a folder that others may have changed: atomic writes, plain reads, locks, and errors of the system."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gym_dr.errors import GymDrError, RunFolderError
+from filelock import FileLock, Timeout
+
+from gym_dr.errors import BusyFolderError, GymDrError, RunFolderError
 from gym_dr.paths import UNFINISHED, temporary_beside
 
 HEAD = 4096  # bytes of a file that tell what wrote it
 EMPTY = b"gym_dr: nothing"  # no file holds it, so only an empty one is ours
+LOCK = ".lock"
+GRACE = 3.0  # seconds for the forked workers of a killed process, which hold its lock, to end
 
 
 @contextlib.contextmanager
@@ -96,3 +101,56 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def refuse_links(paths: Iterable[Path]) -> None:
+    """Refuses links, which would redirect writes.
+
+    Raises:
+        RunFolderError: A path is a link.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise RunFolderError(
+                f"{path}: expected a plain file or folder, got a link. If you trust its target, copy that here."
+            )
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """Reads a plain file of at most ``most`` bytes: no link, and no pipe, which would block.
+
+    Raises:
+        OSError: It is missing, cannot be read, is larger, or is not a plain file.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise OSError(errno.EINVAL, "it is not a plain file")
+    if path.stat().st_size > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
+    with open(path, "rb") as file:
+        return file.read(most)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Locks a folder in the block; the operating system releases the lock of a process that is killed.
+
+    The lock's file stays: if it were removed, two other processes could hold the lock at once.
+
+    Raises:
+        BusyFolderError: Another process holds the lock.
+        RunFolderError: The folder cannot be written, or the lock's file is a link or holds something.
+    """
+    refuse_links([folder / LOCK])
+    lock = FileLock(folder / LOCK)
+    with os_errors(folder):
+        if not is_ours(folder / LOCK, EMPTY):  # locking would empty it
+            raise RunFolderError(f"{folder / LOCK}: expected an empty file, got another program's. Move it.")
+        try:
+            lock.acquire(timeout=GRACE)
+        except Timeout:
+            message = f"{folder}: is in use by another process. Wait for it to end, or stop it."
+            raise BusyFolderError(message) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -8,13 +8,21 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
-from gym_dr.paths import UNFINISHED, as_path
+from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, as_path, shortened
+from gym_dr.paths import UNFINISHED
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.durable import EMPTY, is_ours, os_errors, remove_unfinished, sync_folder, write_atomically
-from gym_dr.runs.lock import LOCK, locked
+from gym_dr.runs.durable import (
+    EMPTY,
+    LOCK,
+    is_ours,
+    locked,
+    os_errors,
+    refuse_links,
+    remove_unfinished,
+    sync_folder,
+    write_atomically,
+)
 from gym_dr.runs.loggers import LOGGERS
-from gym_dr.runs.plain import refuse_links
 from gym_dr.version import WRITTEN_BY, check_written_by
 
 CONFIG = "config.json"
@@ -99,15 +107,6 @@ class RunFolder:
                 remove_unfinished(self.path, self.checkpoints)
             yield
 
-    def check_there(self) -> None:
-        """Checks that the folder is still the run's.
-
-        Raises:
-            RunFolderError: It was removed or replaced.
-        """
-        if not self.config.exists():
-            raise RunFolderError(f"{self.path}: was removed or replaced during the run; nothing more is written there.")
-
     def check_free(self, *, overwrite: bool) -> None:
         """Checks that a new run can be created here; changes nothing.
 
@@ -155,7 +154,7 @@ class RunFolder:
         if not folder.path.is_dir():
             raise RunFolderError(f"{path}: no such run folder.")
         if not folder.config.is_file():
-            runs = _runs_inside(folder.path)
+            runs = sorted(config.parent.name for config in folder.path.glob(f"*/{CONFIG}") if config.is_file())
             hint = f" It holds the runs {', '.join(runs)}: name one of them." if runs else ""
             raise RunFolderError(f"{path}: is not a run folder: it has no {CONFIG}.{hint}")
         folder._check_files()
@@ -245,7 +244,3 @@ def check_seeds(root: Path, seeds: Sequence[Path]) -> None:
     evaluation = root / EVALUATION
     inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
     refuse_links([*seeds, evaluation, *inside])
-
-
-def _runs_inside(path: Path) -> list[str]:
-    return sorted(config.parent.name for config in path.glob(f"*/{CONFIG}") if config.is_file())

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import is_ours, os_errors
+from gym_dr.runs.durable import is_ours, os_errors, read_plain
 from gym_dr.runs.folder import LOG_MARK, RunFolder
-from gym_dr.runs.plain import read_plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,10 +142,11 @@ def last_row(path: Path) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
+    """Raises RunFolderError if a file cannot be read, or is no CSV; pandas' own errors are ValueErrors too."""
     try:
         yield
     except (OSError, UnicodeDecodeError) as error:
-        raise RunFolderError(f"{path}: cannot be read: {error}.") from None
+        raise RunFolderError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     except ValueError as error:
         raise RunFolderError(f"{path}: was not written by a run ({error}).") from None
 
@@ -174,11 +174,8 @@ def read_csv(path: Path, columns: Collection[str]) -> pd.DataFrame:
     """
     import pandas as pd  # heavy: only when rows are wanted as a table
 
-    try:
+    with _readable(path):
         table = pd.read_csv(io.StringIO(whole_rows(path)))
-    except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-        reason = getattr(error, "strerror", None) or error
-        raise RunFolderError(f"{path}: cannot be read as CSV: {reason}.") from None
     numbers = table.select_dtypes(["number", "bool"]).columns if len(table) else table.columns
     if not set(columns) <= set(numbers):
         wanted, got = ", ".join(columns), ", ".join(numbers)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-from gym_dr.runs.plain import read_plain
+from gym_dr.runs.durable import read_plain
 
 MAX_PACKED = 4 * 2**30  # bytes
 

@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.errors import (
-    CheckpointError,
-    ConfigError,
-    located,
-)
+from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, load_newest, not_finite, save_checkpoint
 from gym_dr.runs.config import RunConfig, differences
@@ -95,24 +91,18 @@ class RunSession:
 
     def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
         """See ``Session.make_envs``."""
-        settings = self.config.settings
-        envs = make_vector_env(
-            settings.env,
-            settings.num_envs,
-            settings.vectorization,
-            self.config.randomization,
-        )
+        config, settings = self.config, self.config.settings
+        envs = make_vector_env(settings.env, settings.num_envs, settings.vectorization, config.randomization)
         if settings.sampler != UNIFORM:
             envs = with_params(envs)  # innermost wrapper
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
-        config = self.config
         envs = RequireFinite(wrap_for_policy(envs, config.randomization, config.context_ranges, frames=config.frames))
         if settings.sampler == UNIFORM:
             self.envs = RecordEpisodes(envs, self._record)
             return self.envs
-        options: dict[str, Any] = vars(self.config.sampler_options) if self.config.sampler_options else {}
+        options: dict[str, Any] = vars(config.sampler_options) if config.sampler_options else {}
         self.envs = self._adapted = AdaptParams(
             envs,
             settings.sampler,
@@ -146,7 +136,8 @@ class RunSession:
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
-        self.folder.check_there()
+        if not self.folder.config.exists():
+            raise RunFolderError(f"{self.folder.path}: was removed or replaced; nothing more is written there.")
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
         returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())

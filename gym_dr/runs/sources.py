@@ -14,8 +14,7 @@ from typing import Any
 import gymnasium as gym
 
 from gym_dr.envs.family import family_of, origin_of
-from gym_dr.errors import ConfigError, GymDrError, shortened
-from gym_dr.paths import as_path
+from gym_dr.errors import ConfigError, GymDrError, as_path, shortened
 
 REGISTERED_BY = "registered_by"  # key of a configuration: see ``source_of``
 ALWAYS_THERE = ("gym_dr", "gymnasium")  # packages whose environments are registered in every process

@@ -21,10 +21,9 @@ from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError,
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import refuse_links, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.plain import refuse_links
 from gym_dr.runs.processes import Command, run_commands, trusting
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.sources import source_of

@@ -9,9 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gym_dr.errors import ConfigError, located, shortened
+from gym_dr.errors import ConfigError, as_path, located, shortened
 from gym_dr.options import check_fields, expect, is_whole
-from gym_dr.paths import as_path
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM

@@ -15,7 +15,7 @@ from torch import Tensor
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import supports
 from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
 from gym_dr.wrappers.record import RecordEpisodes

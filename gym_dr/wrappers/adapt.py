@@ -11,8 +11,8 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
 from gym_dr.envs.stack import stack_of
+from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, RandomizationError
-from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import SAMPLERS, EpisodeRecord, ParamSampler, Row, TrainingInfo, restore
 from gym_dr.wrappers.record import RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
@@ -68,8 +68,7 @@ class AdaptParams(RecordEpisodes):
             RandomizationError: The environment has no parameters or does not draw at each reset, or the sampler cannot
                 learn its randomization.
         """
-        whole = every is None or (is_whole(every) and every >= 1)
-        expect(whole, "every", "a whole number of at least 1, or None", every)
+        interval = None if every is None else check_whole_number("every", every)
         env = with_params(env)
         layers = list(stack_of(env))
         for layer in layers:
@@ -94,8 +93,7 @@ class AdaptParams(RecordEpisodes):
                 f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for "
                 f"{made_for.num_envs}. Make it with TrainingInfo(num_envs={self.num_envs})."
             )
-        self.interval = None if every is None else int(every)
-        self._learner = sampler
+        self.interval, self._learner = interval, sampler
         self._callback, self._on_update = callback, on_update
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
         self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes

@@ -9,9 +9,8 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.vector_arguments import check_mask
+from gym_dr.envs.vector_arguments import check_mask, check_whole_number
 from gym_dr.errors import EnvStateError, RandomizationError
-from gym_dr.options import expect, is_whole
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import exact_values
 from gym_dr.wrappers.base import EpisodeWrapper
@@ -51,10 +50,9 @@ class ResampleParams(EpisodeWrapper):
             RandomizationError: The environment has no parameters or this wrapper already, or its draws come from a
                 sampler that learns.
         """
-        expected = "a whole number above 0"
-        possible = rollout_steps is None or (is_whole(rollout_steps) and rollout_steps >= 1)
-        expect(possible, "rollout_steps", expected, rollout_steps)
-        expect(is_whole(every) and every >= 1, "every", expected, every)
+        rollouts = check_whole_number("every", every)
+        # vector steps between draws; None to draw only by hand
+        interval = None if rollout_steps is None else rollouts * check_whole_number("rollout_steps", rollout_steps)
         if any(isinstance(layer, ResampleParams) for layer in stack_of(env)):
             raise RandomizationError("ResampleParams: the environment already has this wrapper. Leave one of them out.")
         if getattr(env, "adapts", False):  # AdaptParams, which imports this module, or a wrapper around it
@@ -64,9 +62,7 @@ class ResampleParams(EpisodeWrapper):
             )
         self._params_env = cast(Any, with_params(env))
         super().__init__(self._params_env)
-        # vector steps between draws; None to draw only by hand
-        self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
-        self._seed_words = np.zeros(self.num_envs, np.uint64)
+        self.interval, self._seed_words = interval, np.zeros(self.num_envs, np.uint64)
         self._seeded: Mask = np.zeros(self.num_envs, np.bool_)  # those with a seed
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses
 

@@ -16,7 +16,7 @@ from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
-from gym_dr.randomization.space import ParamSpace, exact_values, with_switches
+from gym_dr.randomization.space import ParamSpace, checked_values, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.base import EpisodeWrapper
 
@@ -141,9 +141,7 @@ class VectorParams(EpisodeWrapper):
         self._set("held_draw", list(zip(seed_words.tolist(), index.tolist(), strict=True)))
 
     def _checked(self, values: Any) -> dict[str, Array]:
-        """Values set by hand, and the switches that they turn on: name -> ``(num_envs,)``."""
-        arrays = self.param_space.check_vector(values, self.num_envs)
-        return with_switches(arrays, self.param_space, self.randomization, self.pinned)
+        return checked_values(values, self.num_envs, self.param_space, self.randomization, self.pinned)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import supports
 from gym_dr.errors import GymDrError, InvalidActionError
 from gym_dr.testing import playing as base
 from gym_dr.testing.mode import NUM_ENVS, Mode

@@ -16,11 +16,10 @@ from gym_dr.arrays import Array
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.paired import mean_over_seeds
 from gym_dr.evaluation.regret import REGRET, best_known, describe_best, regret_statistics
 from gym_dr.evaluation.sensitivity import nearest_failure, nearest_suspects
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.statistics import means_with_intervals, policy_statistics
+from gym_dr.evaluation.statistics import mean_over_seeds, means_with_intervals, policy_statistics
 from gym_dr.reports.binning import bin_statistics, make_bins
 from tests.evaluation.points import points_in
 

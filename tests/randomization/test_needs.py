@@ -12,7 +12,7 @@ from gym_dr import Bernoulli, Randomization, Scale
 from gym_dr.errors import RandomizationError
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.randomization.presets import resolve, with_rules
-from gym_dr.randomization.space import Param, ParamSpace, with_switches
+from gym_dr.randomization.space import Param, ParamSpace, checked_values
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 POND = ParamSpace(
@@ -92,7 +92,7 @@ def test_a_grid_turns_switches_on_in_every_cell_and_says_so() -> None:
 )
 def test_values_set_by_hand_without_an_effect_are_refused(values: Any, drawn: Any, pinned: Any) -> None:
     with pytest.raises(RandomizationError, match="has no effect here"):
-        with_switches(values, POND, Randomization(drawn), pinned)
+        checked_values(values, 2, POND, Randomization(drawn), pinned)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_values_set_by_hand_without_an_effect_are_refused(values: Any, drawn: An
 def test_values_set_by_hand_turn_switches_on_that_nobody_mentions(
     values: Any, drawn: Any, pinned: Any, on: bool
 ) -> None:
-    found = with_switches(values, POND, Randomization(drawn), pinned)
+    found = checked_values(values, 2, POND, Randomization(drawn), pinned)
     assert {n: array.tolist() for n, array in found.items() if n not in values} == ({"windy": [1.0, 1.0]} if on else {})
 
 

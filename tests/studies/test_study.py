@@ -28,7 +28,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.runs import launch
-from gym_dr.runs.lock import locked
+from gym_dr.runs.durable import locked
 from gym_dr.runs.processes import Ended
 from gym_dr.studies.results import StudyResult
 from tests.cli.command import gymdr, refused

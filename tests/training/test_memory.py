@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import supports
 from gym_dr.training import a2c, ppo
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.actor_critic import ActorCritic

@@ -11,7 +11,7 @@ import torch
 from gymnasium.vector import SyncVectorEnv
 
 from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
-from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import supports
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.behavior import Behavior, CompiledBehavior, TorchBehavior, make_behavior
 from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor

@@ -149,7 +149,7 @@ def test_a_sampler_for_another_number_of_sub_environments_is_refused() -> None:
         (lambda: AdaptParams(make(), "doremon"), UnknownNameError, "Did you mean 'doraemon'"),
         (lambda: AdaptParams(make(), "uniform", alpha=0.4), UnknownNameError, "alpha"),
         (lambda: AdaptParams(make(), "doraemon", alpha=2.0), ConfigError, "alpha: expected between 0 and 1"),
-        (lambda: AdaptParams(make(), "doraemon", every=0), ConfigError, "every: expected a whole number of at least 1"),
+        (lambda: AdaptParams(make(), "doraemon", every=0), ConfigError, "every"),
         (
             lambda: AdaptParams(make(), FixedSampler(LUNAR_LANDER, BOX), alpha=0.5),
             ConfigError,

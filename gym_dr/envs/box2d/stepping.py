@@ -46,11 +46,6 @@ class Stepper:
         self._all: Indices = np.arange(len(buffers.fresh))
         self._begun: Indices | None = None  # marked, but not yet stepped
 
-    @property
-    def threads(self) -> int:
-        """How many threads step the environments."""
-        return self._threads.count
-
     def begin(self, envs: Indices) -> None:
         """Marks sub-environments so that their next step begins an episode with the current parameters."""
         self._fresh[envs], self._begun = 1, envs

@@ -17,8 +17,7 @@ from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
-from gym_dr.errors import RobotError, located, shortened
-from gym_dr.paths import as_path
+from gym_dr.errors import RobotError, as_path, located, shortened
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
 

@@ -72,11 +72,10 @@ class Doraemon(BetaSampler):
 
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
         """Waits until the success rate first reaches alpha, then solves the problem for each cohort."""
-        if not self.reached and cohort.successes.mean() < self.options.alpha:
-            return self.shape, {"did": "waits", **self.step_taken(self.shape, self.drawn(cohort))}
+        z, options = self.drawn(cohort), self.options
+        if not self.reached and cohort.successes.mean() < options.alpha:
+            return self.shape, {"did": "waits", **self.step_taken(self.shape, z)}
         self.reached = True
-        z = self.drawn(cohort)
-        options = self.options
         new, did = updated(
             self.shape, z, cohort.successes, alpha=options.alpha, kl_bound=options.kl_bound, highest=self.highest
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import supports
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.testing.mode import MODES, VECTOR, Mode, draws_parameters, promised, takes_pushes
 from gym_dr.testing.playing import (

@@ -12,7 +12,7 @@ from gymnasium.wrappers.vector import ClipReward, RecordEpisodeStatistics
 from gym_dr import RecordEpisodes
 from gym_dr.compiled.policy import TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import supports
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.wrappers.finite import RequireFinite
 

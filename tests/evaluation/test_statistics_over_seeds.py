@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.family import return_limits
-from gym_dr.evaluation.paired import holm, mean_over_seeds
+from gym_dr.evaluation.statistics import holm, mean_over_seeds
 
 
 def test_the_interval_is_students_and_the_p_value_that_of_its_test() -> None:
