@@ -15,8 +15,8 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.paths import as_path, temporary_beside
+from gym_dr.errors import ConfigError, RunFolderError, as_path
+from gym_dr.paths import temporary_beside
 from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
 from gym_dr.policies.draws import Draws
