@@ -163,6 +163,10 @@ class Comparison:
     def _words(self, set_name: str) -> tuple[str, str]:
         """Preposition and label."""
         kind, (what, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
+        # several seeds of one configuration share its draws, which are named after the first
+        owner = {entry["name"]: of.name for i, of in enumerate(self.groups) for entry in self.entries(i)}.get(
+            owner, owner
+        )
         if kind == "sobol" and owner:
             return "Over", f"the distribution of '{owner}'"
         if kind == "fixed":
