@@ -55,11 +55,6 @@ def put_under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
     return {f"{prefix}/{name}": values for name, values in state.items()}
 
 
-def part_of(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
-    """The part of a state under a prefix, without the prefix."""
-    return {name.removeprefix(f"{prefix}/"): values for name, values in state.items() if name.startswith(f"{prefix}/")}
-
-
 def check_within(name: str, values: npt.NDArray[Any], low: Any, high: Any) -> None:
     """Checks the bounds of whole numbers that compiled code uses as indices.
 

@@ -200,8 +200,7 @@ class CellSet:
         Returns:
             Shape ``(N, len(names))``.
         """
-        columns = len(self.definition["space"])
-        return ranges.values_of(self.definition, np.repeat(levels[:, None], columns, axis=1))
+        return ranges.values_of(self.definition, np.repeat(levels[:, None], len(self.definition["space"]), axis=1))
 
     @property
     def draws(self) -> Draws:

@@ -252,7 +252,9 @@ def _make(
     settings = RunSettings(**{name: value for name, value in values.items() if name in SETTINGS})
     options = make_options(algorithm, {name: value for name, value in values.items() if name in own})
     sampler = SAMPLERS.get(settings.sampler)
-    _check_sampler(sampler, settings)
+    redrawn_by_sampler = sampler.name != UNIFORM and settings.resample_every
+    expected = f"0 with sampler {sampler.name}, which draws at each reset"
+    expect(not redrawn_by_sampler, "resample_every", expected, settings.resample_every)
     of_sampler = {name: value for name, value in values.items() if name not in (*SETTINGS, *own)}
     sampler_options = sampler.make_options(of_sampler)
 
@@ -354,13 +356,6 @@ def _with_the_seed(path: Path, seed: int) -> Path:
     """The run with the same seed in a folder of several seeds; else the folder itself."""
     own = path / seed_name(seed)
     return own if own.is_dir() and not RunFolder(path).config.exists() else path
-
-
-def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
-    """Checks that a sampler fits the other settings."""
-    fixed_draws = sampler.name == UNIFORM or not settings.resample_every
-    expected = f"0 with sampler {sampler.name}, which draws at each reset"
-    expect(fixed_draws, "resample_every", expected, settings.resample_every)
 
 
 def _check_minibatches(options: Any, num_envs: int) -> None:

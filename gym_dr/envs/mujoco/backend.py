@@ -22,7 +22,8 @@ from gym_dr.envs.mujoco.replay import MujocoLogReplay
 from gym_dr.envs.mujoco.space import space_of_env
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState, part_of, put_under
+from gym_dr.envs.states import EnvState, put_under
+from gym_dr.randomization.table import part_of
 
 
 class MujocoBackend(Backend):
