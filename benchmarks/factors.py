@@ -108,7 +108,7 @@ def plot_effects(effects: pd.DataFrame, shares: pd.DataFrame, path: Path) -> Non
     sets = list(dict.fromkeys(effects["set"]))
     places = _places(effects)
     lowest = max(places.values()) + ROW
-    figure, axes = new_figure(1, len(sets), (2.0 + 3.2 * len(sets), 1.2 + 0.24 * lowest))
+    figure, axes = new_figure(len(sets), len(sets), (2.0 / len(sets) + 3.2, 1.2 + 0.24 * lowest))
     colors = {term: f"C{index % 10}" for index, term in enumerate(dict.fromkeys(effects["term"]))}
     small: Any = {"fontsize": "small", "parse_math": False}
     for ax, name in zip(axes, sets, strict=True):

@@ -77,7 +77,5 @@ def evaluate(
     opened = open_policies(policies, references, env=env, trust=trust)
     folder = evaluation_folder([policy.home for policy in opened], output)
     found = sets_for(opened, sets, episodes)
-    with playing(progress) as display:
-        for note in [note for cells in found for note in cells.notes]:
-            display.note(note)
+    with playing(progress, found) as display:
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)

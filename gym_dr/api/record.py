@@ -73,9 +73,7 @@ def record(
     check_log(output, format)
     opened = open_policy(policy, env=env, stochastic=False, trust=trust)
     cells = cells_to_play(opened, draws, episodes)
-    with playing(progress, "Nothing was written.") as display, stop_signals(_stop):
-        for note in cells.notes:
-            display.note(note)
+    with playing(progress, [cells], "Nothing was written.") as display, stop_signals(_stop):
         return record_policy(opened, cells.draws, output, format, states=states, seed=int(seed), display=display)
 
 

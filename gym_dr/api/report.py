@@ -69,9 +69,8 @@ def report(
     opened = open_policies(policies, references, env=env, trust=trust)
     folders = list(dict.fromkeys(policy.home for policy in opened))
     for run in [policy.run for policy in opened if policy.run]:
-        settings = run.config.settings
         with located(f"{run.folder.path} would look too good"):
-            check_not_reserved("seed", [settings.seed], settings.reserved_seeds)
+            check_not_reserved("seed", [run.config.settings.seed], run.config.settings.reserved_seeds)
     home = folders[0].parent if len(folders) == 1 else Path()
     page = home / "report.html" if output is None else as_path(output)
     if page.suffix != ".html":

@@ -78,9 +78,7 @@ def study(
     with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
         trusted = [source_of(plan.env)]  # already imported when the study was read
         missing = train_missing(runs, how, trust=trusted, display="bar" if progress else "nothing")
-        with playing(progress) as display:
-            for note in [note for cells in plan.sets for note in cells.notes]:
-                display.note(note)
+        with playing(progress, plan.sets) as display:
             found = evaluate_runs(plan, folder, runs, missing, command=command, progress=display)
             groups = [Group(name=name, policies=tuple(of.values())) for name, of in found.policies.items()]
             comparison = Comparison(groups=groups, evaluation=found.evaluation)

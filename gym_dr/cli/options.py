@@ -203,10 +203,10 @@ class NumberList(click.ParamType[Any]):
             else str(value)
         )
         try:
-            parts = [part.strip() for part in text.split(",")]
-            return tuple(self.item(part) for part in parts) if value or self.item is not str else ()
+            return tuple(self.item(part.strip()) for part in text.split(",")) if value or self.item is not str else ()
         except ValueError:
-            self.fail(f"expected numbers separated by commas, such as 64,64, got {value!r}.", param, ctx)
+            such = "1,2,3 or 1-3" if self.ranges else "64,64"
+            self.fail(f"expected numbers separated by commas, such as {such}, got {value!r}.", param, ctx)
 
 
 def field_options(cls: type, **defaults: Any) -> list[click.Option]:

@@ -36,8 +36,7 @@ _TAIL, _INVERSE_TAIL = float(tables.ziggurat_nor_r), float(tables.ziggurat_nor_i
 
 def seeded(seed: int) -> npt.NDArray[np.uint64]:
     """The stream (6,) of ``np.random.default_rng(seed)`` before its first draw."""
-    state = np.random.PCG64(seed).state
-    return pack(state)
+    return pack(np.random.PCG64(seed).state)
 
 
 def pack(state: Any) -> npt.NDArray[np.uint64]:

@@ -17,13 +17,12 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, Outcome
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under
+from gym_dr.envs.backend import Backend, EnvState, Outcome, check_layout, put_under
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
-from gym_dr.randomization.table import ParamTable
+from gym_dr.randomization.table import ParamTable, part_of
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy

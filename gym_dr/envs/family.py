@@ -91,8 +91,7 @@ def interface_of(env_id: str) -> Interface | None:
     family = family_of(env_id)
     if family is None or not family.interface:
         return None
-    found: Interface = load_object(family.interface)(env_id.rpartition(":")[2])
-    return found
+    return cast(Interface, load_object(family.interface)(env_id.rpartition(":")[2]))
 
 
 def randomized_id(env_id: str) -> str | None:

@@ -56,9 +56,7 @@ class EpisodeTable:
         own = (self.rows["policy"] == policy) & (self.rows["set"] == cells.name)
         rows = self.rows[own & self.rows["cell"].between(first_cell, last)]
         numbers = ((rows["cell"] - first_cell) * cells.episodes + rows["episode"]).to_numpy(np.int64)
-        finished = np.zeros(cells.num_episodes, np.bool_)
-        finished[numbers] = True
-        return finished
+        return np.isin(np.arange(cells.num_episodes), numbers)
 
     @contextlib.contextmanager
     def growing(self) -> Iterator[Callable[[Mapping[str, Any]], None]]:

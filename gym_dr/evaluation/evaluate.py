@@ -44,9 +44,11 @@ ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes f
 
 @contextlib.contextmanager
 def playing(
-    progress: bool, interrupted: str = "Finished episodes are saved; run the same again to continue."
+    progress: bool,
+    sets: Sequence[CellSet] = (),
+    interrupted: str = "Finished episodes are saved; run the same again to continue.",
 ) -> Iterator[Progress]:
-    """Plays episodes in the block on one thread, shows progress and explains interrupts.
+    """Plays episodes in the block on one thread, shows the notes of sets and progress, and explains interrupts.
 
     Raises:
         Interrupted: Instead of ``KeyboardInterrupt``.
@@ -56,6 +58,8 @@ def playing(
         Progress("episode", "bar" if progress else "nothing") as display,
         explain_interrupt(f"Stopped. {interrupted}"),
     ):
+        for note in [note for cells in sets for note in cells.notes]:
+            display.note(note)
         yield display
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 from gym_dr.evaluation.ranges import SEQUENCES
-from gym_dr.evaluation.sets import CellSet, acts
+from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs, acts
 from gym_dr.wording import counted, percent
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
 SUSPECTS = 5  # most cells that seem to fail and are played again
-
-Needs: TypeAlias = Mapping[str, Mapping[str, float]]  # parameter -> those that it needs -> their nominal values
-NO_NEEDS: Needs = {}
 
 _QUANTILES = 2**14  # that describe the distribution of a parameter
 
@@ -235,7 +232,7 @@ def nearest_failure(
         "found": True,
         "distance": float(moved.max(initial=0.0)),
         "cell": cell,
-        "params": cells.cell(cell),
+        "params": cells.cell(cell, needs),
         "moved": dict(zip(cells.names, moved.tolist(), strict=True)),
         "success_rate": float((fresh >= success).mean()),
     }

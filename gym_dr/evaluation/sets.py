@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,8 @@ SET_KINDS = ("nominal", "fixed", "distribution", "grid", "sobol")
 TRAINING = "training"  # name of the set of training draws
 MAX_NAMED = 4  # rules in a name
 
+Needs: TypeAlias = Mapping[str, Mapping[str, float]]  # parameter -> those that it needs -> their nominal values
+NO_NEEDS: Needs = {}
 Trained = Mapping[str, Randomization]  # distinct training randomizations by the names of their sets
 
 
@@ -198,8 +200,7 @@ class CellSet:
         Returns:
             Shape ``(N, len(names))``.
         """
-        columns = len(self.definition["space"])
-        return ranges.values_of(self.definition, np.repeat(levels[:, None], columns, axis=1))
+        return ranges.values_of(self.definition, np.repeat(levels[:, None], len(self.definition["space"]), axis=1))
 
     @property
     def draws(self) -> Draws:
@@ -212,9 +213,15 @@ class CellSet:
             episodes=self.num_episodes,
         )
 
-    def cell(self, index: int) -> dict[str, float]:
-        """The values of one cell by name; other parameters are nominal."""
-        return {**dict(zip(self.names, self.values[index].tolist(), strict=True)), **self.fixed}
+    def cell(self, index: int, needs: Needs = NO_NEEDS) -> dict[str, float]:
+        """The values of one cell by name; other parameters are nominal.
+
+        Args:
+            index: The cell.
+            needs: As in ``sensitivity``; parameters without an effect in the cell are left out.
+        """
+        values = {**dict(zip(self.names, self.values[index].tolist(), strict=True)), **self.fixed}
+        return {name: value for name, value in values.items() if acts(needs.get(name, {}), values, 1)}
 
     @property
     def notes(self) -> list[str]:
@@ -235,7 +242,7 @@ class CellSet:
         return cls(**head, definition={key: value for key, value in form.items() if key not in (*head, "cells")})
 
 
-def acts(needs: Mapping[str, float], values: Mapping[str, Array], count: int) -> Mask:
+def acts(needs: Mapping[str, float], values: Mapping[str, Any], count: int) -> Mask:
     """Where a parameter has an effect: where one of the parameters that it needs is not 0, as a switch that is on.
 
     Args:

@@ -51,7 +51,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                     int(cell): rows.loc[rows["cell"] == cell, "return"].to_numpy(np.float64)
                     for cell in set(rows["cell"])
                 }
-                worst = worst_cell(returns[k], again[worst_of(returns[k])], cells, within)
+                worst = worst_cell(returns[k], again[worst_of(returns[k])], cells, within, question.needs)
                 nearest = nearest_failure(
                     returns[k],
                     again,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gym_dr.arrays import Array
-from gym_dr.evaluation.sets import CellSet
+from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs
 from gym_dr.evaluation.statistics import means_with_intervals
 from gym_dr.training.api import seed_for
 
@@ -36,7 +36,9 @@ def again(cells: CellSet, cell: int) -> CellSet:
     return CellSet.of_values(cells.name, cells.cell(cell), fresh_episodes(cells))
 
 
-def worst_cell(returns: Array, fresh: Array, cells: CellSet, within: tuple[float, float]) -> dict[str, Any]:
+def worst_cell(
+    returns: Array, fresh: Array, cells: CellSet, within: tuple[float, float], needs: Needs = NO_NEEDS
+) -> dict[str, Any]:
     """Describes the worst cell.
 
     The first episodes choose the cell, and fresh episodes estimate its mean, so the estimate is unbiased. Another cell
@@ -47,6 +49,7 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet, within: tuple[float
         fresh: Of the fresh episodes of the worst cell, shape ``(fresh_episodes(cells),)``.
         cells: The set.
         within: The lowest and highest possible return.
+        needs: As in ``sensitivity``.
 
     Returns:
         ``cell``, its ``params``, ``mean`` (value, low, high) and ``min`` of the fresh episodes and their number
@@ -55,7 +58,7 @@ def worst_cell(returns: Array, fresh: Array, cells: CellSet, within: tuple[float
     chosen = worst_of(returns)
     return {
         "cell": chosen,
-        "params": cells.cell(chosen),
+        "params": cells.cell(chosen, needs),
         "mean": means_with_intervals(fresh[None], again(cells, chosen), within)[0],
         "min": float(fresh.min()),
         "episodes": len(fresh),

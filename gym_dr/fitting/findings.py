@@ -115,7 +115,7 @@ def _verdict(misfit: Misfit, varies: bool, at_ends: bool) -> str:
     if misfit.episodes_differ(varies):
         return (
             f"The model is suspicious: parameters differ between episodes (p = {misfit.episodes_p:.1g}). If the "
-            "system does vary, fit with `varies=True`."
+            "system does vary, fit with `varies`."
         )
     return f"The residuals are consistent with noise (p = {misfit.p:.2g})."
 

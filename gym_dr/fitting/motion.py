@@ -41,8 +41,7 @@ class LoggedMotion:
     @property
     def joined(self) -> Mask:
         """Whether each step ends where the next one begins, ``(T,)``."""
-        same = (np.diff(self.episode) == 0) & (np.diff(self.time) == 1)
-        return np.append(same, False)
+        return np.append((np.diff(self.episode) == 0) & (np.diff(self.time) == 1), False)
 
     def rows(self, chosen: npt.NDArray[Any]) -> LoggedMotion:
         """Some of the steps, in order."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
 from gym_dr.errors import ConfigError, LogError, as_path, located, shortened
-from gym_dr.fitting.archives import check_new, check_size, new_folder, readable
+from gym_dr.fitting.archives import check_size, new_folder, readable
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.options import flattened
@@ -86,18 +86,6 @@ def place_of(name: str | Path) -> tuple[Path, str]:
             f"{path.name}-v0."
         )
     return path, found
-
-
-def check_place(name: str | Path) -> None:
-    """Checks that a data set of this name can be written.
-
-    Raises:
-        ConfigError: Minari is not installed, or the name has no version.
-        LogError: It exists already.
-    """
-    check_installed()
-    path, _ = place_of(name)
-    check_new(path)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------

@@ -165,8 +165,7 @@ class GymnasiumVecEnv(VecEnv):
 
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
         """One frame of each sub-environment; ``render`` tiles them."""
-        frames: Any = self.envs.render()
-        return list(frames)
+        return list(cast(Any, self.envs.render()))
 
     # ---- attributes and methods --------------------------------------------------------------------------------------
 

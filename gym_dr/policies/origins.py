@@ -123,9 +123,8 @@ def open_callable(given: Policy, name: str, setting: Setting, text: str | None =
     source = f"policy {text or repr(name)}"
     with_episode_starts(given, source)  # checks it
     kind = "callable" if text is None else "function"
-    record = {"kind": kind, "path": None, "algorithm": None, "seed": None, "actions": None}
-    if text is not None:
-        record["function"] = text
+    known = {} if text is None else {"function": text}
+    record = {"kind": kind, "path": None, "algorithm": None, "seed": None, "actions": None, **known}
     # it may change without its code, so episodes of earlier evaluations are never reused
     return _policy(name, source, functools.partial(_same, given, source), setting, uuid.uuid4().bytes, record)
 

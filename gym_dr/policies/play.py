@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +15,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.errors import ConfigError, RunFolderError, as_path
 from gym_dr.paths import temporary_beside
 from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
@@ -145,14 +144,14 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
         return
     import imageio.v2 as imageio  # heavy; its v3 interface cannot write frame by frame
 
-    gif = Path(video).suffix == ".gif"
+    gif = as_path(video).suffix == ".gif"
     # GIF delays are in hundredths of a second, and players slow down delays below two
     every = max(1, round(fps / 25)) if gif else 1
     options = (
         {"duration": 1000 * every / fps, "loop": 0} if gif else {"fps": fps, "codec": "libx264", "macro_block_size": 2}
     )
     frames = 0
-    temporary = temporary_beside(Path(video), Path(video).suffix)
+    temporary = temporary_beside(as_path(video), as_path(video).suffix)
     try:
         temporary.touch(exist_ok=False)  # before anything is played: imageio may open it later
         writer: Any  # imageio declares the common base of readers and writers
@@ -165,7 +164,7 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
                 frames += 1
 
             yield add_frame
-        os.replace(temporary, video)
+        os.replace(temporary, as_path(video))
     except OSError as error:
         raise RunFolderError(f"{video}: the video cannot be written: {error.strerror or error}.") from None
     finally:
@@ -184,8 +183,8 @@ def _check_display(instead: str) -> None:
 
 
 def _check_video(video: str) -> None:
-    check_output(Path(video))
-    suffix = Path(video).suffix
+    check_output(as_path(video))
+    suffix = as_path(video).suffix
     if suffix not in (".mp4", ".gif"):
         raise ConfigError(f"`video`: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if suffix == ".mp4":

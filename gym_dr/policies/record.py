@@ -47,9 +47,8 @@ def check_log(output: str | Path, format: str) -> None:
     """
     check_known("format", format, FORMATS)
     if format == "minari":
-        minari.check_place(output)
-    else:
-        check_new(as_path(output))
+        minari.check_installed()
+    check_new(minari.place_of(output)[0] if format == "minari" else as_path(output))
 
 
 def record_policy(

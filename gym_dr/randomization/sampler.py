@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, RandomizationError, check_known
@@ -132,8 +132,7 @@ class Sampler:
         """
         kind = load_object(self.options)
         extra = () if kind is None else (options or kind(), training or TrainingInfo())
-        sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
-        return sampler
+        return cast(ParamSampler, load_object(self.make)(space, randomization, *extra))
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler")

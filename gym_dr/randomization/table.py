@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.errors import RandomizationError
@@ -157,7 +158,7 @@ class ParamTable:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is impossible.
         """
-        for name, row in (*_under("value/", state).items(), *_under("pin/", state).items()):
+        for name, row in (*part_of("value", state).items(), *part_of("pin", state).items()):
             param = self.space[name]
             param.check(row[~np.isnan(row) & (row != param.nominal)])  # nan is none
 
@@ -165,10 +166,10 @@ class ParamTable:
         """Restores the rows of some sub-environments, from a state that was checked."""
         self._draws.seed(envs, state["word"][envs])
         self.index[envs] = state["draw_index"][envs]
-        values = _under("value/", state)
+        values = part_of("value", state)
         rows = self._rows_of(values)
         self.pin(None, envs)
-        self.pin(_under("pin/", state), envs)
+        self.pin(part_of("pin", state), envs)
         self.current[:, envs] = self._nominal[:, None]
         for row, array in zip(rows, values.values(), strict=True):
             self.current[row, envs] = np.where(np.isnan(array[envs]), self._nominal[row], array[envs])
@@ -230,9 +231,9 @@ class ParamTable:
         return [self._places[name] for name in names]
 
 
-def _under(prefix: str, state: Mapping[str, Any]) -> dict[str, Array]:
-    """The parameters of a state whose names begin with ``prefix``."""
-    return {name.removeprefix(prefix): row for name, row in state.items() if name.startswith(prefix)}
+def part_of(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The part of a state under a prefix, without the prefix: "physics/rows" -> "rows"."""
+    return {name.removeprefix(f"{prefix}/"): values for name, values in state.items() if name.startswith(f"{prefix}/")}
 
 
 class _DrawCache:

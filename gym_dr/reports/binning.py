@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.envs.family import UNLIMITED
@@ -34,6 +36,16 @@ class BinStatistics:
     low: Array  # ends of the mean's 95 % interval; NaN without one
     high: Array
     count: Indices  # episodes
+
+    @property
+    def intervals(self) -> npt.NDArray[Any]:
+        """The intervals as text, which says where there is none."""
+        return np.array(
+            [
+                "no interval" if math.isnan(low) else f"95 % interval {low:.1f} to {high:.1f}"
+                for low, high in zip(self.low.flat, self.high.flat, strict=True)
+            ]
+        ).reshape(self.low.shape)
 
 
 def evenly_spaced(length: int, count: int) -> Indices:

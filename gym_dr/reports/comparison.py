@@ -129,9 +129,8 @@ class Comparison:
 
     def _index(self, policy: FrozenPolicy) -> int:
         """A policy's index in the evaluation, where it may have an older name, and others may act alike."""
-        names = {index: one["name"] for index, one in enumerate(self.document["policies"])}
-        alike = [index for index in names if self.document["policies"][index]["digest"] == policy.digest]
-        return next((index for index in alike if names[index] == policy.name), alike[0])
+        alike = {k: one["name"] for k, one in enumerate(self.document["policies"]) if one["digest"] == policy.digest}
+        return next((k for k, name in alike.items() if name == policy.name), min(alike))
 
     @property
     def main_sets(self) -> list[str]:
@@ -163,6 +162,10 @@ class Comparison:
     def _words(self, set_name: str) -> tuple[str, str]:
         """Preposition and label."""
         kind, (what, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
+        # several seeds of one configuration share its draws, which are named after the first
+        owner = {entry["name"]: of.name for i, of in enumerate(self.groups) for entry in self.entries(i)}.get(
+            owner, owner
+        )
         if kind == "sobol" and owner:
             return "Over", f"the distribution of '{owner}'"
         if kind == "fixed":

@@ -57,20 +57,23 @@ def along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
                 index,
                 bins.centers,
                 found.mean,
-                customdata=np.stack([found.low, found.high], axis=-1).tolist(),
+                customdata=found.intervals.tolist(),
                 mode="lines+markers",
                 name=plain(group.name),
                 legendgroup=str(index),
                 showlegend=True,
-                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, 95 % "
-                "interval %{customdata[0]:.1f} to %{customdata[1]:.1f}<extra>%{fullData.name}</extra>",
+                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, "
+                "%{customdata}<extra>%{fullData.name}</extra>",
             ),
         ]
     axis = parameter_axis(comparison, parameter, bins)
     figure = new_figure(traces, xaxis=axis, y="Mean return", height=340)
     _mark_ranges(figure, comparison, parameter, axis["range"])
-    description = f"Mean return along {parameter}, on {comparison.label(set_name)}."
-    return Panel(title=parameter, figure=figure, description=description)
+    return Panel(
+        title=parameter,
+        figure=figure,
+        description=f"Mean return along {parameter}, on {comparison.label(set_name)}.",
+    )
 
 
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:

@@ -95,9 +95,14 @@ def _difference(comparison: Comparison, group: int, set_name: str, x: str, y: st
     cells = comparison.cells(set_name) if over else None
     found = bin_statistics(rows, cells, axes[x], axes[y], difference_limits(comparison.document["env"]))
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
-    scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
-    title = f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}"
-    return _map(comparison, axes, title, found, "difference", scale)
+    return _map(
+        comparison,
+        axes,
+        f"Mean return of {comparison.groups[group].quoted} minus {comparison.groups[0].quoted}",
+        found,
+        "difference",
+        {"colorscale": "RdBu", "zmin": -largest, "zmax": largest},
+    )
 
 
 def _axes(comparison: Comparison, set_name: str, x: str, y: str) -> dict[str, Bins]:
@@ -119,12 +124,11 @@ def _map(
         x=x_bins.edges.tolist(),
         y=y_bins.edges.tolist(),
         z=found.mean.tolist(),
-        customdata=np.stack([found.count, found.low, found.high], axis=-1).tolist(),
+        customdata=np.stack([found.count.astype(object), found.intervals], axis=-1).tolist(),
         hoverongaps=False,
         colorbar={"title": {"text": words, "side": "right"}, "thickness": 12},
         hovertemplate=f"{plain(x)} %{{x:.4g}}<br>{plain(y)} %{{y:.4g}}<br>{words} <b>%{{z:.1f}}</b>"
-        "<br>mean: 95 % interval %{customdata[1]:.1f} to %{customdata[2]:.1f}"
-        "<br>%{customdata[0]} episodes<extra></extra>",
+        "<br>mean: %{customdata[1]}<br>%{customdata[0]} episodes<extra></extra>",
         **scale,
     )
     xaxis, yaxis = (parameter_axis(comparison, n, b, showgrid=False, zeroline=False) for n, b in axes.items())

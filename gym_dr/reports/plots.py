@@ -52,11 +52,10 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
 
     tables = [read_metrics(folder) for folder in folders]
     panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
-    rows, columns = -(-len(panels) // 2), min(len(panels), 2)
-    figure, axes = new_figure(rows, columns, (6 * columns, 4 * rows))
+    figure, axes = new_figure(len(panels), 2, (6.0, 4.0))
     names = [printable(folder.path.name) for folder in folders]
     heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
-    figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * columns), parse_math=False)
+    figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * min(len(panels), 2)), parse_math=False)
     average = f"moving average ({MOVING_AVERAGE} updates)"
     for ax, (column, title, label) in zip(axes, panels, strict=False):
         for index, (name, table) in enumerate(zip(names, tables, strict=True)):
@@ -71,8 +70,6 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         ax.xaxis.set_major_formatter(EngFormatter(usetex=False))  # 2 M
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    for ax in axes[len(panels) :]:  # an odd number leaves one over
-        ax.set_visible(False)
     save_figure(figure, path, dpi=110)
 
 
@@ -86,15 +83,11 @@ def plot_growth(folder: RunFolder, config: RunConfig) -> None:
     """
     if not (growth := read_growth(folder, config)):
         return
-    table = read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else None
-    statistics = [] if table is None else [key for key in _STATISTICS if key in table]
-    count = len(statistics) + len(growth)
-    columns = min(3, count)
-    rows = math.ceil(count / columns)
-    figure, axes = new_figure(rows, columns, (4.4 * columns, 3.0 * rows))
+    table: Any = read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else ()
+    statistics = [key for key in _STATISTICS if key in table]
+    figure, axes = new_figure(len(statistics) + len(growth), 3, (4.4, 3.0))
     figure.suptitle(f"{printable(folder.path.name)}: draws by {config.settings.sampler}", parse_math=False)
     for ax, key in zip(axes, statistics, strict=False):
-        assert table is not None
         ax.plot(table["update"], table[key], color="C1", marker="." if len(table) < 30 else None)
         ax.set(title=_STATISTICS[key], xlabel="Update")
     for ax, one in zip(axes[len(statistics) :], growth, strict=False):
@@ -109,19 +102,27 @@ def plot_growth(folder: RunFolder, config: RunConfig) -> None:
     handles, labels = axes[len(statistics)].get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))  # without the second end of the box
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries))
-    for ax in axes[count:]:
-        ax.set_visible(False)
     save_figure(figure, folder.growth, dpi=110)
 
 
-def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
-    """Makes a figure of ``size`` inches and its axes, without pyplot, which would need a display and closing."""
+def new_figure(panels: int, most: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
+    """Makes a figure and its axes, without pyplot, which would need a display and closing.
+
+    Args:
+        panels: Number of axes.
+        most: Largest number of columns.
+        size: Width and height of a panel, inches.
+    """
     from matplotlib import style  # heavy, as the next
     from matplotlib.figure import Figure
 
+    columns, rows = min(panels, most), math.ceil(panels / most)
     with style.context([_DEFAULTS, "seaborn-v0_8-whitegrid"]):
-        figure = Figure(figsize=size, layout="constrained")
-        return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+        axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for left_over in axes[panels:]:
+        left_over.set_visible(False)
+    return figure, axes[:panels]
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:

@@ -39,9 +39,8 @@ def line(index: int, x: Array, y: Array, **options: Any) -> go.Scatter:
 
 def with_unit(name: str, unit: str) -> str:
     """A parameter's name and unit as a plot's label; the unit "x" is that of factors."""
-    if unit == "x":
-        unit = "times nominal"
-    return plain(f"{name} ({unit})" if unit else name)
+    text = "times nominal" if unit == "x" else unit
+    return plain(f"{name} ({text})" if unit else name)
 
 
 def parameter_axis(comparison: Comparison, name: str, bins: Bins, **options: Any) -> dict[str, Any]:

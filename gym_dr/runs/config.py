@@ -123,12 +123,15 @@ KEYWORDS = (  # of gym_dr.train that are not settings of a single run
 )
 
 
-def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
+def with_total_steps(config: RunConfig, total_steps: int, given: Collection[str] = ()) -> RunConfig:
     """The configuration with the fewest updates that make at least ``total_steps`` environment steps.
 
     Raises:
-        ConfigError: ``total_steps`` is not a whole number above 0, or an update has no fixed number of steps.
+        ConfigError: ``updates`` is ``given`` as well, ``total_steps`` is not a whole number above 0, or an update has
+            no fixed number of steps.
     """
+    if "updates" in given:
+        raise ConfigError("Expected updates or total_steps, got both.")
     if not is_whole(total_steps) or total_steps < 1:
         raise ConfigError(f"`total_steps`: expected a whole number of at least 1, got {shortened(total_steps)}.")
     if (each := config.steps_per_update) is None:

@@ -18,6 +18,7 @@ from gym_dr.errors import (
     GymDrError,
     PluginError,
     RunFolderError,
+    UnknownNameError,
     as_path,
     did_you_mean,
     located,
@@ -33,7 +34,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings
+from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, with_total_steps
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
@@ -98,6 +99,8 @@ def build_config(
         drawn["randomization"] = file_beside(as_path(config), rules)
     drawn |= {"randomize": randomize} if randomize else {}
     made = _make(algorithm, {**in_file, **values}, drawn.get("randomization"), drawn.get("randomize"))
+    if "total_steps" in drawn and "updates" not in values:
+        made = with_total_steps(made, drawn["total_steps"], in_file)
     _check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
     made = _with_runs(made, values, by_seed=by_seed)
@@ -125,7 +128,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
     with located(folder.config):
         check_source(values.get("env", ""), trust, table.get(REGISTERED_BY, ""))
         if drawn:
-            raise ConfigError("randomize: expected only a randomization in a run's configuration.")
+            raise ConfigError(f"{', '.join(drawn)}: expected only a randomization in a run's configuration.")
         if isinstance(rules, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(rules, Mapping):
@@ -135,7 +138,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> OpenedRun:
 
 
 def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Reads a configuration file: settings and options by name, checked; ``randomization``, ``randomize`` unchecked.
+    """Reads a configuration file: settings and options by name, checked; draws and ``total_steps`` unchecked.
 
     Raises:
         ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type.
@@ -145,7 +148,9 @@ def read_config_file(path: str | Path, algorithm: Algorithm) -> tuple[dict[str, 
         raise ConfigError(f"{path}: expected settings, got an empty file.")
     for name in (WRITTEN_BY, REGISTERED_BY):
         table.pop(name, None)
-    drawn: dict[str, Any] = {name: table.pop(name) for name in ("randomization", "randomize") if name in table}
+    drawn: dict[str, Any] = {
+        name: table.pop(name) for name in ("randomization", "randomize", "total_steps") if name in table
+    }
     with located(path):
         if (written_for := table.pop("algorithm", algorithm.name)) != algorithm.name:
             raise ConfigError(f"is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
@@ -215,7 +220,9 @@ def _checked(algorithm: Algorithm, sampler: Sampler, values: Mapping[str, Any]) 
         if name not in known:
             if owners := [one.name for one in SAMPLERS.values() if name in [f.name for f in one.option_fields()]]:
                 raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
-            raise unknown_name("setting", name, [*known, *KEYWORDS, algorithm.name, sampler.name])
+            if name in KEYWORDS:
+                raise UnknownNameError(f"Unknown setting {name!r} in a file: give it as `{name}`.")
+            raise unknown_name("setting", name, {*known, *KEYWORDS, algorithm.name, sampler.name} - {name})
     checked: dict[str, Any] = {}
     for cls, own in names.items():
         checked |= check_fields(cls, {name: values[name] for name in own if name in values})
@@ -245,7 +252,9 @@ def _make(
     settings = RunSettings(**{name: value for name, value in values.items() if name in SETTINGS})
     options = make_options(algorithm, {name: value for name, value in values.items() if name in own})
     sampler = SAMPLERS.get(settings.sampler)
-    _check_sampler(sampler, settings)
+    redrawn_by_sampler = sampler.name != UNIFORM and settings.resample_every
+    expected = f"0 with sampler {sampler.name}, which draws at each reset"
+    expect(not redrawn_by_sampler, "resample_every", expected, settings.resample_every)
     of_sampler = {name: value for name, value in values.items() if name not in (*SETTINGS, *own)}
     sampler_options = sampler.make_options(of_sampler)
 
@@ -347,13 +356,6 @@ def _with_the_seed(path: Path, seed: int) -> Path:
     """The run with the same seed in a folder of several seeds; else the folder itself."""
     own = path / seed_name(seed)
     return own if own.is_dir() and not RunFolder(path).config.exists() else path
-
-
-def _check_sampler(sampler: Sampler, settings: RunSettings) -> None:
-    """Checks that a sampler fits the other settings."""
-    fixed_draws = sampler.name == UNIFORM or not settings.resample_every
-    expected = f"0 with sampler {sampler.name}, which draws at each reset"
-    expect(fixed_draws, "resample_every", expected, settings.resample_every)
 
 
 def _check_minibatches(options: Any, num_envs: int) -> None:

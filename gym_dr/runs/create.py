@@ -31,12 +31,15 @@ def make_folders(
         ConfigError: ``root`` holds runs of another training, or a run would replace the run that it starts from.
     """
     paths = [root / seed_name(config.settings.seed) for config in configs] if several else [root]
-    if several and (root / CONFIG).is_file():
-        raise ConfigError(f"{root}: is the run folder of a single seed; choose another `run_dir` for several seeds.")
-    others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if several else []
-    if others:
-        raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another training; choose another `run_dir`.")
     if several:
+        if (root / CONFIG).is_file():
+            raise ConfigError(
+                f"{root}: is the run folder of a single seed; choose another `run_dir` for several seeds."
+            )
+        if others := sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}):
+            raise ConfigError(
+                f"{root}: holds the runs {', '.join(others)} of another training; choose another `run_dir`."
+            )
         check_seeds(root, paths)
         for taken in [root / name for name in AGGREGATE if (root / name).exists()]:
             if not any(path.exists() for path in paths):

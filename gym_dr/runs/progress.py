@@ -92,7 +92,8 @@ class Progress:
         if done == units or seconds <= 0:
             return "", ""
         unit = self._unit if steps is None else "step"
-        speed = f"{(work - work_before) / seconds:,.0f} {unit}s/s" if unit else ""
+        made = work - work_before
+        speed = f"{made / seconds:,.{0 if made >= seconds else 1}f} {unit}s/s" if unit else ""
         return speed, f"{(total - done) * seconds / (done - units):.0f} s left"
 
 

@@ -214,8 +214,7 @@ def evaluate_runs(
     found = StudyResult(folder=folder, plan=plan, evaluation=evaluation, policies=policies, missing=missing)
     times = pd.DataFrame(map(_time, done))
     for name, table in {"results": found.results, "comparisons": found.comparisons, "times": times}.items():
-        content = table.to_csv(index=False, float_format=float.__repr__)
-        write_atomically(folder / f"{name}.csv", content.encode())
+        write_atomically(folder / f"{name}.csv", table.to_csv(index=False, float_format=float.__repr__).encode())
     write_atomically(folder / "tables.txt", f"{found.text}\n".encode())
     return found
 

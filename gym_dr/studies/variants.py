@@ -170,9 +170,7 @@ class VariantFile:
             by_seed=False,  # the same for all seeds
         )
         if (total := own.get(TOTAL, head.total_steps)) is not None:
-            if "updates" in given:
-                raise ConfigError("Expected updates or total_steps, got both.")
-            config = with_total_steps(config, total)
+            config = with_total_steps(config, total, given)
         return Variant(name=name, algorithm=found, config=config, seeds=head.seeds[:number], total_steps=total)
 
     def check_used(self, variants: Iterable[Variant]) -> None:

@@ -157,6 +157,7 @@ class _Copy:
             tanh=any(isinstance(layer, nn.Tanh) for layer in network),
             extra=sum(weights.numel() for weights in rest),
         )
+        self._moments = {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
         self.steps = 0
         with torch.no_grad():
             torch.cat(
@@ -166,10 +167,6 @@ class _Copy:
                 self.steps = int(known[0]["step"])
                 for name, memory in self._moments.items():
                     torch.cat([state[name].flatten() for state in known], out=torch.from_numpy(memory))
-
-    @property
-    def _moments(self) -> dict[str, Any]:
-        return {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
 
     def copy_back(self) -> None:
         """Copies weights and moments back to torch."""

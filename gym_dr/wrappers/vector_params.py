@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Indices, Mask, Words
@@ -76,7 +76,7 @@ class VectorParams(EpisodeWrapper):
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "
                 "wrapper directly around the vector environment, inside other wrappers."
             )
-        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.autoreset_mode = self._autoreset.mode
         self._spaces, self._randomizations, self._samplers = (  # of each sub-environment
             self._sub_envs.get_attr(name) for name in ("param_space", "randomization", "sampler")
         )

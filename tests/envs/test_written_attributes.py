@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gym_dr import RandomizeAttributes, RandomizeMujoco
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.testing.mode import Mode
 from gym_dr.testing.playing import actions_of, interface
 from tests.registered import forgotten_afterwards
@@ -89,6 +89,16 @@ def test_an_impossible_value_that_was_written_is_refused_once_and_changes_nothin
     with pytest.raises(RandomizationError, match="gravity"):
         env.reset(seed=1)
     assert env.reset(seed=1)[1] == first
+
+
+@pytest.mark.parametrize("mode", ["single", "native", "sync"])
+@pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5"])
+def test_a_parameter_among_the_options_of_reset_is_refused_and_changes_nothing(env_id: str, mode: str) -> None:
+    with Mode(env_id=env_id, name=mode).opened() as envs:
+        name = next(iter(envs.reset(seed=1)[1]["params"]))
+        with pytest.raises(UnknownNameError, match="params"):
+            envs.reset(options={name: 1.0})
+        assert np.all(envs.reset()[1]["draw_index"] == 1)
 
 
 @pytest.mark.parametrize("name", ["set_params", "set_attr"])

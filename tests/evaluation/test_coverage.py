@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from gym_dr import Randomization
 from gym_dr.arrays import Array
@@ -19,7 +20,7 @@ from gym_dr.evaluation import ranges
 from gym_dr.evaluation.regret import REGRET, best_known, describe_best, regret_statistics
 from gym_dr.evaluation.sensitivity import nearest_failure, nearest_suspects
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.statistics import mean_over_seeds, means_with_intervals, policy_statistics
+from gym_dr.evaluation.statistics import mean_over_seeds, means_with_intervals, policy_statistics, rate_ends
 from gym_dr.reports.binning import bin_statistics, make_bins
 from tests.evaluation.points import points_in
 
@@ -79,6 +80,21 @@ def test_means_and_rates_of_landings_are_covered(name: str, share: float, ends: 
     found = policy_statistics(landings(rng, np.tile(each, (int(4000 * share), 1))), cells, 0.0)
     assert ends[0] <= covered([row["mean"] for row in found], mean_of(rates)) <= ends[1]
     assert ends[0] <= covered([row["success_rate"] for row in found], np.mean(rates)) <= ends[1]
+
+
+@pytest.mark.parametrize(
+    ("episodes", "between", "worst"), [(5, (0.89, 0.993), 0.83), (20, (0.91, 0.985), 0.85), (100, (0.92, 0.985), 0.91)]
+)
+def test_rates_of_few_episodes_are_covered_as_the_page_says(
+    episodes: int, between: tuple[float, float], worst: float
+) -> None:
+    successes, rates = np.arange(episodes + 1), np.linspace(0.002, 0.998, 997)[:, None]
+    low, high = rate_ends((successes[:, None] > np.arange(episodes))[:, None].astype(np.float64), episodes)
+    share = (stats.binom.pmf(successes, episodes, rates) * ((low <= rates) & (rates <= high))).sum(-1)
+    inner = share[(rates[:, 0] >= 0.05) & (rates[:, 0] <= 0.95)]
+    assert between[0] <= inner.min()
+    assert inner.max() <= between[1]
+    assert share.min() == pytest.approx(worst, abs=0.006)
 
 
 @accurate

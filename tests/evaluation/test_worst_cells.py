@@ -27,6 +27,17 @@ def test_the_cell_is_that_of_the_first_episodes_even_if_it_was_not_so_bad() -> N
     assert found["params"] == {"gravity": -12.0, "wind_power": 20.0, "enable_wind": 1.0}
 
 
+def test_parameters_without_an_effect_in_the_worst_cell_are_left_out() -> None:
+    cells = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -8], "enable_wind": [0, 1], "wind_power": [5, 20]}, 5)
+    needs = {"wind_power": {"enable_wind": 0.0}}
+    returns = np.arange(8.0)[:, None].repeat(5, 1)
+    calm, windy = (
+        worst_cell(each, np.zeros(FEWEST), cells, UNLIMITED, needs)["params"] for each in (returns, -returns)
+    )
+    assert calm == {"gravity": -12.0, "enable_wind": 0.0}
+    assert windy == {"gravity": -8.0, "enable_wind": 1.0, "wind_power": 20.0}
+
+
 def test_a_cell_is_played_again_as_often_as_before_and_not_too_rarely() -> None:
     assert fresh_episodes(GRID) == FEWEST
     assert fresh_episodes(CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -8]}, 50)) == 50

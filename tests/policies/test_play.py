@@ -54,6 +54,14 @@ def test_the_seed_decides_draws_and_episodes(run: Any, tmp_path: Path, monkeypat
     assert episodes[0].params["gravity"] != episodes[1].params["gravity"]
 
 
+def test_a_video_may_lie_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    with play.open_video("~/out.gif", 50) as show:
+        show(np.zeros((16, 16, 3), np.uint8))
+    assert [path.name for path in tmp_path.iterdir()] == ["out.gif"]
+
+
 def test_a_window_shows_the_policy(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # SDL's dummy driver stands in for a display, at which nobody watches
     monkeypatch.setattr(pygame.time, "Clock", lambda: SimpleNamespace(tick=lambda fps: 0))

@@ -94,3 +94,9 @@ def test_intervals_of_bins_are_not_over_cells_of_a_grid_that_were_chosen() -> No
 def test_one_episode_has_no_interval(cells: CellSet | None) -> None:
     part = make_bins(np.array([0.0]))
     assert np.isnan(bin_statistics(np.array([[7.0]]), cells, part, part).low[0, 0])
+
+
+def test_a_bin_without_an_interval_says_so() -> None:
+    table = bin_statistics(np.array([[1.0, 2.0, 5.0]]), CellSet.of_values("set", {}, 3), make_bins(np.array([0, 0, 1])))
+    assert [text.startswith("95 % interval") for text in table.intervals] == [True, False]
+    assert not any("nan" in text for text in table.intervals)

@@ -6,8 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from gym_dr import Randomization
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.reports.comparison import Comparison, Group, group_policies
 from gym_dr.runs.folder import RunFolder
@@ -57,6 +59,17 @@ def test_runs_that_went_on_from_different_runs_are_apart(policy: FrozenPolicy) -
 def test_groups_with_the_same_name_are_told_apart_by_their_paths(policy: FrozenPolicy) -> None:
     runs = [with_seed(policy, f"{top}/a/seed-{s}", s, num_envs=n) for top, n in (("x", 2), ("y", 3)) for s in (1, 2)]
     assert [group.name for group in group_policies(runs)] == ["/runs/x/a", "/runs/y/a"]
+
+
+def test_draws_that_several_seeds_share_are_named_after_their_group(
+    policy: FrozenPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [with_seed(policy, f"wide/seed-{seed}", seed) for seed in (1, 2)]
+    cells = CellSet.of_draws("training: wide/seed-1", Randomization({"gravity": (-12, -2)}), 5)
+    names = [{"name": run.name, "digest": run.digest} for run in runs]
+    evaluation = Evaluation(Path("x"), {"policies": names}, pd.DataFrame())
+    monkeypatch.setattr(Comparison, "cells", lambda *_: cells)
+    assert Comparison(groups=group_policies(runs), evaluation=evaluation).label(cells.name).endswith("'wide'")
 
 
 def test_a_run_and_its_copy_are_no_two_seeds(policy: FrozenPolicy) -> None:

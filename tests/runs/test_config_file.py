@@ -26,6 +26,22 @@ def test_a_misspelled_table_is_refused_with_the_right_name(tmp_path: Path) -> No
         read_config_file(str(tmp_path / "c.toml"), A2C)
 
 
+def test_total_steps_of_a_file_stand_for_updates_which_are_not_beside_them(tmp_path: Path) -> None:
+    ppo, path = find_algorithm("ppo"), tmp_path / "c.toml"
+    path.write_text("total_steps = 5000\n[ppo]\nrollout_steps = 200\n")
+    assert build_config(ppo, {"num_envs": 5}, config=path).options.updates == 5
+    assert build_config(ppo, {"num_envs": 5, "updates": 3}, config=path).options.updates == 3
+    path.write_text("total_steps = 5000\n[ppo]\nupdates = 4\n")
+    with pytest.raises(ConfigError, match="total_steps"):
+        build_config(ppo, {}, config=path)
+
+
+def test_a_keyword_that_is_no_setting_is_refused_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("seeds = [1, 2]\n")
+    with pytest.raises(UnknownNameError, match="give it as `seeds`"):
+        read_config_file(str(tmp_path / "c.toml"), A2C)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PickyConfig:
     updates: int = option(1, "updates")

@@ -42,10 +42,6 @@ class Equations:
     step: Callable[..., tuple[Any, float, bool]]
     observe: Callable[[Any, Any], tuple[float, ...]]  # physics, state -> observation, not yet in the space's dtype
 
-    def bounds(self) -> Bounds:
-        """See ``Bounds``."""
-        return tuple(map(spread_of, self.start.values()))
-
 
 def spread_of(distribution: Distribution) -> tuple[float, float]:
     """The two numbers that define a uniform or a normal distribution."""

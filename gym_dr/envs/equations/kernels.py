@@ -184,7 +184,7 @@ def _stepper(equations: Equations, step: Any, action: Sequence[str], noise: Sequ
 
 
 def _drawer(places: Sequence[str], drawn: Mapping[str, Distribution], spreads: Any) -> Any:
-    """Draws random numbers to these places; ``spreads`` are numbers, or expressions, for ``Equations.bounds``."""
+    """Draws random numbers to these places; ``spreads`` are numbers, or expressions, for ``Bounds``."""
     lines = ["pass"]
     for place, distribution, (one, other) in zip(places, drawn.values(), spreads, strict=True):
         if isinstance(distribution, Normal):

@@ -14,10 +14,10 @@ from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.rollout import UNFINISHED, StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
-from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
+from gym_dr.envs.backend import EnvState
+from gym_dr.envs.equations.equations import Bounds, Equations, fields_of, spread_of
 from gym_dr.envs.equations.functions import not_compiled
 from gym_dr.envs.equations.kernels import LANES, EquationsArrays, kernels_of
-from gym_dr.envs.states import EnvState
 from gym_dr.errors import EquationsError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Simulation:
         self._blocks: Array = np.zeros((blocks, kernels.fields, LANES))
         self._world = EquationsArrays(self._blocks.reshape(-1), self.params, self.streams, self.buffers)
         self._all: Indices = np.arange(num_envs)
-        self._bounds: Array = np.array(equations.bounds()).reshape(-1, 2)
+        self._bounds: Array = np.array([spread_of(each) for each in equations.start.values()]).reshape(-1, 2)
         self._state_at = kernels.state
         self._state_fields = slice(kernels.state, kernels.state + len(fields_of(equations.state)))
         no_one = np.zeros(0, np.int64)

@@ -81,7 +81,8 @@ def element_names(model: Any, objects: str | None) -> list[str]:
         return _unique(joints)
     if objects == "actuator":
         return _unique([model.actuator(i).name or _driven(model, i, joints) for i in range(model.nu)])
-    bodies = _unique([model.body(i).name or _first_joint(model, i, joints) for i in range(model.nbody)])
+    firsts = [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(model.nbody)]
+    bodies = _unique([model.body(i).name or first for i, first in enumerate(firsts)])
     if objects == "body":
         return bodies
     return _unique([model.geom(i).name or bodies[model.geom_bodyid[i]] for i in range(model.ngeom)])
@@ -100,10 +101,6 @@ def _driven(model: Any, i: int, joints: list[str]) -> str:
     """The joint that an unnamed actuator drives."""
     drives_a_joint = model.actuator_trntype[i] == 0  # mjTRN_JOINT
     return joints[model.actuator_trnid[i, 0]] if drives_a_joint else f"actuator{i}"
-
-
-def _first_joint(model: Any, i: int, joints: list[str]) -> str:
-    return joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}"
 
 
 def _unique(names: list[str]) -> list[str]:
