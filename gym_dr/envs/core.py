@@ -17,8 +17,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, Outcome
-from gym_dr.envs.states import EnvState, check_layout, put_under
+from gym_dr.envs.backend import Backend, EnvState, Outcome, check_layout, put_under
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context

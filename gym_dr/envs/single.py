@@ -12,9 +12,8 @@ from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
-from gym_dr.envs.backend import CompiledBackend, Info
+from gym_dr.envs.backend import CompiledBackend, EnvState, Info
 from gym_dr.envs.core import Episodes, fingerprint, warn_diverged
-from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_finite, check_render_mode
 from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.episode import BuiltEnv

@@ -16,10 +16,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Floats, Indices, Mask, Words
-from gym_dr.envs.backend import Backend, Info, Outcome
+from gym_dr.envs.backend import Backend, EnvState, Info, Outcome
 from gym_dr.envs.core import NO_LIMIT, Episodes, Step, fingerprint, warn_diverged
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,

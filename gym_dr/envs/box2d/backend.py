@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.rollout import StepBuffers
-from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
+from gym_dr.envs.backend import CompiledBackend, EnvState, Outcome, PlayRollout, check_within
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.solver.layout import (
     BODY,
@@ -24,7 +24,6 @@ from gym_dr.envs.box2d.solver.layout import (
     VELOCITY_Y,
 )
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
-from gym_dr.envs.states import EnvState, check_within
 from gym_dr.errors import EnvStateError
 
 

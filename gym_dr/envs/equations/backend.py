@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
+from gym_dr.envs.backend import CompiledBackend, EnvState, Outcome, PlayRollout
 from gym_dr.envs.equations.equations import Bounds, spread_of
 from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.functions import called
@@ -19,7 +19,6 @@ from gym_dr.envs.equations.replay import EquationsLogReplay
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Uniform
 

@@ -14,10 +14,10 @@ from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.rollout import UNFINISHED, StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
+from gym_dr.envs.backend import EnvState
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of, spread_of
 from gym_dr.envs.equations.functions import not_compiled
 from gym_dr.envs.equations.kernels import LANES, EquationsArrays, kernels_of
-from gym_dr.envs.states import EnvState
 from gym_dr.errors import EquationsError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.envs.backend import Backend, Info, Outcome
+from gym_dr.envs.backend import Backend, EnvState, Info, Outcome, put_under
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
@@ -22,7 +22,6 @@ from gym_dr.envs.mujoco.replay import MujocoLogReplay
 from gym_dr.envs.mujoco.space import space_of_env
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState, put_under
 from gym_dr.randomization.table import part_of
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.backend import CompiledBackend, Info, Outcome, PlayRollout
+from gym_dr.envs.backend import CompiledBackend, EnvState, Info, Outcome, PlayRollout
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
@@ -26,7 +26,6 @@ from gym_dr.envs.mujoco.replay import ClosedFormLogReplay
 from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
-from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_finite
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where the solver starts

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.envs.backend import check_within
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.lunar_lander import constants as lander
@@ -27,7 +28,6 @@ from gym_dr.envs.box2d.lunar_lander.replay import LanderLogReplay
 from gym_dr.envs.box2d.solver.arrays import Scratch
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.envs.states import check_within
 from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_keywords
 
