@@ -216,8 +216,7 @@ def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> t
 
     Args:
         values: One number or difference per seed, shape ``(seeds,)``, at least one.
-        within: The lowest and highest possible mean, such as 0 and 1 of a share; the interval ends there, or
-            at the mean if an estimate lies beyond.
+        within: The lowest and highest possible mean, such as 0 and 1 of a share, where the interval ends.
 
     Returns:
         The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. With a single
@@ -225,9 +224,7 @@ def mean_over_seeds(values: Array, within: tuple[float, float] = UNLIMITED) -> t
     """
     from scipy import stats  # heavy
 
-    mean = values.mean(keepdims=True)
-    low, high = min(within[0], mean[0]), max(within[1], mean[0])
-    (found,) = as_intervals(mean, *mean_ends(values[None, None]).clip(low, high))
+    (found,) = as_intervals(values.mean(keepdims=True), *mean_ends(values[None, None]).clip(*within))
     return found, None if found["low"] is None else float(stats.ttest_1samp(values, 0.0).pvalue)
 
 

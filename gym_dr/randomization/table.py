@@ -32,6 +32,7 @@ class ParamTable:
         names: The parameter of each row.
         current: Shape ``(len(names), num_envs)``, the values in the current episodes.
         index: Shape ``(num_envs,)``, the draw index of the current episodes; -1 before the first.
+        seed_words: Shape ``(num_envs,)``, the seed words in the keys of draws.
         held: Seed words and indices of the draws that all episodes use, each ``(num_envs,)``; None to count on.
     """
 
@@ -53,7 +54,8 @@ class ParamTable:
         self.index: Indices = np.full(num_envs, -1, np.int64)
         self.held: tuple[Words, Indices] | None = None
         self._lay_out_info()
-        self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))
+        self.seed_words: Words = np.zeros(num_envs, np.uint64)
+        self._draws = _DrawCache(sampler, self.seed_words)
         self._drawn: Indices = np.array(self._rows_of(sampler.support), np.int64)
 
     def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
@@ -86,12 +88,7 @@ class ParamTable:
     def sampler(self, sampler: ParamSampler) -> None:
         check_support(sampler, self.sampler.support)
         if sampler is not self.sampler:
-            self._draws = _DrawCache(sampler, self._draws.seed_words)
-
-    @property
-    def seed_words(self) -> Words:
-        """The seed words in the keys of draws, shape ``(num_envs,)``."""
-        return self._draws.seed_words
+            self._draws = _DrawCache(sampler, self.seed_words)
 
     def seed(self, envs: Indices, seed_words: Words) -> None:
         """Restarts the draws of some sub-environments, keyed by their seed words."""

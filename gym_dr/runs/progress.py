@@ -52,7 +52,9 @@ class Progress:
 
             # not before the first unit is done, which may include compiling, a line of its own
             form = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
-            self._bar = tqdm(total=total, initial=done, bar_format=form, dynamic_ncols=True, mininterval=0.2)
+            self._bar = tqdm(
+                desc=printable(title), total=total, initial=done, bar_format=form, dynamic_ncols=True, mininterval=0.2
+            )
         speed, left = self._measure(done, total, steps)
         state = ", ".join(filter(None, [speed, result, left]))
         if self._bar is not None:
@@ -103,6 +105,6 @@ def _has_bars() -> bool:
     if shell is not None and "IPKernelApp" in shell.config:
         return True
     try:
-        return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+        return sys.stderr.isatty() and min(os.get_terminal_size(sys.stderr.fileno())) > 0
     except (AttributeError, OSError, ValueError):  # see ``say``
         return False

@@ -102,14 +102,13 @@ class RunSession:
         if settings.sampler == UNIFORM:
             self.envs = RecordEpisodes(envs, self._record)
             return self.envs
-        options: dict[str, Any] = vars(config.sampler_options) if config.sampler_options else {}
         self.envs = self._adapted = AdaptParams(
             envs,
             settings.sampler,
             every=None,
             callback=self._record,
             on_update=self._record_update,
-            **options,
+            **(vars(config.sampler_options) if config.sampler_options else {}),
         )
         if self._sampler_state is not None:
             with located(self.folder.checkpoints):

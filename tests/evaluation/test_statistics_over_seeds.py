@@ -26,6 +26,7 @@ def test_no_interval_exceeds_what_is_possible() -> None:
     found, _ = mean_over_seeds(np.array([500.0, 500.0, 490.0]), limits)
     assert (found["low"], found["high"]) == (pytest.approx(482.3, abs=0.1), 500.0)
     assert mean_over_seeds(np.array([1.0, 0.9, 0.1]), (0.0, 1.0))[0]["high"] == 1.0
+    assert mean_over_seeds(np.array([-0.02, -0.01, 0.01]), (0.0, 1.0))[0]["low"] == 0.0
     assert return_limits("gym_dr/LunarLanderDR-v3") == (-math.inf, math.inf)
 
 

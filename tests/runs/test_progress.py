@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -84,7 +83,7 @@ class Terminal(io.StringIO):
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress.os, "get_terminal_size", lambda number: SimpleNamespace(columns=120))
+    monkeypatch.setattr(progress.os, "get_terminal_size", lambda number: (120, 40))
     return stream
 
 

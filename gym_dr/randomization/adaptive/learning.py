@@ -123,7 +123,6 @@ class LearningSampler(ABC):
         self._claims: list[Claim] = []  # episodes that have not been checked for evidence yet
         self._idle = 0  # cohorts since the last change
         self.reached = False  # whether the first draws have ever succeeded often enough
-        # of each sub-environment: episodes since the last one that counted as evidence
 
     @abstractmethod
     def first_shape(self, ranges: Array) -> Array:
