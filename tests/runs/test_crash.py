@@ -193,7 +193,7 @@ def test_a_folder_that_is_removed_ends_the_run_and_is_not_written_again(
             (folder / ".lock").touch()
 
     message = refused(disturb(monkeypatch, 2, remove, *A2C, folder))
-    assert message.startswith(f"{folder}: was removed or replaced during the run")
+    assert message.startswith(f"{folder}: was removed or replaced")
     assert [path.name for path in tmp_path.rglob("*")] == (["run", ".lock"] if made_again else [])
 
 
