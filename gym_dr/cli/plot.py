@@ -23,6 +23,6 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
     folders = expand(list(runs))
     single = folders[0].plots if len(folders) == 1 else None
     path = as_path(output) if output else single or Path("comparison.png")
-    check_output(path, b"" if output else MARK)
+    check_output(path, b"" if output or single else MARK)
     plot_training(folders, path)
     click.echo(f"Wrote {path}")

@@ -84,13 +84,6 @@ def test_a_file_of_the_user_with_the_name_of_a_runs_is_never_replaced(name: str,
     assert files(run) == before
 
 
-def test_plotting_a_run_never_replaces_a_picture_of_the_user(trained: Path, tmp_path: Path) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
-    (run / "training.png").write_text("mine")
-    assert refused(gymdr("plot", run)).startswith(f"{run / 'training.png'}: ")
-    assert (run / "training.png").read_text() == "mine"
-
-
 @pytest.mark.parametrize("name", ["command.txt", ".lock", "checkpoints/notes.txt", ".notes.tmp", "metrics.csv"])
 def test_a_folder_with_a_file_of_the_user_is_no_place_for_a_run(name: str, tmp_path: Path) -> None:
     (tmp_path / "run" / name).parent.mkdir(parents=True)
