@@ -53,7 +53,7 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
-    draw(Figure(figsize=(1, 1)), picture)
+    draw(Figure(figsize=(1, 1)), picture, metadata={"Software": "gym_dr"})
 
     def save(figure: Any, *args: Any, **kwargs: Any) -> None:
         draw(Figure(figsize=(1, 1)), *args, **kwargs)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.errors import ConfigError, Interrupted, shortened
 from gym_dr.reports.plots import plot_growth, plot_training
 from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.durable import check_output
+from gym_dr.runs.folder import PICTURE_MARK, RunFolder
 from gym_dr.runs.launch import Launch, launch
 from gym_dr.runs.progress import Display
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
@@ -40,6 +41,8 @@ def train_and_evaluate(
 
     folder, config = run.folder, run.config
     with working_on(run, new=not resume) as work:
+        for picture in (folder.plots, folder.growth):
+            check_output(picture, PICTURE_MARK)
         train_run(work, resume=resume, display=display, callback=callback)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
         with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):

@@ -16,13 +16,13 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
     A folder of several seeds stands for all of its runs.
     """
     from gym_dr.errors import as_path
-    from gym_dr.reports.plots import MARK, plot_training  # heavy
+    from gym_dr.reports.plots import plot_training  # heavy
     from gym_dr.runs.durable import check_output
-    from gym_dr.runs.folder import expand
+    from gym_dr.runs.folder import PICTURE_MARK, expand
 
     folders = expand(list(runs))
     single = folders[0].plots if len(folders) == 1 else None
     path = as_path(output) if output else single or Path("comparison.png")
-    check_output(path, b"" if output or single else MARK)
+    check_output(path, b"" if output else PICTURE_MARK)
     plot_training(folders, path)
     click.echo(f"Wrote {path}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.errors import RunFolderError, printable
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import PICTURE_MARK, RunFolder
 from gym_dr.runs.growth import MIDDLE, read_growth
 from gym_dr.runs.metrics import read_csv, read_metrics
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 MOVING_AVERAGE = 20  # updates
-MARK = b"gym_dr"  # the software that made a picture
 STEPS = "Environment steps"  # label of an axis
 TITLE_WIDTH = 60  # characters above each column of panels
 
@@ -140,7 +139,7 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
             for text in figure.findobj(Text):  # made since, with the settings in force then
                 text.set_usetex(False)
             form = path.suffix[1:] or "png"
-            about = {"Software": MARK.decode()} if form == "png" else None
+            about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
             figure.savefig(picture, dpi=dpi, format=form, metadata=about)
     except ValueError as error:  # an unknown format
         raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None

@@ -31,6 +31,7 @@ NETWORKS = ("actor", "critic")  # networks with their own files of weights
 
 AGGREGATE = ("metrics.csv", "summary.json", "training.png")  # of several seeds, in their common folder
 LOG_MARK = b"update"  # the first column
+PICTURE_MARK = b"gym_dr"  # the software that made a picture
 CHECKPOINTS = f"update-{'[0-9]' * 8}.safetensors"  # other names are copies that the user made
 
 # names of a run's files -> what they hold near their beginning; others in its folder are the user's
@@ -40,8 +41,8 @@ WRITTEN = {
     "metrics.csv": LOG_MARK,
     "draws.csv": LOG_MARK,
     "sampler.csv": LOG_MARK,
-    "training.png": b"PNG",
-    "sampler.png": b"PNG",
+    "training.png": PICTURE_MARK,
+    "sampler.png": PICTURE_MARK,
     **{f"{name}.pt": b"PK" for name in NETWORKS},
     f"checkpoints/{CHECKPOINTS}": b"gym_dr checkpoint",
     f"{EVALUATION}/evaluation.json": b"gym_dr evaluation",

@@ -84,6 +84,15 @@ def test_a_file_of_the_user_with_the_name_of_a_runs_is_never_replaced(name: str,
     assert files(run) == before
 
 
+def test_a_picture_of_the_user_in_a_run_is_not_replaced(trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "training.png").write_bytes(b"\x89PNG of the user")
+    before = files(run)
+    for command in ("plot", "resume"):
+        refused(gymdr(command, run))
+        assert files(run) == before
+
+
 @pytest.mark.parametrize("name", ["command.txt", ".lock", "checkpoints/notes.txt", ".notes.tmp", "metrics.csv"])
 def test_a_folder_with_a_file_of_the_user_is_no_place_for_a_run(name: str, tmp_path: Path) -> None:
     (tmp_path / "run" / name).parent.mkdir(parents=True)
