@@ -249,13 +249,14 @@ def _play(
 ) -> Evaluation:
     """Plays the missing episodes of all sets, then of the cells that they choose."""
     first, worst = question.episodes, held.worst
-    total = first + len(policies) * sum(map(fresh_episodes, question.sets))
+    before = len(worst.rows)
+    total = first + max(before, len(policies) * sum(map(fresh_episodes, question.sets)))
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies
         for cells in question.sets
     ]
-    _play_missing(parts, held.episodes, question, lambda title, done: progress(title, done, total))
+    _play_missing(parts, held.episodes, question, lambda title, done: progress(title, before + done, total))
     evaluation = Evaluation(held.folder, document, held.episodes.rows)
     parts = _parts_again(policies, evaluation)
     total = first + sum(part.cells.episodes for part in parts)
