@@ -115,12 +115,14 @@ def plain(value: Any) -> Any:
 
 def is_whole(value: object) -> bool:
     """Whether a value given in Python is a whole number."""
-    return isinstance(plain(value), numbers.Integral) and not isinstance(plain(value), bool)
+    value = plain(value)
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
     """Whether a value given in Python is a finite real number."""
-    return isinstance(plain(value), numbers.Real) and not isinstance(plain(value), bool) and math.isfinite(plain(value))
+    value = plain(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def expect(good: bool, name: str, expected: str, got: object) -> None:

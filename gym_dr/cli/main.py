@@ -87,6 +87,15 @@ def _show_error(message: str) -> None:
     click.echo(f"Error: {as_typed(message)}", err=True)
 
 
+def _options_like(option: str, command: click.Command) -> str:
+    """The question after an unknown option, for the end of a message; empty if no option of the command is like it."""
+    name = option.lstrip("-")
+    helps = {param.opts[0].lstrip("-"): getattr(param, "help", "") for param in command.params}
+    told = [flag for flag, help in helps.items() if "-" in name and name.replace("-", " ") in help]
+    found = told or near(name, helps) or [flag for flag in helps if flag in name.split("-")]
+    return f" Did you mean {' or '.join(repr(f'--{flag}') for flag in found)}?" if found else ""
+
+
 def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _show_error) -> None:
     """Runs the command line; ``tell`` gets the message of a user's error, which ends it with exit code 2."""
     typed = list(sys.argv[1:] if args is None else args)
@@ -105,11 +114,7 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
         sys.exit(stop.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.ctx:
-            name = error.option_name.lstrip("-")
-            helps = {param.opts[0].lstrip("-"): getattr(param, "help", "") for param in error.ctx.command.params}
-            told = [flag for flag, help in helps.items() if "-" in name and name.replace("-", " ") in help]
-            found = told or near(name, helps) or [flag for flag in helps if flag in name.split("-")]
-            hint = f" Did you mean {' or '.join(repr(f'--{flag}') for flag in found)}?" if found else ""
+            hint = _options_like(error.option_name, error.ctx.command)
             error = click.UsageError(f"No such option {error.option_name!r}.{hint}", error.ctx)
         error.show()
         sys.exit(error.exit_code)

@@ -193,7 +193,7 @@ class KernelCache:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).digest() + payload)
             os.replace(temporary, path)
-            for old in path.parent.iterdir():  # of older versions, which nobody has loaded for two months
+            for old in path.parent.glob(f"*{path.suffix}*"):  # of older versions, not loaded for two months
                 if path.stat().st_mtime - old.stat().st_mtime > 60 * 86400:
                     old.unlink()
 

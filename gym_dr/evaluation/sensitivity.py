@@ -11,7 +11,8 @@ import numpy as np
 from gym_dr.arrays import Array, Mask
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 from gym_dr.evaluation.ranges import SEQUENCES
-from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs, acts
+from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs
+from gym_dr.randomization.space import acts
 from gym_dr.wording import counted, percent
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails

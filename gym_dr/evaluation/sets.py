@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Mask
+from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
@@ -31,7 +31,7 @@ from gym_dr.policies.draws import Draws
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
-from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
+from gym_dr.randomization.space import ParamSpace, acts, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization, Rule, as_rule
 from gym_dr.wording import exact_text
 
@@ -240,23 +240,6 @@ class CellSet:
         """Reads the JSON form."""
         head = {key: form[key] for key in ("name", "kind", "episodes")}
         return cls(**head, definition={key: value for key, value in form.items() if key not in (*head, "cells")})
-
-
-def acts(needs: Mapping[str, float], values: Mapping[str, Any], count: int) -> Mask:
-    """Where a parameter has an effect: where one of the parameters that it needs is not 0, as a switch that is on.
-
-    Args:
-        needs: The parameters that it needs -> their nominal values; empty if it always has an effect.
-        values: Values of parameters that may not be nominal, each of shape ``(count,)`` or one for all.
-        count: Number of episodes or cells.
-
-    Returns:
-        Shape ``(count,)``.
-    """
-    found = np.full(count, not needs)
-    for name, nominal in needs.items():
-        found |= np.not_equal(values.get(name, nominal), 0)
-    return found
 
 
 @dataclass(frozen=True, repr=False)

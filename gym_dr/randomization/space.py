@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Mask
 from gym_dr.errors import (
     RandomizationError,
     UnknownNameError,
@@ -378,8 +378,25 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
 
 def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
     """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
-    needs = {name: [values.get(other, space[other].nominal) for other in p.needs] for name, p in space.items()}
-    return [name for name in names if name in values and (not needs.get(name) or any(needs[name]))]
+    needs = {name: {other: space[other].nominal for other in param.needs} for name, param in space.items()}
+    return [name for name in names if name in values and acts(needs.get(name, {}), values, 1)]
+
+
+def acts(needs: Mapping[str, float], values: Mapping[str, Any], count: int) -> Mask:
+    """Where a parameter has an effect: where one of the parameters that it needs is not 0, as a switch that is on.
+
+    Args:
+        needs: The parameters that it needs -> their nominal values; empty if it always has an effect.
+        values: Values of parameters that may not be nominal, each of shape ``(count,)`` or one for all.
+        count: Number of episodes or cells.
+
+    Returns:
+        Shape ``(count,)``.
+    """
+    found = np.full(count, not needs)
+    for name, nominal in needs.items():
+        found |= np.not_equal(values.get(name, nominal), 0)
+    return found
 
 
 def needs_text(param: Param, space: Mapping[str, Param]) -> str:

@@ -65,9 +65,8 @@ def make_bins(values: Array, most: int = NUM_BINS) -> Bins:
     known, index = ~np.isnan(values), np.full(len(values), -1)
     values = values[known]
     distinct, index[known] = np.unique(values, return_inverse=True)
-    if len(distinct) <= min(
-        MAX_VALUES, max(NUM_BINS, len(values) // 2)
-    ):  # edges halfway between neighbors; outer bins are symmetric
+    if len(distinct) <= min(MAX_VALUES, max(NUM_BINS, len(values) // 2)):
+        # edges halfway between neighbors; outer bins are symmetric
         step = np.diff(distinct) if len(distinct) > 1 else np.ones(1)
         outer = distinct[0] - step[0] / 2, distinct[-1] + step[-1] / 2
         edges = np.concatenate([outer[:1], (distinct[:-1] + distinct[1:]) / 2, outer[1:]])
