@@ -191,10 +191,10 @@ def nearest_failure(
 ) -> dict[str, Any]:
     """The failing cell that is nearest to nominal.
 
-    The first episodes choose a few suspects, and the nearest is told that fails in its fresh episodes as well, by a
-    test at 5 % divided by the number of suspects (Bonferroni). However many cells there are, at most 5 % of all answers
-    name a cell where the policy succeeds in half of the episodes or more. A policy that fails at nominal values has
-    distance 0 and no cell.
+    The first episodes choose a few suspects. The answer is the nearest of them that also fails in its fresh episodes,
+    by a test at 5 % divided by the number of suspects (Bonferroni). However many cells there are, at most 5 % of all
+    answers name a cell where the policy succeeds in half of the episodes or more. A policy that fails at nominal values
+    has distance 0 and no cell.
 
     Args:
         returns: Of the first episodes, shape ``(cells, episodes)``.
