@@ -16,6 +16,7 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 
 from gym_dr.arrays import Floats
+from gym_dr.compiled.threads import Threads, usable_threads
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
@@ -56,6 +57,7 @@ class ActorCritic:
         critic_lr: Current learning rate of the critic.
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
+        threads: For small networks, which learn in compiled code.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class ActorCritic:
         self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
         self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
+        self.threads = Threads(usable_threads())
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
             (policy, self.actor_optimizer),
