@@ -48,7 +48,7 @@ _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np
 
 
 class Remembered(NamedTuple):
-    """Further inputs of networks with memory, for S sequences; no rows without memory."""
+    """Further inputs of networks with memory, for S sequences; no columns without memory."""
 
     previous: Floats  # (B, A) the previous actions, as memory sees them
     starts: Mask  # (B,) whether an episode begins
@@ -58,7 +58,7 @@ class Remembered(NamedTuple):
 
 
 class Transitions(NamedTuple):
-    """The B steps that an epoch learns from: L steps of S sequences each, in time-major order. Without memory L is 1."""
+    """The B steps that an epoch learns from: L steps of S sequences each, in time-major order; else L is 1."""
 
     observations: Floats  # (B, obs) inputs of the actor's first layer
     critic_inputs: Floats  # (B, obs + k)
@@ -67,9 +67,12 @@ class Transitions(NamedTuple):
     log_probs: Floats  # (B,) of the actions under the policy that took them; zeros for the policy gradient
     advantages: Floats  # (B,)
     returns: Floats  # (B,)
-    labels: Floats  # (B, outputs) what to imitate in place of other losses; no rows if nothing
+    labels: Floats  # (B, outputs) what to imitate in place of other losses; no columns if nothing
     kept: Mask  # (B,) False on steps to ignore in the losses
+    size: Indices  # (1,) B; arrays may be longer
     length: int  # L
+    imitates: bool
+    remembers: bool  # whether the actor has a memory
     remembered: Remembered
 
 
@@ -80,10 +83,7 @@ class Settings(NamedTuple):
     floor: np.float32  # added to the standard deviation of TWO_HEADS
     clip_range: np.float32  # of the ratios of probabilities; 0 for the policy gradient without ratios
     value_clip: np.float32  # 0 for none
-    entropy_coef: np.float32
     normalize_advantages: bool
-    actor_lr: float
-    critic_lr: float
     prediction_coef: np.float32  # weight of the prediction's loss
     optimizer: Optimizer
 
@@ -99,7 +99,8 @@ class Learner(NamedTuple):
     settings: Settings
     rows: Indices  # sequences of all minibatches of an epoch
     now: Indices  # (4,) the phase, the minibatch's first of ``rows`` and the one after its last, and its shares
-    scale: Array  # (4,) weight of a step's loss, shift and scale of advantages, number of the optimizers' next step
+    rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
+    scale: Array  # (4,) weight of a step's loss, shift and scale of advantages, number of the optimizers' steps
     found: Array  # (2 SHARES, LOSSES) sums of losses in the actor's and the critic's part of each share
     lanes: Array  # (ranges, LANES) parts of the squared lengths of gradients; then whether weights are finite
     norms: Array  # (2,) lengths of the actor's and critic's gradients
@@ -113,7 +114,7 @@ class Epoch(NamedTuple):
     pool: int  # the address of the threads, see ``threads.run``
     job: int  # the address of ``learn_rows`` or ``learn_sequences``
     threads: int  # how many work at once
-    starts: Indices  # (minibatches + 1,) minibatch i are rows starts[i] to starts[i + 1]
+    starts: Indices  # (minibatches + 1,) minibatch i are rows starts[i] to starts[i + 1]; the end comes again
     losses: Array  # (minibatches, LOSSES) means over the minibatch, to be filled
     result: Indices  # (2,) how the epoch ended, and how many minibatches have changed weights
 
@@ -152,21 +153,23 @@ def _whole_and_entropy(logits):
 
 
 @njit(**KERNEL)
-def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
-    """Derivatives with respect to the logits of one step, whose loss has weight ``share``."""
+def _discrete(logits, delta, choice, old, advantage, settings, scale, losses):
+    """Derivatives with respect to the logits of one step. ``scale`` are the weights of its loss and of its entropy."""
+    share, entropy_coef = scale
     whole, entropy = _whole_and_entropy(logits)
     slope = _pull(logits[choice] - whole - old, advantage, settings, losses)
     for j in range(len(logits)):
         log_prob = logits[j] - whole
         prob = np.exp(log_prob)
         chosen = _ONE if j == choice else _ZERO
-        delta[j] = share * (slope * (chosen - prob) + settings.entropy_coef * prob * (log_prob + entropy))
+        delta[j] = share * (slope * (chosen - prob) + entropy_coef * prob * (log_prob + entropy))
     losses[2] += entropy
 
 
 @njit(**KERNEL)
-def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, settings, share, losses):
+def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, settings, scale, losses):
     """Derivatives with respect to the means, and to ``log_std`` or the network's output for standard deviations."""
+    share, entropy_coef = scale
     shared = settings.kind == GAUSSIAN
     size = len(action)
     log_prob, entropy = _ZERO, _ZERO
@@ -183,7 +186,7 @@ def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, s
         std = np.exp(raw) if shared else softplus(raw) + settings.floor
         z = (action[j] - out[j]) / std
         delta[j] = share * slope * z / std
-        by_log = share * (slope * (z * z - _ONE) - settings.entropy_coef)
+        by_log = share * (slope * (z * z - _ONE) - entropy_coef)
         if shared:
             log_std_gradient[j] += by_log
         else:  # the logistic function is softplus' slope
@@ -192,20 +195,22 @@ def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, s
 
 
 @njit(**KERNEL)
-def _imitate_discrete(logits, delta, label, settings, share, losses):
+def _imitate_discrete(logits, delta, label, scale, losses):
     """Derivatives of the divergence from log-probabilities ``label``, with respect to the logits of one step."""
+    share, entropy_coef = scale
     whole, entropy = _whole_and_entropy(logits)
     for j in range(len(logits)):
         log_prob, wanted = logits[j] - whole, np.exp(label[j])
         prob = np.exp(log_prob)
         losses[0] += wanted * (label[j] - log_prob)
-        delta[j] = share * (prob - wanted + settings.entropy_coef * prob * (log_prob + entropy))
+        delta[j] = share * (prob - wanted + entropy_coef * prob * (log_prob + entropy))
     losses[2] += entropy
 
 
 @njit(**KERNEL)
-def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, share, losses):
+def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, scale, losses):
     """The same for means and standard deviations ``label``; see ``_continuous``."""
+    share, entropy_coef = scale
     shared = settings.kind == GAUSSIAN
     size = len(label) // 2
     for j in range(size):
@@ -216,7 +221,7 @@ def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, 
         losses[0] += log_of - np.log(label[size + j]) + _HALF * (ratio * ratio + z * z - _ONE)
         losses[2] += log_of + _HALF * (_LOG_2PI + _ONE)
         delta[j] = share * z / std
-        by_log = share * (_ONE - ratio * ratio - z * z - settings.entropy_coef)
+        by_log = share * (_ONE - ratio * ratio - z * z - entropy_coef)
         if shared:
             log_std_gradient[j] += by_log
         else:
@@ -242,71 +247,70 @@ def _value(value, old, wanted, settings, losses):
 @njit(**KERNEL)
 def _scale_of(learner, sequences):
     """The number of steps in a minibatch, the mean of their advantages, and the factor to a standard deviation of 1."""
-    data = learner.data
-    total = len(data.returns) // data.length
+    data, rows = learner.data, learner.data.size[0]
+    total = rows // data.length
     count, shift, squares = 0, 0.0, 0.0
     for sequence in sequences:
-        for row in range(sequence, len(data.returns), total):
+        for row in range(sequence, rows, total):
             if data.kept[row]:
                 count += 1
                 shift += data.advantages[row]
     shift /= count
     for sequence in sequences:
-        for row in range(sequence, len(data.returns), total):
+        for row in range(sequence, rows, total):
             if data.kept[row]:
                 squares += (data.advantages[row] - shift) ** 2
     return count, shift, 1.0 / (np.sqrt(squares / count) + 1e-8)
 
 
 @njit(**KERNEL)
-def _by_outputs(actor, data, rows, scale, log_stds, settings, outputs, deltas, losses):
-    """Derivatives of the actor's loss at some rows with respect to its ``outputs``."""
-    share = np.float32(scale[0])
-    log_std, by_log_std = actor.network.weights[log_stds[0] : log_stds[1]], actor.gradient[log_stds[0] : log_stds[1]]
-    imitates = len(data.labels) > 0
+def _by_outputs(actor, learner, rows, tail, outputs, deltas, losses):
+    """Derivatives of the actor's loss at some rows with respect to its ``outputs``.
+
+    The logarithms of standard deviations lie before the last ``tail`` weights.
+    """
+    data, settings, scale = learner.data, learner.settings, learner.scale
+    end = actor.network.weights.size - tail
+    begin = end - data.raw_actions.shape[1] if settings.kind == GAUSSIAN else end
+    log_std, by_log_std = actor.network.weights[begin:end], actor.gradient[begin:end]
+    weights = np.float32(scale[0]), np.float32(learner.rates[2])
     for i in range(len(rows)):
         row, out, delta = rows[i], outputs[i], deltas[i]
         if not data.kept[row]:
             delta[:] = _ZERO
-        elif imitates and settings.kind == CATEGORICAL:
-            _imitate_discrete(out, delta, data.labels[row], settings, share, losses)
-        elif imitates:
-            _imitate_continuous(out, delta, log_std, by_log_std, data.labels[row], settings, share, losses)
+        elif data.imitates and settings.kind == CATEGORICAL:
+            _imitate_discrete(out, delta, data.labels[row], weights, losses)
+        elif data.imitates:
+            _imitate_continuous(out, delta, log_std, by_log_std, data.labels[row], settings, weights, losses)
         else:
             old, advantage = data.log_probs[row], np.float32((data.advantages[row] - scale[1]) * scale[2])
             if settings.kind == CATEGORICAL:
-                _discrete(out, delta, data.discrete[row], old, advantage, settings, share, losses)
+                _discrete(out, delta, data.discrete[row], old, advantage, settings, weights, losses)
             else:
                 action = data.raw_actions[row]
-                _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, share, losses)
+                _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, weights, losses)
 
 
 @njit(**KERNEL)
-def _by_values(data, rows, scale, settings, values, deltas, losses):
+def _by_values(learner, rows, values, deltas, losses):
     """Derivatives of the critic's loss at some rows with respect to its ``values``."""
-    share = np.float32(scale[0])
+    data, share = learner.data, np.float32(learner.scale[0])
     for i in range(len(rows)):
         row = rows[i]
         deltas[i, 0] = _ZERO
         if data.kept[row]:
             old = data.returns[row] - data.advantages[row]
-            deltas[i, 0] = share * _value(values[i, 0], old, data.returns[row], settings, losses)
+            deltas[i, 0] = share * _value(values[i, 0], old, data.returns[row], learner.settings, losses)
 
 
 @njit(**KERNEL | RUNTIME)
 def _learn(trained, acts, learner, rows, tail, losses):
-    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has.
-
-    Behind the logarithms of the actor's standard deviations lie ``tail`` other weights.
-    """
-    data, settings, scale = learner.data, learner.settings, learner.scale
+    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has."""
     outputs, deltas = forward(trained.network, trained.inputs[: len(rows)]), outputs_deltas(trained, len(rows))
     if acts:
-        end = trained.network.weights.size - tail
-        begin = end - data.raw_actions.shape[1] if settings.kind == GAUSSIAN else end
-        _by_outputs(trained, data, rows, scale, (begin, end), settings, outputs, deltas, losses)
+        _by_outputs(trained, learner, rows, tail, outputs, deltas, losses)
     else:
-        _by_values(data, rows, scale, settings, outputs, deltas, losses)
+        _by_values(learner, rows, outputs, deltas, losses)
     backward(trained, len(rows))
 
 
@@ -413,7 +417,7 @@ def _predict(trained, memory, learner, rows, begin, losses):
 def _through_time(trained, memory, acts, learner, part, losses):
     """Adds the gradient and ``losses`` of sequences, of as many as memory holds at a time."""
     data = learner.data
-    total, n, size = len(data.returns) // data.length, len(part), memory.states.shape[1]
+    total, n, size = data.size[0] // data.length, len(part), memory.states.shape[1]
     rows, starts = np.empty(data.length * n, np.int64), np.empty(data.length * n, np.bool_)
     for t in range(data.length):
         for i in range(n):
@@ -479,9 +483,8 @@ def _update(learner, chunk):
     if learner.now[0] == ADD:
         add_shares(trained, learner.now[3], begin, end, learner.lanes[chunk])
         return
-    settings = learner.settings
-    lr, norm = (settings.actor_lr if acts else settings.critic_lr), learner.norms[0 if acts else 1]
-    learner.lanes[chunk, 0] = step(trained, settings.optimizer, lr, norm, learner.scale[3], begin, end)
+    lr, norm = learner.rates[0 if acts else 1], learner.norms[0 if acts else 1]
+    learner.lanes[chunk, 0] = step(trained, learner.settings.optimizer, lr, norm, learner.scale[3], begin, end)
 
 
 @njit(**KERNEL)
@@ -493,7 +496,7 @@ def _minibatch(epoch, i):
     learner.scale[0] = 1.0 / count
     learner.scale[1] = shift if settings.normalize_advantages else 0.0
     learner.scale[2] = stretch if settings.normalize_advantages else 1.0
-    shares = shares_of(end - begin, len(learner.data.remembered.starts) > 0)
+    shares = shares_of(end - begin, learner.data.remembers)
     now[0], now[1], now[2], now[3] = LEARN, begin, end, shares
     run(epoch.pool, epoch.job, epoch.address, 2 * shares, epoch.threads)
     losses = epoch.losses[i]
@@ -502,8 +505,8 @@ def _minibatch(epoch, i):
         for j in range(LOSSES):
             losses[j] += learner.found[share, j]
     losses /= count
-    if len(learner.data.labels) == 0:
-        losses[0] -= settings.entropy_coef * losses[2]
+    if not learner.data.imitates:
+        losses[0] -= learner.rates[2] * losses[2]
     ranges = ranges_of(learner.actor), ranges_of(learner.critic)
     now[0] = ADD
     run(epoch.pool, epoch.job, epoch.address, ranges[0] + ranges[1], epoch.threads)
@@ -529,6 +532,8 @@ def learn_epoch(epoch, slot, chunk):
     """Makes a gradient step for each minibatch until something is not finite; the only chunk of a job."""
     epoch.result[0], epoch.result[1] = DONE, 0
     for i in range(len(epoch.starts) - 1):
+        if epoch.starts[i] == epoch.starts[i + 1]:
+            return
         epoch.result[0] = _minibatch(epoch, i)
         epoch.result[1] += epoch.result[0] != BAD_GRADIENT
         if epoch.result[0] != DONE:

@@ -23,6 +23,7 @@ from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig
+from gym_dr.training.epochs import CompiledLearner
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -58,6 +59,7 @@ class ActorCritic:
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
         threads: For small networks, which learn in compiled code.
+        compiled: The memory of this code, from its first use on.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class ActorCritic:
         self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
         self.threads = Threads(usable_threads())
+        self.compiled: CompiledLearner | None = None  # made when it is needed
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
             (policy, self.actor_optimizer),
