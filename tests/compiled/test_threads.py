@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.threads import usable_threads, using_threads
 
 
 @pytest.fixture
@@ -36,3 +36,12 @@ def test_no_more_threads_than_the_quota_of_a_container_allows(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert usable_threads(tmp_path) == expected
+
+
+@pytest.mark.usefixtures("alone")
+def test_threads_that_a_block_is_given_count_instead_and_no_longer_after_it(tmp_path: Path) -> None:
+    with using_threads(20):
+        with using_threads(2), using_threads(None):
+            assert usable_threads(tmp_path) == 2
+        assert usable_threads(tmp_path) == 20
+    assert usable_threads(tmp_path) == 16
