@@ -91,7 +91,7 @@ def _is_ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = "") -> None:
+def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = "", source: Path | None = None) -> None:
     """Caches the machine code of a jitted function, like ``cache=True`` with numba's own cache.
 
     Args:
@@ -100,13 +100,14 @@ def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = ""
         what: Description for users, for the message.
         name: Of what it belongs to, for the name of the file.
         content: Text that differs if other functions that it calls differ.
+        source: File of the functions that it calls, if they are not its own module's.
 
     Raises:
         ConfigError: The compiler is turned off.
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it from the environment
         raise ConfigError("NUMBA_DISABLE_JIT: expected no such variable: this code runs compiled only. Unset it.")
-    file = Path(function.py_func.__code__.co_filename)
+    file = source or Path(function.py_func.__code__.co_filename)
     function._cache = KernelCache("-".join(filter(None, [name, function.__name__])), what, file, content)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.runs.stopping import children_end_with_us, stop_signals
 
 PROGRAM = "from gym_dr.cli.launched import main; main()"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, load_newest, not_finite, save_checkpoint

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gym_dr.compiled.threads import using_threads
+from gym_dr.compiled.processors import using_threads
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.runs.config import OpenedRun

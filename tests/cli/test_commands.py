@@ -16,7 +16,7 @@ from gym_dr.cli.evaluate import grid_of
 from gym_dr.cli.main import cli
 from gym_dr.cli.options import read_randomize
 from gym_dr.cli.typed import option
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
 from gym_dr.policies.acting import play_batch

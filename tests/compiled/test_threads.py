@@ -1,47 +1,127 @@
-"""How many threads there may be."""
+"""How threads share work."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import signal
+import threading
+import time
+import warnings
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pytest
+from numba import njit
 
-from gym_dr.compiled.threads import usable_threads, using_threads
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that may run on each of 16 processors."""
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(16)), raising=False)
+from gym_dr.compiled.flags import KERNEL
+from gym_dr.compiled.structs import Job, Struct
+from gym_dr.compiled.threads import Threads
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({}, 16),
-        ({"cpu.max": "max 100000\n"}, 16),
-        ({"cpu.max": "400000 100000\n"}, 4),
-        ({"cpu.max": "150000 100000\n"}, 2),
-        ({"cpu.max": "1000 100000\n"}, 1),
-        ({"cpu.max": "6400000 100000\n"}, 16),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 16),
-        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
-    ],
-)
-@pytest.mark.usefixtures("alone")
-def test_no_more_threads_than_the_quota_of_a_container_allows(
-    files: dict[str, str], expected: int, tmp_path: Path
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert usable_threads(tmp_path) == expected
+class Sum(NamedTuple):
+    """A chunk adds its number to every cell, slowly; ``seen`` counts calls by slot."""
+
+    cells: npt.NDArray[np.int64]  # (chunks,)
+    seen: npt.NDArray[np.int64]  # (slots,)
+    rounds: int
 
 
-@pytest.mark.usefixtures("alone")
-def test_threads_that_a_block_is_given_count_instead_and_no_longer_after_it(tmp_path: Path) -> None:
-    with using_threads(20):
-        with using_threads(2), using_threads(None):
-            assert usable_threads(tmp_path) == 2
-        assert usable_threads(tmp_path) == 20
-    assert usable_threads(tmp_path) == 16
+@njit(**KERNEL)
+def _count(args, slot, chunk):
+    for _ in range(args.rounds):
+        args.cells[chunk] += chunk + 1
+    args.seen[slot] += 1
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    return Job(_count, Struct(Sum(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)).kind, "a test")
+
+
+def run(job: Job, threads: Threads, chunks: int, *, rounds: int = 10, times: int = 1) -> npt.NDArray[np.int64]:
+    """Runs the job; returns the calls by slot."""
+    given = Sum(np.zeros(chunks, np.int64), np.zeros(threads.count, np.int64), rounds)
+    args = Struct(given)
+    for _ in range(times):
+        threads.run(job, args, chunks)
+    assert given.cells.tolist() == [times * rounds * (chunk + 1) for chunk in range(chunks)]
+    return given.seen
+
+
+def served() -> int:
+    return sum(thread.name == "gym_dr" for thread in threading.enumerate())
+
+
+def ends(expected: int) -> bool:
+    """Whether only so many threads are left after a moment."""
+    deadline = time.monotonic() + 20
+    while served() != expected and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return served() == expected
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16])
+@pytest.mark.parametrize("chunks", [0, 1, 2, 7, 100])
+def test_every_chunk_is_taken_once(job: Job, count: int, chunks: int) -> None:
+    assert run(job, Threads(count), chunks, times=50).sum() == 50 * chunks
+
+
+def test_several_threads_take_part_in_long_work(job: Job) -> None:
+    threads = Threads(3)
+    seen = np.zeros(3, np.int64)
+    deadline = time.monotonic() + 60
+    while (seen > 0).sum() < 2 and time.monotonic() < deadline:
+        seen += run(job, threads, 64, rounds=100_000)
+    assert (seen > 0).sum() >= 2
+
+
+def test_a_second_caller_at_the_same_time_works_alone_and_right(job: Job) -> None:
+    threads = [Threads(2) for _ in range(4)]
+    callers = [threading.Thread(target=run, args=(job, each, 20), kwargs={"times": 200}) for each in threads]
+    failures: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "excepthook", failures.append)
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+    assert not failures
+
+
+def test_threads_end_with_their_last_user(job: Job) -> None:
+    assert ends(0)
+    first, second = Threads(2), Threads(3)
+    run(job, first, 4)
+    run(job, second, 4)
+    assert served() == 2  # two besides the caller serve both
+    del second
+    assert served() == 2
+    first.close()
+    assert ends(0)
+    run(job, Threads(2), 4)  # and begin again
+
+
+def test_idle_threads_use_no_processor_time(job: Job) -> None:
+    threads = Threads(3)
+    run(job, threads, 64, times=20)
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.1
+    run(job, threads, 64, times=20)  # they wake
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_process_has_threads_of_its_own(job: Job) -> None:
+    threads = Threads(2)
+    run(job, threads, 64, times=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        run(job, threads, 64, times=20)
+        os._exit(served())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    run(job, threads, 64, times=20)

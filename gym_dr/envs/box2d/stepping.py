@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -11,9 +14,9 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Indices
 from gym_dr.compiled.pointers import Address, entry_point
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
-from gym_dr.compiled.threads import Threads, usable_threads
 from gym_dr.envs.box2d.solver.layout import LANES
 
 ENVIRONMENTS_A_THREAD = 128  # with fewer, another thread costs more than it saves
@@ -24,6 +27,75 @@ def threads_for(num_envs: int, num_threads: int | None) -> int:
     if num_threads is not None:
         return min(num_threads, max(1, num_envs // LANES))
     return min(usable_threads(), max(1, num_envs // ENVIRONMENTS_A_THREAD))
+
+
+Job = Callable[[], None]
+Outbox = queue.SimpleQueue[BaseException | None]  # what a job raised, or None
+Inbox = queue.SimpleQueue[tuple[Job, Outbox] | None]  # None ends the thread
+
+
+class Threads:
+    """Runs jobs on several threads, including the calling one."""
+
+    def __init__(self, count: int) -> None:
+        """Sets the number of threads; they start with the first call of ``run``.
+
+        Args:
+            count: How many jobs run at once.
+        """
+        self.count = count
+        self._inboxes: list[Inbox] = []
+        self._process = os.getpid()
+
+    def run(self, jobs: list[Job]) -> None:
+        """Runs at most ``count`` jobs and returns when all are done.
+
+        Raises:
+            BaseException: What a job raised.
+        """
+        if len(jobs) > 1:
+            self._start()
+        outbox: Outbox = queue.SimpleQueue()  # a new one each time, so that an interrupted run leaves nothing behind
+        for inbox, job in zip(self._inboxes, jobs[1:], strict=False):
+            inbox.put((job, outbox))
+        failure = None
+        try:
+            jobs[0]()
+        finally:
+            for _ in jobs[1:]:
+                failure = outbox.get() or failure
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._process == os.getpid():
+            for inbox in self._inboxes:
+                inbox.put(None)
+        self._inboxes = []
+
+    def _start(self) -> None:
+        if self._process != os.getpid():  # threads do not survive a fork
+            self._inboxes = []
+            self._process = os.getpid()
+        while len(self._inboxes) < self.count - 1:
+            inbox: Inbox = queue.SimpleQueue()
+            thread = threading.Thread(target=_serve, args=(inbox,), name="gym_dr", daemon=True)
+            thread.start()
+            self._inboxes.append(inbox)
+
+
+def _serve(inbox: Inbox) -> None:
+    """Runs in a thread: jobs until None. Holds no reference to ``Threads``, so that they can be collected."""
+    while (order := inbox.get()) is not None:
+        job, outbox = order
+        failure: BaseException | None = None
+        try:
+            job()
+        except BaseException as error:  # passed to the waiting thread
+            failure = error
+        del order, job  # otherwise an idle thread would keep the environments alive
+        outbox.put(failure)
 
 
 class Stepper:
