@@ -99,8 +99,10 @@ def run(pool, job, args, chunks, limit):
         _wake(pool + _ASLEEP + 8 * seat, load(pool + _LOCKS + 8 * seat))
     _work(pool, 0)
     exchange(pool + _OPEN, 0)
-    while load(pool + _ACTIVE) != 0:
-        _wait(pool + _WAITING, load(pool + _OWN_LOCK), pool + _ACTIVE, load(pool + _ACTIVE))
+    active = load(pool + _ACTIVE)
+    while active != 0:
+        _wait(pool + _WAITING, load(pool + _OWN_LOCK), pool + _ACTIVE, active)
+        active = load(pool + _ACTIVE)
     exchange(pool + _BUSY, 0)
 
 

@@ -45,6 +45,16 @@ class Step(NamedTuple):
     final_params: dict[str, Any] | None = None  # ``ParamTable.info`` before them
 
 
+class Rollout(NamedTuple):
+    """T steps of all sub-environments, in which M episodes begin."""
+
+    last: Step  # with the divergences of all steps
+    begun: Mask  # (T, N) steps that were resets instead
+    draw_index: Indices  # (N + M,) of the episodes under way at first and of those that begin, see ``Played``
+    values: Array  # (parameters, N + M) like ``ParamTable.current``
+    diverged: Mask | None  # (T, N) simulations that diverged; None if none
+
+
 class Episodes:
     """The episodes of N sub-environments, one after another.
 
@@ -126,25 +136,43 @@ class Episodes:
         observations = self.backend.observe()
         return self.context.extend(observations, self.table.params()) if self.context.ranges else observations
 
-    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> tuple[int, Step]:
-        """Plays many steps, until an episode ends, with NEXT_STEP; see ``NativeVectorEnv.rollout``.
+    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Rollout:
+        """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``."""
+        table, size = self.table, (last - first, self.table.num_envs)
+        begun, diverged = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+        drawn = [(np.arange(size[1]), table.index.copy(), table.current.copy())]  # episodes by when they begin
+        divergences: list[Divergence] = []
+        row = first
+        while row < last:
+            resets = self.autoreset.resets
+            stop, step = self._play(policy, noise, steps, row, last)
+            if resets is not None:
+                begun[row - first], envs = resets, resets.nonzero()[0]
+                drawn.append((envs, table.index[envs], table.current[:, envs]))
+            if step.outcome.diverged is not None:
+                diverged[stop - 1 - first] = step.outcome.diverged
+            divergences += step.divergences
+            row = stop
+        envs, index, values = (np.concatenate(part, axis=-1) for part in zip(*drawn, strict=True))
+        order = np.argsort(envs, kind="stable")
+        step = step._replace(divergences=divergences)
+        return Rollout(step, begun, index[order], values[:, order], diverged if divergences else None)
 
-        Returns:
-            The row after the last one played, and the last step.
-        """
+    def _play(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> tuple[int, Step]:
+        """Plays until an episode ends; returns the row after the last one played, and the last step."""
         play = self.backend.rollout
         if play is None or self.context.ranges:
-            return self._rollout_by_steps(policy, noise, steps, first, last)
+            return self._play_by_steps(policy, noise, steps, first, last)
         begun = self.autoreset.resets
         skip = self._begin_again(begun)
         stop = play(policy, noise, steps, self.elapsed, self.max_steps, (first, last), skip)
         outcome = Outcome(steps.rewards[stop - 1], steps.terminated[stop - 1], *self.backend.rollout_report())
         return stop, self._note(outcome, begun if stop == first + 1 else None)
 
-    def _rollout_by_steps(
+    def _play_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, Step]:
-        """``rollout`` step by step: where none is compiled, or for a policy that also sees the draw."""
+        """``_play`` step by step: where none is compiled, or for a policy that also sees the draw."""
         from gym_dr.compiled.policy import act
 
         choose, space = cast(Any, act), self.backend.action_space

@@ -18,6 +18,7 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.arrays import Array, Floats, Indices, Mask, Words
 from gym_dr.envs.backend import Backend, EnvState, Info, Outcome
 from gym_dr.envs.core import NO_LIMIT, Episodes, Step, fingerprint, warn_diverged
+from gym_dr.envs.played import Played
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.vector_arguments import (
     Options,
@@ -417,13 +418,10 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return self.autoreset_mode == AutoresetMode.NEXT_STEP
 
     @_alone
-    def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[int, dict[str, Any]]:
+    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Played:
         """Plays many steps in one call, for trainers: like ``step`` with the actions of a small policy.
 
-        Stops when an episode ends, so that only the last row needs ``info`` and the attention of wrappers. Requires
-        NEXT_STEP autoreset.
+        Requires NEXT_STEP autoreset. All episodes that begin have draws of the sampler's version at the start.
 
         Args:
             policy: Chooses the actions.
@@ -433,7 +431,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             last: The row after the last one to play.
 
         Returns:
-            The row after the last one played, and the info of the last step.
+            The steps, which are rows of ``steps``, and the draws of their episodes.
 
         Raises:
             EnvStateError: Closed, not reset yet, or another autoreset mode.
@@ -442,8 +440,18 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._episodes.autoreset.check_begun("rollout")
         if not self.supports_rollout:
             raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self.autoreset_mode.value}.")
-        stop, step = self._episodes.rollout(policy, noise, steps, first, last)
-        return stop, self._info(step)
+        played = self._episodes.rollout(policy, noise, steps, first, last)
+        return Played(
+            observations=steps.observations[first + 1 : last + 1],
+            rewards=steps.rewards[first:last],
+            terminations=steps.terminated[first:last],
+            ended=steps.terminated[first:last] | steps.truncated[first:last],
+            begun=played.begun,
+            info=self._info(played.last),
+            draws=self._with_params({}, self._table.described(played.values, played.draw_index)),
+            diverged=False if played.diverged is None else played.diverged,
+            of_rollout=True,
+        )
 
     def _refuse(self) -> NoReturn:
         """Raises EnvStateError, since the environment is closed or another call is running."""

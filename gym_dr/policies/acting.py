@@ -143,14 +143,13 @@ def play_batch(
     def keep(record: EpisodeRecord) -> None:
         _check_finite(record, seed + first + record.env_index)
         records[record.env_index] = record
-        recorded.paused[record.env_index] = True
 
     recorded = RecordEpisodes(envs, keep)
     played = np.minimum(np.arange(first, first + envs.num_envs), draws.episodes - 1)  # idle ones get the last values
     options = {"params": {name: values[played] for name, values in draws.values.items()}} if draws.values else None
     steps = drive(policy, recorded, seed=seed + first, options=options)
     on_step(next(steps))  # the reset
-    recorded.paused[episodes:] = True
+    recorded.quota[:] = np.arange(envs.num_envs) < episodes
     while len(records) < episodes:
         on_step(next(steps))
     return [records[i] for i in range(episodes)]

@@ -208,6 +208,14 @@ class ParamTable:
                     del params[name], params[mask_name]
         return {"params": params, "_params": next(masks), "draw_index": index, "_draw_index": next(masks)}
 
+    def described(self, values: Array, index: Indices) -> dict[str, Any]:
+        """Values ``(len(names), K)`` and draw indices ``(K,)`` of any K episodes, in the layout of ``info``."""
+        params: dict[str, Any] = {}
+        for name, row, told in zip(self.names, values, ~np.isnan(values), strict=True):
+            if told.any():
+                params[name], params[f"_{name}"] = np.where(told, row, 0.0), told
+        return {"params": params, "draw_index": index}
+
     def _lay_out_info(self) -> None:
         """Prepares each name's row, and what ``info`` needs: its keys for values and mask, and masks that are true."""
         self._places = {name: row for row, name in enumerate(self.names)}

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.compiled.policy import CATEGORICAL, TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
+from gym_dr.envs.played import Played
 from gym_dr.envs.stack import stack_of
 from gym_dr.randomization.draws import draw
 
@@ -105,8 +106,15 @@ def go_on(env: Any, steps: int = STEPS) -> list[Any]:
     return rows
 
 
-def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
-    """A compiled rollout of pure noise after a reset, and the info of each call by the row where it ended."""
+def unequal(envs: Any) -> Any:
+    """The observations after a step and another reset of the first sub-environment, so that episodes end apart."""
+    envs.reset(seed=SEED)
+    envs.step(actions_of(envs))
+    return envs.reset(options={"reset_mask": np.arange(envs.num_envs) == 0})[0]
+
+
+def play_compiled(envs: Any) -> tuple[Steps, list[Played]]:
+    """Rollouts of pure noise, of two steps and then of the rest, in as many calls as it takes."""
     space, inputs = envs.single_action_space, envs.single_observation_space.shape[0]
     discrete = isinstance(space, gym.spaces.Discrete)
     low, high = np.zeros((2, 0), np.float32) if discrete else (space.low, space.high)
@@ -115,25 +123,41 @@ def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
         sizes=sizes, kind=kind, low=low, high=high, num_envs=envs.num_envs, tanh=True, floor=0.01
     )
     noise = np.random.default_rng(0).random((STEPS, envs.num_envs, max(1, len(low))), np.float32)
-    steps, infos, t = Steps.allocate(STEPS, envs.num_envs, inputs=inputs, actions=len(low)), {}, 0
-    steps.observations[0] = envs.reset(seed=SEED)[0]
-    while t < STEPS:
-        t, info = envs.rollout(policy, noise, steps, t, STEPS)
-        infos[t] = info
-    return steps, infos
+    steps = Steps.allocate(STEPS, envs.num_envs, inputs=inputs, actions=len(low))
+    steps.observations[0] = unequal(envs)
+    t, calls = 0, []
+    for last in (2, STEPS):
+        while t < last:
+            calls.append(envs.rollout(policy, noise, steps, t, last))
+            t += len(calls[-1].ended)
+    return steps, calls
 
 
-def assert_rollout_is_stepping(envs: Any, twin: Any) -> None:
-    """Asserts that a compiled rollout equals stepping: float32 observations, rewards, ends and info."""
-    steps, infos = play_compiled(envs)
-    space = twin.single_action_space
-    assert_same(steps.observations[0], twin.reset(seed=SEED)[0].astype(np.float32))
-    for t in range(STEPS):
+def assert_rollout_is_stepping(envs: Any, twin: Any) -> list[int]:
+    """Asserts that compiled rollouts equal stepping: float32 observations, rewards, ends, resets, draws and info.
+
+    Returns:
+        The steps of each call.
+    """
+    steps, calls = play_compiled(envs)
+    space, everyone, resets = twin.single_action_space, np.arange(twin.num_envs), np.zeros(twin.num_envs, np.bool_)
+    assert_same(steps.observations[0], unequal(twin).astype(np.float32))
+    rows = [(played, row) for played in calls for row in range(len(played.ended))]
+    for t, (played, row) in enumerate(rows):
         discrete = isinstance(space, gym.spaces.Discrete)
         actions = steps.discrete[t] + space.start if discrete else np.clip(steps.raw_actions[t], space.low, space.high)
         observations, *others, info = twin.step(actions)
-        assert_same(steps.observations[t + 1], observations.astype(np.float32))
+        assert_same([steps.observations[t + 1], played.observations[row]], [observations.astype(np.float32)] * 2)
         assert_same([steps.rewards[t], steps.terminated[t], steps.truncated[t]], others)
-        assert_same(infos.get(t + 1, info), info)
+        ended = others[1] | others[2]
+        told = [rows[row] for rows in (played.rewards, played.terminations, played.ended, np.asarray(played.begun))]
+        assert_same(told, [*others[:2], ended, resets])
+        places, drawn_in = played.episodes(row, everyone), played.draws
+        assert_same(drawn_in["draw_index"][places], info["draw_index"])
+        assert_same({name: drawn_in["params"][name][places] for name in info["params"]}, info["params"])
+        if row == len(played.ended) - 1:
+            assert_same(played.info, info)
+        resets = ended
     left, right = interface(envs), interface(twin)
     assert_same([left.params, left.draw_index], [right.params, right.draw_index])
+    return [len(played.ended) for played in calls]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.played import Played
 from gym_dr.envs.stack import supports
 from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
@@ -22,8 +22,8 @@ from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
 
-# noise, steps, row, episode starts in the row -> next row to play, info of the last step
-Advance = Callable[[Floats, Steps, int, Mask], tuple[int, dict[str, Any]]]
+# noise, steps, row, episode starts in the row -> the steps that were made
+Advance = Callable[[Floats, Steps, int, Mask], Played]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +77,15 @@ class RolloutCollector:
         self.visible = visible
         self._context: npt.NDArray[Any] = np.zeros((envs.num_envs, len(visible)))  # (N, k), current
         self._observations: Any = None  # (N, obs), current; ``reset`` comes before ``collect``
-        self._autoreset = AutoresetState.of(envs)
+        self._valid: Mask = np.ones(envs.num_envs, np.bool_)  # whether the next step is none to ignore
         self._starts: Mask = np.ones(envs.num_envs, np.bool_)  # whether current observations begin an episode
 
     def reset(self, seed: int) -> None:
         """Starts new episodes in all sub-environments; unfinished ones are dropped."""
         self._observations, info = self.envs.reset(seed=seed)
-        self._context = self._context_of(info)
-        self._autoreset.reset(np.ones(self.envs.num_envs, np.bool_))
-        self._starts = np.ones(self.envs.num_envs, np.bool_)
+        nothing = np.zeros(self.envs.num_envs)
+        self._context[:] = self._contexts_of(Played.of_step(self._observations, nothing, nothing, nothing, info))
+        self._valid, self._starts = nothing == 0, nothing == 0
 
     def collect(self, behavior: Behavior) -> Rollout:
         """Plays ``rollout_steps`` steps with the behavior's actions.
@@ -96,33 +96,33 @@ class RolloutCollector:
         behavior.begin()
         noise = draw_noise(behavior, count, num_envs)
         steps = allocate_steps(behavior, count, self._observations)
-        valid = np.ones((count, num_envs), dtype=np.bool_)
-        remembered = behavior.remembered
+        valid, starts = np.empty((2, count + 1, num_envs), np.bool_)
         contexts = np.empty((count + 1, *self._context.shape), np.float32)
-        contexts[0] = self._context
+        valid[0], starts[0], contexts[0] = self._valid, self._starts, self._context
+        remembered = behavior.remembered
         advance = _advance(self.envs, behavior)
         t = 0
         while t < count:
-            valid[t] = self._autoreset.will_step
-            stop, info = advance(noise, steps, t, ~valid[t - 1] if t else self._starts)
-            self._context = self._context_of(info)
-            contexts[t + 1 : stop + 1] = self._context  # only row t can be a reset, whose info has the new draw
-            t = stop
-            self._autoreset.step(steps.terminated[t - 1] | steps.truncated[t - 1])
+            played = advance(noise, steps, t, starts[t])
+            rows = slice(t + 1, t + 1 + len(played.ended))  # of the observations after these steps
+            valid[rows], contexts[rows] = ~played.ended, self._contexts_of(played)  # the step after an end is a reset
+            t = rows.stop - 1
+            starts[rows] = ~valid[rows.start - 1 : t]
         self._observations = steps.observations[count].copy()
-        rollout = _rollout(steps, valid, self.device, contexts if self.visible else None)
-        starts = np.concatenate([self._starts[None], ~valid])  # an episode starts after its reset step
-        self._starts = starts[-1]
+        self._valid, self._starts, self._context = valid[count], starts[count], contexts[count].copy()
+        rollout = _rollout(steps, valid[:count], self.device, contexts if self.visible else None)
         if not behavior.units:
             return rollout
         return replace(rollout, memory=_memory(behavior, rollout.actions, starts, steps.states, remembered[1]))
 
-    def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any]:
+    def _contexts_of(self, played: Played) -> npt.NDArray[Any]:
+        """The context at each observation after these steps; broadcasts to ``(T, N, k)``."""
         if not self.visible:
             return self._context
-        context = normalized_context(info["params"], self.visible)
-        # one row if the environment lacks these parameters: all are nominal
-        return np.broadcast_to(context, (self.envs.num_envs, len(self.visible)))
+        context = normalized_context(played.draws["params"], self.visible)
+        if context.ndim == 1:  # the environment lacks these parameters: all are nominal
+            return context
+        return context[played.episodes(*np.ogrid[: len(played.ended), : self.envs.num_envs])]
 
 
 def collect_episodes(
@@ -130,8 +130,8 @@ def collect_episodes(
 ) -> Rollout:
     """Resets all sub-environments and plays the same number of complete episodes in each.
 
-    A sub-environment that has finished waits for the others: its further steps are not valid and its further episodes
-    are not recorded. Taking the first episodes to end instead would favor short ones.
+    A sub-environment that has finished plays on until the others have: its further steps are not valid and its further
+    episodes are not recorded. Taking the first episodes to end instead would favor short ones.
 
     Args:
         envs: NEXT_STEP autoreset.
@@ -145,54 +145,39 @@ def collect_episodes(
     """
     behavior.begin()
     observations, _ = envs.reset(seed=seed)
-    playing = np.ones(envs.num_envs, dtype=np.bool_)  # sub-environments with episodes left to play
-    finished = np.zeros(envs.num_envs, dtype=np.int64)
-    autoreset = AutoresetState.of(envs)
-    autoreset.reset(playing)
+    envs.quota[:] = episodes_per_env
     advance = _advance(envs, behavior)
-    pieces: list[tuple[npt.NDArray[Any], ...]] = []
     nowhere = np.zeros(envs.num_envs, np.bool_)  # the policy has no memory to clear
-    while playing.any():
+    pieces: list[Steps] = []
+    while (envs.quota > 0).any():
         noise = draw_noise(behavior, _PIECE, envs.num_envs)
-        steps = allocate_steps(behavior, _PIECE, observations)
-        valid = np.empty((_PIECE, envs.num_envs), dtype=np.bool_)
-        t = 0
-        while t < _PIECE and playing.any():
-            first = t
-            t, _ = advance(noise, steps, first, nowhere)
-            valid[first:t] = playing
-            valid[first] &= autoreset.will_step
-            done = steps.terminated[t - 1] | steps.truncated[t - 1]
-            if done.any():
-                finished += done & valid[t - 1]
-                playing = finished < episodes_per_env
-                envs.paused[:] = ~playing
-            autoreset.step(done)
-        observations = steps.observations[t]
-        pieces.append(tuple(rows[:t] for rows in (*steps, valid)))
-    *joined, valid = (np.concatenate(rows) for rows in zip(*pieces, strict=True))
-    steps = Steps(*joined)
-    return _rollout(steps._replace(observations=np.append(steps.observations, observations[None], 0)), valid, device)
+        steps, t = allocate_steps(behavior, _PIECE, observations), 0
+        while t < _PIECE:
+            t += len(advance(noise, steps, t, nowhere).ended)
+        observations = steps.observations[-1]
+        pieces.append(steps._replace(observations=steps.observations[:-1]))
+    joined: list[Any] = [np.concatenate(rows) for rows in zip(*pieces, strict=True)]
+    ended = Steps(*joined).terminated | Steps(*joined).truncated
+    valid: Mask = np.asarray(np.cumsum(ended, axis=0) - ended < episodes_per_env)
+    valid[1:] &= ~ended[:-1]  # the others are resets
+    count = int(np.flatnonzero(valid.any(axis=1))[-1]) + 1
+    observations = np.append(joined[0], observations[None], 0)[: count + 1]
+    steps = Steps(*(rows[:count] for rows in joined))._replace(observations=observations)
+    return _rollout(steps, valid[:count], device)
 
 
 def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
-    """A function that plays until an episode ends, in one call if the environment can; otherwise one step."""
+    """A function that plays all rows from one on in a call, if the environment can; otherwise one."""
 
-    def step(noise: Floats, steps: Steps, t: int, starts: Mask) -> tuple[int, dict[str, Any]]:
-        env_actions = behavior.act(steps, t, noise[t], starts)
-        observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], info = envs.step(env_actions)
-        steps.observations[t + 1] = observations
-        return t + 1, info
+    def step(noise: Floats, steps: Steps, t: int, starts: Mask) -> Played:
+        made = envs.step(behavior.act(steps, t, noise[t], starts))
+        steps.observations[t + 1], steps.rewards[t], steps.terminated[t], steps.truncated[t], _ = made
+        return Played.of_step(*made)
 
     if not (isinstance(behavior, CompiledBehavior) and supports(envs, "rollout")):
         return step
     policy = behavior.policy
-
-    def play(noise: Floats, steps: Steps, t: int, starts: Mask) -> tuple[int, dict[str, Any]]:
-        stop, info = cast(Any, envs).rollout(policy, noise, steps, t, len(noise))
-        return int(stop), info
-
-    return play
+    return lambda noise, steps, t, starts: cast(Any, envs).rollout(policy, noise, steps, t, len(noise))
 
 
 def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = None) -> Rollout:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import numpy as np
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gym_dr.arrays import Mask
+from gym_dr.arrays import Indices, Mask
+from gym_dr.envs.played import Played
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, RandomizationError
@@ -99,15 +98,31 @@ class AdaptParams(RecordEpisodes):
         self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes
         self._hand_over()
 
-    def _begun(self, mask: Mask, info: dict[str, Any]) -> None:
-        super()._begun(mask, info)
+    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
+        super()._was_reset(mask, info)
         if "params" not in info:
             raise RandomizationError(
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
                 "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
-        for i in np.flatnonzero(mask).tolist():
+        self._note_versions(mask)
+
+    def _stepped(self, played: Played) -> None:
+        super()._stepped(played)
+        begun = played.ended if self._autoreset.mode == AutoresetMode.SAME_STEP else played.begun
+        if begun is not None:
+            self._note_versions(begun)
+
+    def _note_versions(self, begun: Mask) -> None:
+        """The current version has drawn the current episodes of sub-environments; ``begun`` is ``(..., N)``."""
+        for i in set(begun.nonzero()[-1].tolist()):
             self._versions[i] = self._learner.version
+
+    def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> list[int | None]:
+        """See ``RecordEpisodes``; samplers learn between rollouts only."""
+        old = played.episodes(rows, envs) == played.episodes(-1, envs)  # under way before
+        pairs = zip(old.tolist(), envs.tolist(), strict=True)
+        return [self._versions[i] if before else self._learner.version for before, i in pairs]
 
     def _due(self) -> None:
         self.update()
@@ -142,7 +157,6 @@ class AdaptParams(RecordEpisodes):
 
     def _keep(self, record: EpisodeRecord) -> None:
         """Stores a finished episode, unless its simulation diverged."""
-        record = dataclasses.replace(record, version=self._versions[record.env_index])
         if not record.diverged:
             self._finished.append(record)
         if self._callback is not None:

@@ -11,6 +11,7 @@ from gymnasium.wrappers.vector import DictInfoToList
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.played import Played
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask, check_seeds
 from gym_dr.errors import ConfigError
@@ -40,7 +41,7 @@ class EpisodeWrapper(_VectorWrapper):
     """Follows the episodes of a vector environment; subclasses say what happens when they begin, go on and end.
 
     It checks seeds and masks, tells reset steps from others, and forwards compiled rollouts. Its hooks are
-    ``_before_reset``, ``_begun``, ``_stepped``, ``_ended`` and, every ``interval`` vector steps, ``_due``.
+    ``_before_reset``, ``_was_reset``, ``_stepped`` and, every ``interval`` vector steps, ``_due``.
 
     Attributes:
         follows: Whether it must know when episodes begin and end; following them takes time.
@@ -85,21 +86,11 @@ class EpisodeWrapper(_VectorWrapper):
             Other seeds; None for those of the caller.
         """
 
-    def _begun(self, mask: Mask, info: dict[str, Any]) -> None:
-        """Episodes have begun in these sub-environments."""
+    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
+        """A call of ``reset`` has begun episodes in these sub-environments."""
 
-    def _stepped(self, observations: Any, rewards: npt.NDArray[Any], begun: Mask | None, info: dict[str, Any]) -> None:
-        """One vector step was made, or a rollout of several, whose arrays have an axis of steps in front.
-
-        Args:
-            observations: After the steps, ``(num_envs, ...)``.
-            rewards: Of the steps, ``(num_envs,)``.
-            begun: Sub-environments whose first step was a reset step, which belongs to no episode; None if none.
-            info: Of the last step.
-        """
-
-    def _ended(self, mask: Mask, terminations: Mask, info: dict[str, Any]) -> None:
-        """Episodes have ended in these sub-environments; ``info`` is that of their last step."""
+    def _stepped(self, played: Played) -> None:
+        """One vector step was made, or a rollout of many."""
 
     def _due(self) -> None:
         """The last ``interval`` vector steps have been made."""
@@ -117,7 +108,7 @@ class EpisodeWrapper(_VectorWrapper):
             RandomizationError: An impossible seed or mask; nothing has changed.
         """
         mask, observations, info = self._reset(seed, options)
-        self._begun(mask, info)
+        self._was_reset(mask, info)
         return observations, info
 
     def _reset(self, seed: Seeds, options: Options) -> tuple[Mask, Any, dict[str, Any]]:
@@ -134,38 +125,23 @@ class EpisodeWrapper(_VectorWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments."""
         observations, rewards, terminations, truncations, info = self.env.step(actions)
-        self._follow(1, observations, rewards, terminations, truncations, info)
+        self._follow(Played.of_step(observations, rewards, terminations, truncations, info, self._autoreset.resets))
         return observations, rewards, terminations, truncations, info
 
-    def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, like the environment's ``rollout``, and stops when something is due."""
+    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Played:
+        """Plays many steps at once, like the environment's ``rollout``, until something is due."""
         if self.interval is not None:
             last = min(last, first + self.interval - self._steps % self.interval)
-        stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
-        seen, ends = steps.observations[first + 1 : stop + 1], (steps.terminated[stop - 1], steps.truncated[stop - 1])
-        self._follow(stop - first, seen, steps.rewards[first:stop], *ends, info)
-        return int(stop), info
+        played: Played = cast(Any, self.env).rollout(policy, noise, steps, first, last)
+        self._follow(played)
+        return played
 
-    def _follow(
-        self, count: int, observations: Any, rewards: Any, terminations: Any, truncations: Any, info: dict[str, Any]
-    ) -> None:
-        """Calls the hooks after vector steps, of which only the first may begin episodes and only the last end them."""
+    def _follow(self, played: Played) -> None:
+        """Calls the hooks after vector steps."""
+        self._stepped(played)
         if self.follows:
-            begun, ended = self._autoreset.resets, np.logical_or(terminations, truncations)
-            if begun is not None:
-                self._begun(begun, info)
-            self._stepped(observations, rewards, begun, info)
-            if np.count_nonzero(ended):
-                restarted = self._autoreset.mode == AutoresetMode.SAME_STEP
-                self._ended(ended, np.asarray(terminations), info["final_info"] if restarted else info)
-                if restarted:
-                    self._begun(ended, info)
-            self._autoreset.step(ended)
-        else:
-            self._stepped(observations, rewards, None, info)
-        self._steps += count
+            self._autoreset.step(played.ended[-1])
+        self._steps += len(played.rewards)
         if self.interval is not None and self._steps % self.interval == 0:
             self._due()
 

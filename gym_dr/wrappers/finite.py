@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gym_dr.arrays import Mask
+from gym_dr.envs.played import Played
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.base import EpisodeWrapper
@@ -28,22 +28,21 @@ class RequireFinite(EpisodeWrapper):
             NotFiniteError: An observation is not finite.
         """
         observations, info = super().reset(seed=seed, options=options)
-        self._check("observation", observations, 0, info)
+        nothing = np.zeros(self.num_envs)
+        self._stepped(Played.of_step(observations, nothing, nothing, nothing, info))
         return observations, info
 
-    def _stepped(self, observations: Any, rewards: npt.NDArray[Any], begun: Mask | None, info: dict[str, Any]) -> None:
-        axis = np.ndim(rewards) - 1  # of the sub-environments: rollouts have that of steps in front
-        self._check("reward", rewards, axis, info)  # first, since policies may observe it
-        self._check("observation", observations, axis, info)
-
-    def _check(self, what: str, values: Any, axis: int, info: dict[str, Any]) -> None:
-        if not (isinstance(values, np.ndarray) and values.dtype.kind == "f") or np.isfinite(values).all():
+    def _stepped(self, played: Played) -> None:
+        bad = []
+        for what, values in (("reward", played.rewards), ("observation", played.observations)):
+            if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
+                numbers = values.reshape(len(played.rewards), self.num_envs, -1)
+                row, i, k = np.argwhere(~np.isfinite(numbers))[0].tolist()
+                bad.append((row, i, what, numbers[row, i, k]))
+        if not bad:
             return
-        rows = np.moveaxis(values, axis, 0).reshape(self.num_envs, -1)
-        bad = ~np.isfinite(rows)
-        i = int(np.flatnonzero(bad.any(axis=1))[0])
-        value = rows[i][bad[i]][0]
-        seeds = self.env.unwrapped.np_random_seed
+        row, i, what, value = min(bad, key=itemgetter(0))  # of a step the reward, since policies may observe it
+        seeds, draws = self.env.unwrapped.np_random_seed, played.draws
         seed = f", seed {seeds[i]}" if isinstance(seeds, tuple) else ""
-        draw = f", draw {int(info['draw_index'][i])}" if "draw_index" in info else ""
+        draw = f", draw {int(draws['draw_index'][played.episodes(row, i)])}" if "draw_index" in draws else ""
         raise NotFiniteError(f"Sub-environment {i}{seed}{draw} returned {value} in its {what}.")

@@ -117,7 +117,7 @@ def what_is_refused_changes_nothing(case: WrapperCase) -> None:
 def compiled_rollouts_are_what_stepping_gives_or_are_refused(case: WrapperCase) -> None:
     left: list[Any] = []
     right: list[Any] = []
-    with case.opened(max_episode_steps=3) as inner, case.opened(max_episode_steps=3) as twin:
+    with case.opened(max_episode_steps=2) as inner, case.opened(max_episode_steps=2) as twin:
         envs = RecordEpisodes(inner, left.append)
         assert supports(envs, "rollout") == case.passes_rollouts
         statistics = RecordEpisodeStatistics(envs)  # before Gymnasium 1.3 a wrapper that nobody holds closes them

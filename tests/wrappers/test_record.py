@@ -76,7 +76,7 @@ def test_environments_without_draws_are_recorded_without_values() -> None:
     assert records[0].episode_return == records[0].length
 
 
-def test_episodes_of_paused_sub_environments_are_not_recorded_until_a_reset() -> None:
+def test_episodes_beyond_a_quota_are_not_recorded_until_a_reset() -> None:
     records: list[EpisodeRecord] = []
     envs = RecordEpisodes(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
 
@@ -87,7 +87,7 @@ def test_episodes_of_paused_sub_environments_are_not_recorded_until_a_reset() ->
         return {r.env_index for r in records}
 
     envs.reset(seed=1)
-    envs.paused[0] = True
+    envs.quota[0] = 0
     assert play_some() == {1}
     envs.reset()
     assert play_some() == {0, 1}
