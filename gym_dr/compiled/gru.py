@@ -98,7 +98,7 @@ class TrainedMemory(NamedTuple):
         )
 
 
-@njit(**KERNEL)
+@njit(**KERNEL | RUNTIME)
 def memory_of(memory, slot):
     """The memory of the thread of a ``slot``."""
     return TrainedMemory(

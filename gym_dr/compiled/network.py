@@ -85,7 +85,7 @@ class Trained(NamedTuple):
         )
 
 
-@njit(**KERNEL)
+@njit(**KERNEL | RUNTIME)
 def share_of(trained, slot, share):
     """A network as the thread of a ``slot`` sees it, which works on a ``share`` of a minibatch."""
     network = trained.network

@@ -16,7 +16,8 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 
 from gym_dr.arrays import Floats
-from gym_dr.compiled.threads import Threads, usable_threads
+from gym_dr.compiled.processors import usable_threads
+from gym_dr.compiled.threads import Threads
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,7 @@ from gym_dr.training.config import DistillConfig, PPOConfig, RolloutConfig
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
-if TYPE_CHECKING:
-    from gym_dr.training.actor_critic import ActorCritic
-
+ActorCritic: TypeAlias = Any  # its module imports this one
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # rows of minibatches -> losses of each
 
 
@@ -46,7 +44,8 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Rollou
         A function that runs one epoch: rows of minibatches -> losses of each.
     """
     learner = agent.compiled
-    if learner is None or learner.config != config or learner.capacity < batch.log_probs.numel():
+    fits = learner is not None and learner.config == config and learner.capacity >= batch.log_probs.numel()
+    if learner is None or not fits:
         learner = agent.compiled = CompiledLearner(agent, config, batch.log_probs.numel())
     learner.begin(batch)
     try:
