@@ -57,9 +57,8 @@ def report(title: str, measured: Mapping[int, list[float]], unit: str, best: Cal
         found = best(values), statistics.median(values)
         first = first or found
         gains = [new / old if best is max else old / new for new, old in zip(found, first, strict=True)]
-        print(
-            f"  {threads:7} {found[0]:12,.2f} {found[1]:12,.2f} {unit:8} {gains[0]:4.2f}  {gains[1]:4.2f}", flush=True
-        )
+        shown = " ".join(f"{value:12,.{0 if best is max else 2}f}" for value in found)
+        print(f"  {threads:7} {shown} {unit:8} {gains[0]:4.2f}  {gains[1]:6.2f}", flush=True)
 
 
 class _Enough(Exception):  # noqa: N818  not an error: it ends a training

@@ -100,7 +100,7 @@ def _opened(mode: str, env_id: str, num_envs: int) -> Iterator[Stepper]:
         envs.close(**({"terminate": True} if mode == "async" else {}))
 
 
-def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name, list[float]]:
+def alternate(sides: Mapping[Name, Callable[[], float]], rounds: int) -> dict[Name, list[float]]:
     """Runs every side once per round, in turn, so that slow moments of the machine affect all of them.
 
     Args:
