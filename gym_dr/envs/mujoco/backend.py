@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.backend import Backend, EnvState, Info, Outcome, put_under
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelFields
