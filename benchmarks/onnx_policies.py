@@ -17,7 +17,7 @@ from gym_dr.policies.acting import drive
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_policies
-from gym_dr.runs.train import one_thread
+from gym_dr.runs.train import limited_threads
 
 NUM_ENVS = 256
 STEPS = 200
@@ -38,7 +38,7 @@ def thousand_steps_per_second(policy: FrozenPolicy) -> float:
 
 
 if __name__ == "__main__":
-    with one_thread(), tempfile.TemporaryDirectory() as folder:
+    with limited_threads(), tempfile.TemporaryDirectory() as folder:
         for name in ("lander", "lander_memory"):
             run = gym_dr.load_run(gym_dr.pretrained(name))
             file = run.export(Path(folder) / f"{name}.onnx")

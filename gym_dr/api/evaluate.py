@@ -22,6 +22,7 @@ def evaluate(
     episodes: int | None = None,
     success: float | None = None,
     output: str | Path | None = None,
+    num_threads: int | None = None,
     trust: Collection[str] = (),
     progress: bool = True,
     command: str = "",
@@ -57,6 +58,8 @@ def evaluate(
             or else the environment's.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
             the current folder for a single other policy, or one of ``gym_dr.pretrained``.
+        num_threads: Threads of native environments and compiled learners; None for one per core. Results do not depend
+            on it.
         trust: See ``gym_dr.open_policy``.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, recorded in the folder.
@@ -77,5 +80,5 @@ def evaluate(
     opened = open_policies(policies, references, env=env, trust=trust)
     folder = evaluation_folder([policy.home for policy in opened], output)
     found = sets_for(opened, sets, episodes)
-    with playing(progress, found) as display:
+    with playing(progress, found, num_threads=num_threads) as display:
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)

@@ -26,6 +26,7 @@ def record(
     env: str | None = None,
     seed: int = 0,
     states: bool = True,
+    num_threads: int | None = None,
     trust: Collection[str] = (),
     progress: bool = True,
 ) -> Path:
@@ -52,6 +53,7 @@ def record(
         seed: Seed of the first episode, and of actions that are sampled.
         states: Whether to keep the environment's whole state at each observation, if it offers it: arrays
             ``state/NAME`` (T + 1, ...), whose rows fit ``set_state`` of an environment like it.
+        num_threads: As in ``gym_dr.evaluate``.
         trust: See ``gym_dr.open_policy``.
         progress: Whether to show progress.
 
@@ -73,7 +75,7 @@ def record(
     check_log(output, format)
     opened = open_policy(policy, env=env, stochastic=False, trust=trust)
     cells = cells_to_play(opened, draws, episodes)
-    with playing(progress, [cells], "Nothing was written.") as display, stop_signals(_stop):
+    with playing(progress, [cells], "Nothing was written.", num_threads) as display, stop_signals(_stop):
         return record_policy(opened, cells.draws, output, format, states=states, seed=int(seed), display=display)
 
 

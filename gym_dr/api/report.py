@@ -23,6 +23,7 @@ def report(
     env: str | None = None,
     output: str | Path | None = None,
     evaluation: str | Path | None = None,
+    num_threads: int | None = None,
     trust: Collection[str] = (),
     progress: bool = True,
     command: str = "",
@@ -43,6 +44,7 @@ def report(
         output: File to write; None for ``report.html``, in the run's folder if there is a single one.
         evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
             are several policies.
+        num_threads: As in ``gym_dr.evaluate``.
         trust: As in ``gym_dr.evaluate``.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, shown on the page.
@@ -81,7 +83,7 @@ def report(
     folder = evaluation_folder(folders, evaluation)
     shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
     groups, of_references = group_policies(shown), group_policies(others)
-    with playing(progress) as display:
+    with playing(progress, num_threads=num_threads) as display:
         played = evaluate_policies(opened, report_suite(opened), folder, command=command, progress=display)
         compared = Comparison(groups=groups, references=of_references, evaluation=played)
         write_report(assemble(compared, command), page)

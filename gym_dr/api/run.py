@@ -20,6 +20,7 @@ from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.metrics import read_csv, read_metrics
+from gym_dr.runs.progress import Display
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import listed
 
@@ -179,6 +180,7 @@ class Run:
         loggers: Sequence[str] | None = None,
         progress: bool = True,
         callback: TrainingCallback | None = None,
+        num_threads: int | None = None,
     ) -> Run:
         """Resumes from the newest checkpoint, to the same result as without the interruption.
 
@@ -186,6 +188,7 @@ class Run:
             loggers: Loggers from now on; empty for none, None for no change.
             progress: Whether to show progress.
             callback: See ``gym_dr.train``.
+            num_threads: See ``gym_dr.train``.
 
         Returns:
             The run, trained and evaluated.
@@ -197,7 +200,8 @@ class Run:
         """
         check_callback(callback)
         run = _ready(self, loggers)
-        train_and_evaluate(run._opened, resume=True, display="bar" if progress else "nothing", callback=callback)
+        display: Display = "bar" if progress else "nothing"
+        train_and_evaluate(run._opened, resume=True, display=display, callback=callback, num_threads=num_threads)
         return run
 
     def __repr__(self) -> str:
@@ -297,10 +301,13 @@ class Runs(Sequence[Run]):
             rows.append([str(name), f"{row['seeds']:.0f}", Cell(mean, interval), std, iqm])
         return Table(rows=rows, columns=("", "seeds", "mean (95 % over seeds)", "SD", "IQM"))
 
-    def resume(self, *, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
+    def resume(
+        self, *, loggers: Sequence[str] | None = None, progress: bool = True, num_threads: int | None = None
+    ) -> Runs:
         """Resumes every run; see ``Run.resume``."""
+        how = Launch(num_threads=num_threads)
         runs = [_ready(run, loggers) for run in self]
-        train_seeds([run.folder for run in runs], self.path, Launch(), trust=self._trust, progress=progress)
+        train_seeds([run.folder for run in runs], self.path, how, trust=self._trust, progress=progress)
         return Runs(self.path, runs, self._trust)
 
     def __getitem__(self, index: Any) -> Any:

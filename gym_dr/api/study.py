@@ -26,6 +26,7 @@ def study(
     output: str | Path,
     launcher: str = "local",
     workers: int | None = None,
+    num_threads: int | None = None,
     ray_address: str | None = None,
     overwrite: Collection[str] = (),
     trust: Collection[str] = (),
@@ -46,7 +47,8 @@ def study(
         study: A TOML or JSON file, or a mapping of the same content; docs/guides/studies.md describes the format.
         output: Folder of the study.
         launcher: Where runs train: "local" or "ray".
-        workers: Runs in parallel on this machine; None for one per core.
+        workers: Runs in parallel on this machine; None for one per core, or fewer that have ``num_threads``.
+        num_threads: Threads of each run, and of the evaluation; see ``gym_dr.train``.
         ray_address: Address of a running Ray cluster; None starts one on this machine.
         overwrite: Variants that were edited after their training, to train again.
         trust: Modules that the file may import.
@@ -72,13 +74,13 @@ def study(
     from gym_dr.reports.page import write_report
     from gym_dr.studies.results import evaluate_runs
 
-    how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
+    how = Launch(launcher=launcher, workers=workers, num_threads=num_threads, ray_address=ray_address)
     plan, folder = read_study(study, trust), as_path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
     with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
         trusted = [source_of(plan.env)]  # already imported when the study was read
         missing = train_missing(runs, how, trust=trusted, display="bar" if progress else "nothing")
-        with playing(progress, plan.sets) as display:
+        with playing(progress, plan.sets, num_threads=num_threads) as display:
             found = evaluate_runs(plan, folder, runs, missing, command=command, progress=display)
             groups = [Group(name=name, policies=tuple(of.values())) for name, of in found.policies.items()]
             comparison = Comparison(groups=groups, evaluation=found.evaluation)

@@ -16,6 +16,7 @@ from gym_dr.runs.configure import build_config
 from gym_dr.runs.create import default_folder, make_folders
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
+from gym_dr.runs.progress import Display
 from gym_dr.runs.sources import source_of
 from gym_dr.training.registry import find_algorithm
 
@@ -30,6 +31,7 @@ def train(
     seeds: Sequence[int] | None = None,
     launcher: str = "local",
     workers: int | None = None,
+    num_threads: int | None = None,
     ray_address: str | None = None,
     config: str | Path | None = None,
     trust: Collection[str] = (),
@@ -58,7 +60,9 @@ def train(
         run_dir: Folder of the run; None for a new one in ``runs/``, named after environment, algorithm and seed.
         seeds: Several seeds, a run for each.
         launcher: Where several seeds train: "local" or "ray".
-        workers: Seeds in parallel on this machine; None for one per core.
+        workers: Seeds in parallel on this machine; None for one per core, or fewer that have ``num_threads``.
+        num_threads: Threads of native environments and compiled learners, on which results do not depend; None for one
+            per core, divided by the seeds in parallel. A task on Ray has one.
         ray_address: Address of a running Ray cluster; None starts one on this machine.
         config: A TOML or JSON file with settings; keywords override it, and it overrides the defaults.
         trust: Modules that the file may import.
@@ -90,7 +94,7 @@ def train(
     load_plugins()
     found = find_algorithm(algorithm)
     seeds = None if seeds is None else [plain(seed) for seed in seeds]
-    how = Launch(launcher=launcher, workers=workers, ray_address=ray_address)
+    how = Launch(launcher=launcher, workers=workers, num_threads=num_threads, ray_address=ray_address)
     _check_seeds(seeds, options, how)
     check_callback(callback, seeds)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
@@ -111,7 +115,8 @@ def train(
     runs = [OpenedRun(folder=folder, config=one, algorithm=found) for folder, one in zip(folders, configs, strict=True)]
     try:
         if seeds is None:
-            train_and_evaluate(runs[0], resume=False, display="bar" if progress else "nothing", callback=callback)
+            display: Display = "bar" if progress else "nothing"
+            train_and_evaluate(runs[0], resume=False, display=display, callback=callback, num_threads=num_threads)
             return Run(runs[0])
         trusted = [source_of(configs[0].settings.env)]  # already imported
         train_seeds(folders, root, how, trust=trusted, progress=progress)
@@ -128,7 +133,7 @@ def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], how: L
     """Checks the seeds, and that there are seeds for the options of several."""
     if seeds is None:
         for name, value in vars(how).items():
-            if value != getattr(Launch, name):
+            if name != "num_threads" and value != getattr(Launch, name):
                 raise ConfigError(f"`{name}`: expected with `seeds`, got none.")
         return
     if "seed" in options:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def train_and_evaluate(
-    run: OpenedRun, *, resume: bool, display: Display, callback: TrainingCallback | None = None
+    run: OpenedRun,
+    *,
+    resume: bool,
+    display: Display,
+    callback: TrainingCallback | None = None,
+    num_threads: int | None = None,
 ) -> None:
     """Trains a run, plots its training and evaluates its policy. Episodes that were played before are not repeated.
 
@@ -29,6 +34,7 @@ def train_and_evaluate(
         resume: Whether to resume from the newest checkpoint, if there is one.
         display: How to show progress.
         callback: See ``gym_dr.train``.
+        num_threads: See ``gym_dr.train``.
 
     Raises:
         Interrupted: A signal stopped the run; the message says how to continue.
@@ -37,15 +43,15 @@ def train_and_evaluate(
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.suite import sets_for
     from gym_dr.policies.open import open_runs
-    from gym_dr.runs.train import train_run, working_on
+    from gym_dr.runs.train import limited_threads, train_run, working_on
 
     folder, config = run.folder, run.config
-    with working_on(run, new=not resume) as work:
+    with working_on(run, new=not resume, num_threads=num_threads) as work:
         for picture in (folder.plots, folder.growth):
             check_output(picture, PICTURE_MARK)
         train_run(work, resume=resume, display=display, callback=callback)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
-        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
+        with limited_threads(), explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
             work.stop.check()
             plot_growth(folder, config)
             plot_training([folder], folder.plots)  # last: a run with this plot is finished

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import as_path
 from gym_dr.registry import needs
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.stopping import explain_interrupt
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def tune(
     *,
     output: str | Path,
     workers: int | None = None,
+    num_threads: int | None = None,
     trust: Collection[str] = (),
     progress: bool = True,
     command: str = "",
@@ -38,7 +40,9 @@ def tune(
     Args:
         tuning: A TOML or JSON file, or a mapping of the same content; docs/guides/tune.md describes the format.
         output: Folder of the tuning.
-        workers: Trials in parallel on this machine; None for one per core. With 1, the same call gives the same trials.
+        workers: Trials in parallel on this machine; None for one per core, or fewer that have ``num_threads``. With 1,
+            the same call gives the same trials.
+        num_threads: Threads of each trial; see ``gym_dr.train``.
         trust: Modules that the file may import.
         progress: Whether to print a line for each trial.
         command: The command line, recorded in the folders of runs.
@@ -58,9 +62,10 @@ def tune(
     from gym_dr.studies.tune import claimed_tuning, search
     from gym_dr.studies.tune_file import read_tuning
 
+    how = Launch(workers=workers, num_threads=num_threads)
     plan, folder = read_tuning(tuning, trust), as_path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
     with claimed_tuning(folder, plan), explain_interrupt(message):
-        found = search(tuning, plan, folder, workers=workers, command=command, progress=progress)
+        found = search(tuning, plan, folder, how, command=command, progress=progress)
         write_tuning_page(found, plan.head.algorithm, folder / PAGE)
     return found

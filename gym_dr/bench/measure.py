@@ -14,7 +14,7 @@ import gymnasium as gym
 import gym_dr
 from gym_dr.bench.learning import time_to_threshold, training_config
 from gym_dr.bench.throughput import measure_throughput
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import counted
 

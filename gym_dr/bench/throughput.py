@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import gymnasium as gym
 import numpy as np
 
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import make_vector_env, param_space_of

@@ -14,6 +14,7 @@ from gym_dr.cli.options import (
     physics_options,
     policy_options,
     reference_option,
+    threads_option,
 )
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet
@@ -54,6 +55,7 @@ from gym_dr.evaluation.sets import sobol as make_sobol
     metavar="FOLDER",
     help="folder for the results  [default: RUN/evaluation; NAME-evaluation for one --policy; required for several]",
 )
+@threads_option
 def command(
     runs: tuple[str, ...],
     others: tuple[str, ...],
@@ -73,7 +75,7 @@ def command(
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
-    shared = {name: options.pop(name) for name in ("episodes", "success", "output")}
+    shared = {name: options.pop(name) for name in ("episodes", "success", "output", "num_threads")}
     played = chosen_draws(options["randomization"], randomize, params)
     if others and not (randomize or params):  # --randomization holds their training draws
         played = None

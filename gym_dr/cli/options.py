@@ -46,6 +46,13 @@ trust_option = click.option(
     help="a module or Python file of its environment, whose code may run; repeatable",
 )
 
+threads_option = click.option(
+    "--num-threads",
+    type=click.IntRange(min=1),
+    help="threads of native environments and compiled learners; results do not depend on it  [default: cores, divided "
+    "by what trains at once]",
+)
+
 
 def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
     """One decorator that adds several options."""

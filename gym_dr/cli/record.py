@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gym_dr.api.record import record
-from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
+from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options, threads_option
 from gym_dr.policies.record import FORMATS
 
 
@@ -29,6 +29,7 @@ from gym_dr.policies.record import FORMATS
     help="a Minari data set, or a folder with an .npz file for each episode",
 )
 @click.option("--no-states", is_flag=True, help="leave out the environment's state at each step")
+@threads_option
 @policy_options
 @physics_options
 @click.option(

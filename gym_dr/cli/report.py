@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gym_dr.api.report import report
-from gym_dr.cli.options import command_line, opened_policies, policy_options, reference_option
+from gym_dr.cli.options import command_line, opened_policies, policy_options, reference_option, threads_option
 
 
 @click.command()
@@ -26,12 +26,14 @@ from gym_dr.cli.options import command_line, opened_policies, policy_options, re
     metavar="FOLDER",
     help="folder of the evaluation  [default: the one of gymdr evaluate; next to HTML for several policies]",
 )
+@threads_option
 def command(
     runs: tuple[str, ...],
     others: tuple[str, ...],
     references: tuple[str, ...],
     output: str | None,
     evaluation: str | None,
+    num_threads: int | None,
     stochastic: bool,
     **options: Any,
 ) -> None:
@@ -42,4 +44,5 @@ def command(
     and on points that fill the training distribution. A folder of several seeds stands for all of its runs.
     """
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
-    click.echo(f"Wrote {report(policies, output=output, evaluation=evaluation, command=command_line())}")
+    where: dict[str, Any] = {"output": output, "evaluation": evaluation}
+    click.echo(f"Wrote {report(policies, **where, num_threads=num_threads, command=command_line())}")

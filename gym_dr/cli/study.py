@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gym_dr.api.study import study
-from gym_dr.cli.options import command_line, trust_option
+from gym_dr.cli.options import command_line, threads_option, trust_option
 from gym_dr.errors import TrainingError
 from gym_dr.runs.launch import LAUNCHERS
 
@@ -17,6 +17,7 @@ from gym_dr.runs.launch import LAUNCHERS
 @click.option("--output", required=True, metavar="FOLDER", help="folder of the study")
 @click.option("--launcher", metavar="|".join(LAUNCHERS), default="local", show_default=True, help="where runs train")
 @click.option("--workers", type=click.IntRange(min=1), help="runs in parallel on this machine  [default: cores]")
+@threads_option
 @click.option("--ray-address", help="address of a running Ray cluster  [default: start one on this machine]")
 @click.option("--overwrite", multiple=True, metavar="VARIANT", help="train an edited variant again; repeatable")
 @trust_option

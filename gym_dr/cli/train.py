@@ -113,6 +113,12 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
                 ["--workers"], type=click.IntRange(min=1), help="seeds in parallel on this machine  [default: cores]"
             ),
             click.Option(
+                ["--num-threads"],
+                type=click.IntRange(min=1),
+                help="threads of native environments and compiled learners; results do not depend on it  [default: "
+                "cores, divided by the seeds in parallel]",
+            ),
+            click.Option(
                 ["--ray-address"], help="address of a running Ray cluster  [default: start one on this machine]"
             ),
             *settings.values(),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gym_dr.api.tune import PAGE, tune
-from gym_dr.cli.options import command_line, trust_option
+from gym_dr.cli.options import command_line, threads_option, trust_option
 from gym_dr.runs.sources import import_source
 
 
@@ -17,6 +17,7 @@ from gym_dr.runs.sources import import_source
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="folder of the tuning")
 @click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
+@threads_option
 @click.option("--share", hidden=True)  # of a worker process; FILE may then be the content of a file
 @trust_option
 def command(file: str, share: str | None, **options: Any) -> None:
@@ -31,7 +32,8 @@ def command(file: str, share: str | None, **options: Any) -> None:
         for source in options["trust"]:
             import_source(file, source)
         tuning = json.loads(file) if file.startswith("{") else file
-        try_trials(tuning, Path(options["output"]), Share(**json.loads(share)), options["trust"])
+        where, one = Path(options["output"]), Share(**json.loads(share))
+        try_trials(tuning, where, one, options["trust"], options["num_threads"])
         return
     found = tune(file, command=command_line(), **options)
     click.echo(f"Trial {found.best} is the best: mean return {found.value:.1f}")

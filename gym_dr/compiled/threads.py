@@ -13,7 +13,6 @@ import ctypes
 import os
 import threading
 import weakref
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -39,20 +38,6 @@ _WANTED = _LINE * 7  # these change only while no job is open
 _JOB, _ARGS, _CHUNKS, _LIMIT, _OWN_LOCK = (_WANTED + 8 * k for k in range(1, 6))
 _LOCKS = _LINE * 8  # a lock for each seat
 _ASLEEP = _LOCKS + 8 * SEATS  # whether the thread of a seat sleeps, or is about to
-
-
-def usable_threads(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Processors that this process may run on, and that its container may use at once.
-
-    Args:
-        groups: The folder of Linux's control groups, of version 1 or 2.
-    """
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    files = map(groups.joinpath, ("cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
-    quota = " ".join(file.read_text() for file in files if file.is_file()).split()  # microseconds, of this many
-    if len(quota) == 2 and quota[0] not in ("max", "-1"):
-        count = min(count, -(-int(quota[0]) // int(quota[1])))
-    return count
 
 
 # ---- machine code ----------------------------------------------------------------------------------------------------
@@ -114,8 +99,10 @@ def run(pool, job, args, chunks, limit):
         _wake(pool + _ASLEEP + 8 * seat, load(pool + _LOCKS + 8 * seat))
     _work(pool, 0)
     exchange(pool + _OPEN, 0)
-    while load(pool + _ACTIVE) != 0:
-        _wait(pool + _WAITING, load(pool + _OWN_LOCK), pool + _ACTIVE, load(pool + _ACTIVE))
+    active = load(pool + _ACTIVE)
+    while active != 0:
+        _wait(pool + _WAITING, load(pool + _OWN_LOCK), pool + _ACTIVE, active)
+        active = load(pool + _ACTIVE)
     exchange(pool + _BUSY, 0)
 
 

@@ -34,7 +34,7 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import locked, os_errors
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.runs.train import one_thread
+from gym_dr.runs.train import limited_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,14 +47,16 @@ def playing(
     progress: bool,
     sets: Sequence[CellSet] = (),
     interrupted: str = "Finished episodes are saved; run the same again to continue.",
+    num_threads: int | None = None,
 ) -> Iterator[Progress]:
-    """Plays episodes in the block on one thread, shows the notes of sets and progress, and explains interrupts.
+    """Limits threads in the block, shows the notes of sets and progress, and explains interrupts.
 
     Raises:
+        ConfigError: The number of threads is impossible.
         Interrupted: Instead of ``KeyboardInterrupt``.
     """
     with (
-        one_thread(),
+        limited_threads(num_threads),
         Progress("episode", "bar" if progress else "nothing") as display,
         explain_interrupt(f"Stopped. {interrupted}"),
     ):

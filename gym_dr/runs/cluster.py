@@ -41,6 +41,7 @@ def train_on_ray(
     address: str | None,
     trust: Collection[str],
     watch: Callable[[Collection[str]], None],
+    num_threads: int = 1,
 ) -> dict[str, Ended]:
     """Trains runs on a Ray cluster; returns how they ended, with a negative code after too many lost workers.
 
@@ -49,6 +50,7 @@ def train_on_ray(
         address: The cluster's address; None starts one on this machine.
         trust: Modules and files that configurations may import, on the machines of the cluster.
         watch: Called repeatedly with the paths of the runs that have ended.
+        num_threads: Of each run, which gets as many of the cluster's processors.
 
     Raises:
         ConfigError: There is no Ray cluster at the address.
@@ -59,14 +61,14 @@ def train_on_ray(
         for folder in folders.values():
             stack.enter_context(folder.locked())
         ray = stack.enter_context(_connected(address))
-        task = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(train_files)
+        task = ray.remote(num_cpus=num_threads, max_retries=0, num_returns="streaming")(train_files)
         running: dict[Any, str] = {}  # a task's results -> the path of its run
         done, lost = dict[str, Ended](), Counter[str]()
         waiting = list(folders)
         try:
             while waiting or running:
                 for path in waiting:
-                    running[task.remote(path, read_changes(folders[path], {}), tuple(trust))] = path
+                    running[task.remote(path, read_changes(folders[path], {}), tuple(trust), num_threads)] = path
                 waiting = []
                 for stream in ray.wait(list(running), num_returns=1, timeout=1.0)[0]:
                     path = running.pop(stream)
@@ -118,14 +120,14 @@ def _connected(address: str | None) -> Iterator[Any]:
             ray.shutdown()
 
 
-def train_files(path: str, files: Files, trust: Collection[str]) -> Iterator[HandedBack]:
+def train_files(path: str, files: Files, trust: Collection[str], num_threads: int) -> Iterator[HandedBack]:
     """The task: trains the run with these files; ``path`` is its folder on the launching machine."""
     with tempfile.TemporaryDirectory(prefix="gym_dr-") as place:
         folder = RunFolder(Path(place, Path(path).name))  # the name is recorded in evaluations
         write_files(folder, files)
         known: dict[str, tuple[int, int]] = {}
         read_changes(folder, known)
-        saved, process = updates_saved(folder), start(resume_command(str(folder.path), trust))
+        saved, process = updates_saved(folder), start(resume_command(str(folder.path), trust), num_threads)
         try:
             while (end := ended(process)) is None:
                 time.sleep(POLL)

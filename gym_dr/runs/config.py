@@ -50,6 +50,9 @@ class RunSettings:
     )
     eval_episodes: int = option(100, "episodes in each evaluation after training; 0 for none", within=AT_LEAST_0)
     device: str = option("cpu", "device of the networks: cpu or cuda")
+    torch_threads: int = option(
+        1, "threads of torch, which trains larger networks; results depend on their number", within=AT_LEAST_1
+    )
     reserved_seeds: tuple[int, ...] = option(
         (), "seeds on which options were tuned; runs with these seeds must not be reported"
     )
@@ -118,7 +121,7 @@ class OpenedRun:
 NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that do not change a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
-    *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
+    *("run_dir", "seeds", "launcher", "workers", "num_threads", "ray_address", "config", "trust"),
     *("randomization", "randomize", "total_steps", "overwrite", "progress", "callback", "command"),
 )
 

@@ -11,6 +11,7 @@ import importlib.util
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, LostRunError, TrainingError, check_known
 from gym_dr.runs.cluster import train_on_ray
 from gym_dr.runs.folder import RunFolder
@@ -26,18 +27,21 @@ Failures = dict[str, TrainingError]  # by the path of the run
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """Where several runs train, and how many at once.
+    """Where several runs train, how many at once, and on how many threads.
 
     Raises:
         UnknownNameError: There is no such launcher.
-        ConfigError: Ray is not installed, or another launcher gets a Ray address.
+        ConfigError: Ray is not installed, another launcher gets a Ray address, or a number of threads is impossible.
     """
 
     launcher: str = "local"  # processes on this machine, or "ray": tasks on a cluster
-    workers: int | None = None  # processes at once; None for one per core
+    workers: int | None = None  # processes at once; None for one per core, or fewer that have their threads
+    num_threads: int | None = None  # of each run; None for its share of the cores, with Ray for one
     ray_address: str | None = None  # of a running cluster; None starts one on this machine
 
     def __post_init__(self) -> None:
+        if self.num_threads is not None:
+            check_whole_number("`num_threads`", self.num_threads)
         check_known("launcher", self.launcher, LAUNCHERS)
         if self.launcher != "ray" and self.ray_address is not None:
             raise ConfigError("`ray_address`: expected with `launcher='ray'`, got another launcher.")
@@ -88,9 +92,10 @@ def train_folders(
         watch([])
         with explain_interrupt(f"Stopped. Continue with: gymdr resume {folders[0].path.parent}"):
             if how.launcher == "ray":
-                ended = train_on_ray(runs, how.ray_address, trust, watch)
+                ended = train_on_ray(runs, how.ray_address, trust, watch, how.num_threads or 1)
             else:
-                ended = run_commands({path: resume_command(path, trust) for path in runs}, how.workers, watch)
+                commands = {path: resume_command(path, trust) for path in runs}
+                ended = run_commands(commands, how.workers, watch, how.num_threads)
         for one in ended.values():
             if one.code == 1:
                 progress.note(one.message)

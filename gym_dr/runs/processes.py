@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.runs.stopping import children_end_with_us, stop_signals
 
 PROGRAM = "from gym_dr.cli.launched import main; main()"
@@ -41,15 +41,16 @@ class Ended:
         return self.code < 0 or self.code > 128
 
 
-def start(command: Command) -> subprocess.Popen[str]:
-    """Starts a process that runs a command and ends when its input closes, as when this process is killed.
+def start(command: Command, num_threads: int) -> subprocess.Popen[str]:
+    """Starts a process that runs a command, on so many threads, and ends when its input closes.
 
-    Ctrl-C does not reach it. SIGTERM stops it after the current update; the second time, at once.
+    That happens when this process is killed, too. Ctrl-C does not reach it. SIGTERM stops it after the current update;
+    the second time, at once.
     """
     modules = os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # found as in this process
     with children_end_with_us():
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, *command],
+            [sys.executable, "-P", "-c", PROGRAM, *command, f"--num-threads={num_threads}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,  # an error's message, which fits into a pipe
             text=True,
@@ -64,15 +65,24 @@ def ended(process: subprocess.Popen[str]) -> Ended | None:
     return Ended(code=code, message=process.communicate()[0].strip())
 
 
+def processes_at_once(workers: int | None, num_threads: int | None) -> int:
+    """How many processes run at once: ``workers``, or as many as have a processor for each of their threads."""
+    return workers or max(1, usable_threads() // (num_threads or 1))
+
+
 def run_commands(
-    commands: Mapping[str, Command], workers: int | None, watch: Callable[[Collection[str]], None] = lambda done: None
+    commands: Mapping[str, Command],
+    workers: int | None,
+    watch: Callable[[Collection[str]], None] = lambda done: None,
+    num_threads: int | None = None,
 ) -> dict[str, Ended]:
     """Runs commands in processes.
 
     Args:
         commands: By name.
-        workers: Processes at once, at most; None for one per core.
+        workers: Processes at once, at most; see ``processes_at_once``.
         watch: Called repeatedly with the names of the commands that have ended.
+        num_threads: Threads of each; None for its share of the processors.
 
     Returns:
         How they ended, by name.
@@ -80,15 +90,17 @@ def run_commands(
     Raises:
         KeyboardInterrupt: A signal arrived, and all commands have ended; its number is the argument.
     """
+    at_once = processes_at_once(workers, num_threads)
+    share = num_threads or max(1, usable_threads() // min(at_once, max(1, len(commands))))
     waiting, running, done = list(commands), dict[str, subprocess.Popen[str]](), dict[str, Ended]()
     received: list[int] = []
     passed_on = 0  # signals passed on
     with stop_signals(received.append):
         try:
             while running or (waiting and not received):
-                while waiting and not received and len(running) < (workers or usable_threads()):
+                while waiting and not received and len(running) < at_once:
                     name = waiting.pop(0)
-                    running[name] = start(commands[name])
+                    running[name] = start(commands[name], share)
                 time.sleep(POLL)
                 for _ in received[passed_on:]:  # the first lets updates finish, the second does not
                     passed_on += 1

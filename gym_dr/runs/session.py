@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, load_newest, not_finite, save_checkpoint
@@ -68,6 +69,7 @@ class RunSession:
         """
         self.folder, self.config, self.progress = folder, config, progress
         self.seed, self.device = config.settings.seed, config.settings.device
+        self.num_threads = usable_threads()
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
         self.envs: RecordEpisodes | None = None

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gym_dr.compiled.processors import using_threads
+from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.progress import Display, Progress
@@ -25,22 +27,26 @@ class Work:
 
 
 @contextlib.contextmanager
-def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) -> Iterator[Work]:
-    """Locks a run's folder, limits computations to one thread, handles signals, and closes the run's loggers.
+def working_on(
+    run: OpenedRun, *, new: bool, stop: StopRequest | None = None, num_threads: int | None = None
+) -> Iterator[Work]:
+    """Locks a run's folder, limits threads, handles signals, and closes the run's loggers.
 
     Args:
         run: The run.
         new: Whether every logger must open; loggers of a resumed run may fail.
         stop: Set by the caller's signal handler; None if there is none.
+        num_threads: See ``limited_threads``.
 
     Raises:
+        ConfigError: The number of threads is impossible.
         BusyFolderError: Another process writes into the folder.
     """
     import torch  # heavy
 
     stop = stop or StopRequest()
     with (
-        one_thread(),
+        limited_threads(num_threads, run.config.settings.torch_threads),
         torch.inference_mode(False),
         torch.enable_grad(),  # the caller may have turned them off
         run.folder.locked(),
@@ -51,19 +57,27 @@ def working_on(run: OpenedRun, *, new: bool, stop: StopRequest | None = None) ->
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Limits torch, and products of matrices in compiled code, to one thread.
+def limited_threads(num_threads: int | None = None, torch_threads: int = 1) -> Iterator[None]:
+    """Limits threads in the block.
 
-    More threads slow small networks down, most of all beside busy programs, and sums would depend on their number.
+    Args:
+        num_threads: Of native environments and compiled learners, whose results do not depend on it; None for as many
+            as there are processors, or as a surrounding block has.
+        torch_threads: Of torch, whose sums depend on it. More than one slow small networks down, most of all beside
+            busy programs. Products of matrices in compiled code have one.
+
+    Raises:
+        ConfigError: ``num_threads`` is not a whole number above 0.
     """
     import scipy.linalg  # noqa: F401  heavy; numba uses its products, and only loaded libraries are limited
     import torch
     from threadpoolctl import threadpool_limits
 
+    threads = None if num_threads is None else check_whole_number("`num_threads`", num_threads)
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(torch_threads)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with using_threads(threads), threadpool_limits(1, user_api="blas"):
             yield
     finally:
         torch.set_num_threads(before)

@@ -16,19 +16,19 @@ import pandas as pd
 from optuna.trial import TrialState
 from sqlalchemy import engine
 
-from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.durable import refuse_links, write_atomically
 from gym_dr.runs.folder import RunFolder, seed_name
+from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.processes import Command, run_commands, trusting
+from gym_dr.runs.processes import Command, processes_at_once, run_commands, trusting
 from gym_dr.runs.progress import Progress
 from gym_dr.runs.sources import source_of
 from gym_dr.runs.stopping import StopRequest, stop_signals
-from gym_dr.runs.train import one_thread, train_run, working_on
+from gym_dr.runs.train import limited_threads, train_run, working_on
 from gym_dr.studies.folder import claimed
 from gym_dr.studies.tune_file import Tuning, read_tuning
 from gym_dr.studies.variants import inner_table
@@ -125,8 +125,8 @@ def search(
     tuning: str | Path | Mapping[str, Any],
     plan: Tuning,
     folder: Path,
+    how: Launch,
     *,
-    workers: int | None,
     command: str,
     progress: bool,
 ) -> TuneResult:
@@ -136,7 +136,7 @@ def search(
         tuning: As the user gave it, for workers to read.
         plan: The tuning, read.
         folder: Its folder, locked.
-        workers: See ``gym_dr.tune``, as for the others.
+        how: How many trials at once, and on how many threads.
         command: The command line.
         progress: Whether to print a line for each trial.
 
@@ -153,21 +153,25 @@ def search(
         if any(trial.params.keys() != plan.search.keys() for trial in finished):
             raise ValueError("trials lack their options")
         left = plan.head.trials - len(finished)
-    size = min(workers or usable_threads(), left)
+    size = min(processes_at_once(how.workers, how.num_threads), left)
     shares = [
         Share(worker=i, count=left // size + (i < left % size), command=command, progress=progress) for i in range(size)
     ]
     trusted = [source_of(plan.head.env)]  # already imported when the tuning was read
     if size == 1:
-        try_trials(tuning, folder, shares[0], trusted)
+        try_trials(tuning, folder, shares[0], trusted, how.num_threads)
     elif shares:
-        _try_in_processes(tuning, folder, shares, trusted)
+        _try_in_processes(tuning, folder, shares, trusted, how.num_threads)
     with open_storage(folder) as study:
         return _write_result(study, plan, folder)
 
 
 def _try_in_processes(
-    tuning: str | Path | Mapping[str, Any], folder: Path, shares: Sequence[Share], trust: Collection[str]
+    tuning: str | Path | Mapping[str, Any],
+    folder: Path,
+    shares: Sequence[Share],
+    trust: Collection[str],
+    num_threads: int | None,
 ) -> None:
     """Runs each worker in its own process; see ``search``."""
     file = json.dumps(tuning, default=lambda value: value.to_dict()) if isinstance(tuning, Mapping) else str(tuning)
@@ -178,14 +182,20 @@ def _try_in_processes(
         ]
         for share in shares
     }
-    ended = run_commands(commands, len(shares)).values()
+    ended = run_commands(commands, len(shares), num_threads=num_threads).values()
     if any(one.lost for one in ended):
         raise LostRunError(f"{folder}: a worker was killed. Run the same command, or make the same call, to go on.")
     if problems := sorted({one.message for one in ended if one.code}):
         raise TrainingError("\n".join(problems))
 
 
-def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Share, trust: Collection[str]) -> None:
+def try_trials(
+    tuning: str | Path | Mapping[str, Any],
+    folder: Path,
+    share: Share,
+    trust: Collection[str],
+    num_threads: int | None = None,
+) -> None:
     """Makes a worker's trials.
 
     Args:
@@ -193,10 +203,11 @@ def try_trials(tuning: str | Path | Mapping[str, Any], folder: Path, share: Shar
         folder: Its folder.
         share: How many trials, and for which worker.
         trust: Modules that the tuning may import.
+        num_threads: See ``limited_threads``.
     """
     stop, plan = StopRequest(), read_tuning(tuning, trust)
     display = Progress("trial", "lines" if share.progress else "nothing")
-    with stop_signals(stop), one_thread(), open_storage(folder) as study:
+    with stop_signals(stop), limited_threads(num_threads), open_storage(folder) as study:
         study.pruner = plan.pruner()
         for _ in range(share.count):
             stop.check()

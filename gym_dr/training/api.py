@@ -49,6 +49,7 @@ class Session(Protocol):
 
     seed: int  # of the run; derive every random number from it
     device: str  # "cpu" or "cuda"
+    num_threads: int  # that it may use for compiled code; its results must not depend on them
     restored: dict[str, Any] | None  # state from the last checkpoint if the run is resumed, else None
     first_update: int  # 0, or the update to resume with
 

@@ -8,6 +8,7 @@ import json
 import pickle
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import gym_dr
 from gym_dr import Run, Runs, Uniform
 from gym_dr.api.training import aggregate_runs
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.classic_control import cart_pole
 from gym_dr.errors import (
     CheckpointError,
@@ -31,6 +33,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.options import option
+from gym_dr.policies.acting import play_batch
 from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.configure import option_names
 from gym_dr.runs.session import RunSession
@@ -77,6 +80,13 @@ def test_keywords_give_the_run_that_options_give(tmp_path: Path) -> None:
         ({"seed": 1, "seeds": [1, 2]}, ConfigError, "Expected `seed` or `seeds`, got both"),
         ({"seeds": []}, ConfigError, "`seeds`: expected distinct seeds, got none"),
         ({"workers": 2}, ConfigError, "`workers`: expected with `seeds`"),
+        ({"num_threads": 0}, ConfigError, "Expected `num_threads` to be a whole number above 0, got 0"),
+        (
+            {"num_threads": "2", "seeds": [1]},
+            ConfigError,
+            "Expected `num_threads` to be a whole number above 0, got '2'",
+        ),
+        ({"torch_threads": 0}, ConfigError, "torch_threads: expected at least 1, got 0"),
     ],
     ids=str,
 )
@@ -113,6 +123,49 @@ def test_a_training_uses_one_thread_and_leaves_the_program_its_own(tmp_path: Pat
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_run_does_not_depend_on_its_number_of_threads_and_does_not_record_it(tmp_path: Path) -> None:
+    options: dict[str, Any] = {**TINY, "num_envs": 4, "env": "gym_dr/HopperDR-v5", "eval_episodes": 2}
+    seen: dict[int, list[int]] = {1: [], 3: []}
+    for count, used in seen.items():
+        watch = partial(lambda used, row: used.append(usable_threads()), used)
+        gym_dr.train(
+            "ppo", run_dir=tmp_path / f"{count}" / "run", num_threads=count, callback=watch, minibatches=2, **options
+        )
+        assert used == [count] * options["updates"]
+    one, three = tmp_path / "1/run", tmp_path / "3/run"
+    assert metrics_of(one) == metrics_of(three)
+    for name in ("config.json", "actor.pt", "critic.pt", "draws.csv", "evaluation/episodes.csv"):
+        assert (one / name).read_bytes() == (three / name).read_bytes()
+    sorted((three / "checkpoints").iterdir())[-1].unlink()
+    again: Any = gym_dr.load_run(three)
+    again.resume(num_threads=2, progress=False)
+    assert (one / "actor.pt").read_bytes() == (three / "actor.pt").read_bytes()
+
+
+def test_torch_has_the_threads_of_the_configuration_while_a_run_trains_and_one_while_it_is_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def play(*args: Any, **kwargs: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return play_batch(*args, **kwargs)
+
+    monkeypatch.setattr("gym_dr.evaluation.evaluate.play_batch", play)
+    before = torch.get_num_threads()
+    options: dict[str, Any] = {**TINY, "torch_threads": 2, "eval_episodes": 1}
+    run: Any = gym_dr.train(
+        "a2c", run_dir=tmp_path / "run", callback=lambda row: seen.append(torch.get_num_threads()), **options
+    )
+    assert seen == [2, 2, 1, 1]  # two updates, two sets
+    assert torch.get_num_threads() == before
+    assert run.config.settings.torch_threads == 2
+    config = run.folder.config
+    config.write_text(config.read_text().replace('"torch_threads": 2', '"torch_threads": 1'))
+    with pytest.raises(CheckpointError, match="torch_threads was 2 and is 1"):
+        gym_dr.load_run(tmp_path / "run").resume(progress=False)
 
 
 def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:

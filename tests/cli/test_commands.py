@@ -3,9 +3,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -14,8 +16,10 @@ from gym_dr.cli.evaluate import grid_of
 from gym_dr.cli.main import cli
 from gym_dr.cli.options import read_randomize
 from gym_dr.cli.typed import option
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
+from gym_dr.policies.acting import play_batch
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import TINY, gymdr, train
@@ -142,3 +146,31 @@ def test_closed_streams_neither_end_a_command_nor_lend_their_numbers_to_its_file
     assert subprocess.run(["sh", "-c", command, sys.executable, *args], capture_output=True).returncode == 0
     rows = (tmp_path / "run/metrics.csv").read_text().splitlines()
     assert [row.partition(",")[0] for row in rows] == ["update", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("command", "played"),
+    [
+        (["evaluate", "--episodes", "1"], "gym_dr.evaluation.evaluate.play_batch"),
+        (["record", "--episodes", "1", "--format", "npz", "--output", "log"], "gym_dr.policies.record.play_batch"),
+        (["resume"], "gym_dr.evaluation.evaluate.play_batch"),
+        pytest.param(["report"], "gym_dr.evaluation.evaluate.play_batch", marks=pytest.mark.slow),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_plays_on_the_threads_that_were_asked_for(
+    command: list[str], played: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[int] = []
+
+    def play(*args: Any, **kwargs: Any) -> Any:
+        used.append(usable_threads())
+        return play_batch(*args, **kwargs)
+
+    monkeypatch.chdir(tmp_path)
+    assert train(Path("run"), "--eval-episodes", "1", "--updates", "1", "--env", "gym_dr/CartPoleDR-v1").code == 0
+    monkeypatch.setattr(played, play)
+    shutil.rmtree("run/evaluation")
+    result = gymdr(command[0], "run", *command[1:], "--num-threads", "3")
+    assert result.code == 0, result.err
+    assert {*used} == {3}

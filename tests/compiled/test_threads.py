@@ -1,4 +1,4 @@
-"""How many threads there may be, and how they share work."""
+"""How threads share work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 import warnings
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,36 +16,7 @@ from numba import njit
 
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.compiled.structs import Job, Struct
-from gym_dr.compiled.threads import Threads, usable_threads
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that may run on each of 16 processors."""
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(16)), raising=False)
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({}, 16),
-        ({"cpu.max": "max 100000\n"}, 16),
-        ({"cpu.max": "400000 100000\n"}, 4),
-        ({"cpu.max": "150000 100000\n"}, 2),
-        ({"cpu.max": "1000 100000\n"}, 1),
-        ({"cpu.max": "6400000 100000\n"}, 16),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 16),
-        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
-    ],
-)
-@pytest.mark.usefixtures("alone")
-def test_no_more_threads_than_the_quota_of_a_container_allows(
-    files: dict[str, str], expected: int, tmp_path: Path
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert usable_threads(tmp_path) == expected
+from gym_dr.compiled.threads import Threads
 
 
 class Sum(NamedTuple):

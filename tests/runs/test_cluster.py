@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -99,7 +100,7 @@ def fake_ray() -> Any:
     return SimpleNamespace(
         is_initialized=lambda: True,
         init=lambda **_: None,
-        remote=lambda **_: lambda task: SimpleNamespace(remote=task),
+        remote=lambda *, num_cpus, **_: lambda task: SimpleNamespace(remote=partial(task, num_cpus)),
         wait=wait,
         get=get,
         cancel=lambda *_, **__: None,
@@ -110,7 +111,7 @@ def fake_ray() -> Any:
 def train_on_fake(folder: RunFolder, task: Any, monkeypatch: pytest.MonkeyPatch) -> Ended:
     monkeypatch.setitem(sys.modules, "ray", fake_ray())
     monkeypatch.setattr(cluster, "train_files", task)
-    return train_on_ray({"run": folder}, None, (), lambda _: None)["run"]
+    return train_on_ray({"run": folder}, None, (), lambda _: None, 3)["run"]
 
 
 def test_a_lost_task_begins_again_from_what_it_has_handed_back(
@@ -119,7 +120,8 @@ def test_a_lost_task_begins_again_from_what_it_has_handed_back(
     folder, given = RunFolder(tmp_path / "launched" / "run"), []
     write_files(folder, {"config.json": cut.config.read_bytes()})
 
-    def task(path: str, files: Any, trust: Any) -> Iterator[Any]:
+    def task(processors: int, path: str, files: Any, trust: Any, num_threads: int) -> Iterator[Any]:
+        assert processors == num_threads == 3
         given.append({*files})
         if len(given) < 3:
             yield HandedBack(files=read_changes(cut, {}))

@@ -34,9 +34,9 @@ def test_no_more_processes_run_than_processors_may_be_used(monkeypatch: pytest.M
     before, running, most = os.sched_getaffinity(0), list[subprocess.Popen[str]](), list[int]()
     start = processes.start
 
-    def counted(command: Command) -> subprocess.Popen[str]:
+    def counted(command: Command, num_threads: int) -> subprocess.Popen[str]:
         most.append(1 + sum(process.poll() is None for process in running))
-        running.append(start(command))
+        running.append(start(command, num_threads))
         return running[-1]
 
     monkeypatch.setattr(processes, "start", counted)
@@ -46,6 +46,22 @@ def test_no_more_processes_run_than_processors_may_be_used(monkeypatch: pytest.M
     finally:
         os.sched_setaffinity(0, before)
     assert most == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("workers", "num_threads", "at_once", "each"),
+    [(None, None, 16, 5), (2, None, 2, 8), (99, None, 99, 5), (None, 6, 2, 6), (None, 20, 1, 20), (2, 1, 2, 1)],
+)
+def test_processes_get_the_threads_that_were_asked_for_or_their_share_of_the_processors(
+    workers: int | None, num_threads: int | None, at_once: int, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "usable_threads", lambda: 16)
+    monkeypatch.setattr(processes, "PROGRAM", "import sys; print(*sys.argv[1:])")
+    assert processes.processes_at_once(workers, num_threads) == at_once
+    found = processes.run_commands({name: ["do", name] for name in "abc"}, workers, num_threads=num_threads)
+    assert {name: one.message for name, one in found.items()} == {
+        name: f"do {name} --num-threads={each}" for name in "abc"
+    }
 
 
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:

@@ -270,16 +270,17 @@ def test_the_command_tells_of_each_trial_and_names_the_files(tmp_path: Path) -> 
 def test_workers_are_processes_with_shares_of_the_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares: list[tuple[int, int]] = []
 
-    def run(commands: Any, workers: int) -> Any:
+    def run(commands: Any, workers: int, num_threads: int) -> Any:
+        assert (workers, num_threads) == (2, 3)
         for command in commands.values():
             share = json.loads(command[command.index("--share") + 1])
             shares.append((share["worker"], share["count"]))
         return run_here(commands)
 
     monkeypatch.setattr(module, "run_commands", run)
-    found = tune(tiny(trials=5, seeds=[7]), tmp_path / "out", workers=2)
+    found = tune(tiny(trials=5, seeds=[7]), tmp_path / "out", workers=2, num_threads=3)
     assert shares == [(0, 3), (1, 2)]
     assert found.trials.params_lr.nunique() == 5  # they draw numbers of their own
-    monkeypatch.setattr(module, "run_commands", lambda commands, size: dict.fromkeys(commands, Ended(code=-9)))
+    monkeypatch.setattr(module, "run_commands", lambda commands, *_, **__: dict.fromkeys(commands, Ended(code=-9)))
     with pytest.raises(LostRunError, match=r"a worker was killed\. Run the same command"):
         tune(tiny(trials=9, seeds=[7]), tmp_path / "out", workers=2)

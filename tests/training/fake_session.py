@@ -19,7 +19,7 @@ class FakeSession:
     """
 
     def __init__(self, env_id: str, num_envs: int = 4, seed: int = 1, segment: int = 1000, **kwargs: Any) -> None:
-        self.seed, self.device = seed, "cpu"
+        self.seed, self.device, self.num_threads = seed, "cpu", 1
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
         self.segment = segment

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Indices
 from gym_dr.compiled.pointers import Address, entry_point
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.rollout import StepBuffers
 from gym_dr.compiled.rollout import rollout as play_rollout
-from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.box2d.solver.layout import LANES
 
 ENVIRONMENTS_A_THREAD = 128  # with fewer, another thread costs more than it saves

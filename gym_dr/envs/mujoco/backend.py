@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gymnasium.utils import seeding
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.compiled.threads import usable_threads
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.backend import Backend, EnvState, Info, Outcome, put_under
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelFields
@@ -59,7 +59,10 @@ class MujocoBackend(Backend):
         return int(2.2 * self.nominal.nbuffer) if self.task.contact_forces else 2500 + 24 * state  # a model; a state
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
-        self.num_threads = min(num_threads or usable_threads(), num_envs)
+        stages = 4 if self.nominal.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4 else 1
+        work = num_envs * self.env.frame_skip * stages * (2.0 + 0.4 * self.nominal.nv)  # microseconds, roughly
+        # a thread that sleeps takes about 30 microseconds to wake, and helps if it has as much to do
+        self.num_threads = max(1, min(num_threads or usable_threads(), num_envs, int(work / 30.0)))
         engine = OwnDataEngine if self.task.contact_forces else BatchEngine
         self.engine = engine(self.nominal, num_envs, self.num_threads, self.task.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
@@ -84,7 +87,7 @@ class MujocoBackend(Backend):
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         engine = self.engine
         before = self.task.before(engine)
-        stepped = None if skip is None else np.setdiff1d(np.arange(len(self._rngs)), skip)
+        stepped = None if skip is None else np.delete(np.arange(len(self._rngs)), skip)
         rows = slice(None) if stepped is None else stepped
         engine.ctrl[rows] = actions[rows]
         engine.step(stepped, self.env.frame_skip)

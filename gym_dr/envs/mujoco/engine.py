@@ -3,16 +3,21 @@
 ``BatchEngine`` uses ``mujoco.batch``. ``OwnDataEngine`` has an ``MjData`` for each sub-environment, for tasks that read
 contact forces: Gymnasium computes ``cfrc_ext`` by ``mj_rnePostConstraint`` from the contacts of the last stage of the
 last substep, which a batch does not keep. Both do the arithmetic of single simulations, with any number of threads.
+
+The child of a fork has none of the threads of its parent. It starts its own with the first call that needs them.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import count
 from typing import Any
+from weakref import WeakSet
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
@@ -26,6 +31,7 @@ from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
 _INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
+_THREADED: WeakSet[Engine] = WeakSet()  # engines with threads of their own
 
 
 class Engine(ABC):
@@ -85,6 +91,10 @@ class Engine(ABC):
     def snapshot(self, env: int, model: Any, data: Any) -> None:
         """Copies one simulation's model and state, for drawing."""
 
+    @abstractmethod
+    def after_fork(self) -> None:
+        """Forgets the threads, in the child of a fork."""
+
     def close(self) -> None:
         """Ends the threads, if Python made them."""
         if self._pool is not None:
@@ -103,7 +113,8 @@ class BatchEngine(Engine):
             num_threads: Threads.
             fields: Fields of ``MjData`` that ``field`` must provide.
         """
-        self._batch = mujoco_batch.Batch(model, num_envs, num_threads)
+        self._batch, self._threads_lost = mujoco_batch.Batch(model, num_envs, num_threads), False
+        _THREADED.add(self)
         self.qpos, self.qvel, self.ctrl = (self._batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
         self._fields = {name: self._batch.bind(name) for name in fields}
         self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
@@ -115,6 +126,22 @@ class BatchEngine(Engine):
         self.diverged = np.zeros(num_envs, np.bool_)
         self.body_mass = np.array(model.body_mass)[None]
 
+    def after_fork(self) -> None:
+        # a batch waits for its threads when it ends, here forever; so it never ends
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._batch))
+        self._threads_lost = True
+
+    def _ready(self) -> Any:
+        """The batch, with threads; after a fork a new one in the state of the old."""
+        if self._threads_lost:
+            old, fields = self._batch, self._expanded
+            outputs = {name: np.array(self.field(name)) for name in self._fields}
+            BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs))
+            self.write(fields, np.arange(old.nsim))
+            self._batch.state[:] = old.state
+            self._restored = outputs
+        return self._batch
+
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
             if name not in self._expanded:
@@ -124,13 +151,12 @@ class BatchEngine(Engine):
                     self.body_mass = self._expanded[name]
             self._expanded[name][envs] = values
         if needs_set_const(fields):
-            self._batch.set_const(envs)
+            self._ready().set_const(envs)
 
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
         # like Batch.reset, but without waking the threads a second time
-        self._batch.state[envs] = self._first_state
-        self.qpos[envs] = qpos
-        self.qvel[envs] = qvel
+        self._ready().state[envs] = self._first_state
+        self.qpos[envs], self.qvel[envs] = qpos, qvel
         self._counts[envs] = QUIET
         self._batch.forward(envs)
         self._counts[envs] = QUIET  # only warnings of a step count
@@ -154,7 +180,7 @@ class BatchEngine(Engine):
             self._restored.setdefault(name, self._fields[name].copy())[envs] = values[envs]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
-        self._batch.step(envs, nstep=substeps)
+        self._ready().step(envs, nstep=substeps)
         self._restored.clear()
         self.diverged[:] = False
         if (self._counts != QUIET).any():  # rare, and cheaper to check than to reset before every step
@@ -192,7 +218,11 @@ class OwnDataEngine(Engine):
             for name, copied in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
         ]
         self._threads = num_threads
-        self._pool = ThreadPoolExecutor(num_threads - 1, "gym_dr-mujoco") if num_threads > 1 else None
+        self.after_fork()
+        _THREADED.add(self)
+
+    def after_fork(self) -> None:
+        self._pool = ThreadPoolExecutor(self._threads - 1, "gym_dr-mujoco") if self._threads > 1 else None
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         if self.body_mass.shape[0] == 1 and "body_mass" in fields:
@@ -215,8 +245,7 @@ class OwnDataEngine(Engine):
             model, data = self._models[env], self._data[env]
             mujoco.mj_resetData(model, data)
             data.warning.number[:] = QUIET  # the reset made them 0
-            data.qpos[:] = qpos[row]
-            data.qvel[:] = qvel[row]
+            data.qpos[:], data.qvel[:] = qpos[row], qvel[row]
             mujoco.mj_forward(model, data)
 
         self._parallel(begin, envs)
@@ -245,12 +274,11 @@ class OwnDataEngine(Engine):
     def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
         for env in envs.tolist():
             mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)
-            self.qpos[env], self.qvel[env] = self._data[env].qpos, self._data[env].qvel
             self.ctrl[env] = self._data[env].ctrl
             for name, values in outputs.items():
                 getattr(self._data[env], name)[...] = values[env]
-        for name, values in outputs.items():
-            self._fields[name][envs] = values[envs]
+        for source, copied in self._sources:
+            source.read(copied, envs)
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
@@ -272,8 +300,7 @@ class OwnDataEngine(Engine):
         chosen = self._models[env]
         for name in ("geom_size", "geom_pos", "body_pos", "site_pos"):
             getattr(model, name)[...] = getattr(chosen, name)
-        data.qpos[:] = self.qpos[env]
-        data.qvel[:] = self.qvel[env]
+        data.qpos[:], data.qvel[:] = self.qpos[env], self.qvel[env]
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
         """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
@@ -294,3 +321,7 @@ class OwnDataEngine(Engine):
             wait(futures)
         for future in futures:
             future.result()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: [engine.after_fork() for engine in _THREADED])

@@ -64,7 +64,7 @@ class _Roamer(ReferenceTask):
     def _state(self, engine: Engine, rows: Rows) -> list[Array]:
         """Positions and velocities, as they are observed."""
         qvel, limit = engine.qvel[rows], self.velocity_limit
-        return [engine.qpos[rows, self._hidden :], qvel if limit is None else np.clip(qvel, -limit, limit)]
+        return [engine.qpos[rows, self._hidden :], qvel if limit is None else qvel.clip(-limit, limit)]
 
     def state_from(self, observations: Array) -> tuple[Array, Array]:
         end = self.nq - self._hidden
@@ -117,10 +117,8 @@ class Hopper(Walker2d):
 
     def _healthy(self, engine: Engine) -> Mask:
         low, high = self.env._healthy_state_range
-        healthy = super()._healthy(engine)
-        for state in (engine.qpos[:, 2:], engine.qvel):
-            healthy &= ((low < state) & (state < high)).all(axis=1)
-        return healthy
+        state = np.concatenate([engine.qpos[:, 2:], engine.qvel], axis=1)
+        return np.asarray(super()._healthy(engine) & ((low < state) & (state < high)).all(axis=1))
 
 
 class Swimmer(_Roamer):

@@ -29,10 +29,11 @@ class ReferenceTask(Task):
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         scale = self.env._reset_noise_scale
-        qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
         if self.normal_velocities:
+            qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
             return qpos, self.init_qvel + scale * rng.standard_normal(self.nv)
-        return qpos, self.init_qvel + rng.uniform(-scale, scale, self.nv)
+        noise = rng.uniform(-scale, scale, self.nq + self.nv)  # as in two calls, for positions and velocities
+        return self.init_qpos + noise[: self.nq], self.init_qvel + noise[self.nq :]
 
     def _fallen(self, healthy: Mask) -> Mask:
         """Which episodes end, if being unhealthy ends them."""

@@ -34,7 +34,7 @@ class Task:
     def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
         """The initial states of some episodes, ``(n, nq)`` and ``(n, nv)``."""
         qpos, qvel = zip(*map(self.first_state, rngs), strict=True)
-        return np.stack(qpos), np.stack(qvel)
+        return np.array(qpos), np.array(qvel)
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
         """Observations of some sub-environments, ``(n, size)``."""

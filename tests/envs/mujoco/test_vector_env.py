@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import threading
 from typing import Any
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 
 from gym_dr import Scale, VectorParams
 from tests.envs.mujoco.names import assert_same, native, sync
+from tests.processes import threads
 
 MASSES = {"body_mass:*": Scale((0.5, 2.0))}
 
@@ -50,10 +49,6 @@ def test_what_was_handed_back_is_reported_no_more() -> None:
         observations, info = envs.reset(seed=1)
         assert envs.params == {} == info["params"]
         np.testing.assert_array_equal(observations, nominal)
-
-
-def threads() -> int:
-    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
 
 
 @pytest.mark.parametrize("name", ["Hopper", "Ant"])
