@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
@@ -142,8 +143,8 @@ class ActorCritic:
     def recall(self, rollout: Rollout) -> Rollout:
         """Adds the critic's memory, the context and the draws to the latest rollout, as far as networks need them.
 
-        The critic's own memory, if any, runs over the rollout. The context stays for an asymmetric critic, and becomes
-        ``draws`` for a memory that predicts it.
+        The critic's own memory, if any, runs over the rollout; its states are valid until the next call. The context
+        stays for an asymmetric critic, and becomes ``draws`` for a memory that predicts it.
         """
         if self.predictor is not None:
             rollout = replace(rollout, draws=rollout.context)
@@ -245,8 +246,8 @@ class ActorCritic:
     def observe_observations(self, rollout: Rollout) -> None:
         """Updates the moments of observations with a rollout, after learning from it."""
         if self.observation_moments is not None:
-            valid = torch.as_tensor(rollout.valid, device=rollout.observations.device)
-            self.observation_moments.update(rollout.observations[:-1][valid])
+            valid = torch.as_tensor(np.flatnonzero(rollout.valid), device=rollout.observations.device)
+            self.observation_moments.update(rollout.observations.flatten(0, 1).index_select(0, valid))
 
     def prediction_loss(self, part: Batch) -> Tensor:
         """Mean squared error of the draws that the memory predicts, in units of the context, without its weight."""

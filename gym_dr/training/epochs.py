@@ -139,8 +139,8 @@ class CompiledLearner:
         self._critic.copy()
         learner, moments = self._learner, self._agent.observation_moments
         if moments is not None:
-            learner.shift[: len(moments.mean)] = moments.mean.numpy()
-            learner.spread[: len(moments.mean)] = moments.std().numpy()
+            learner.shift[: len(moments.mean)] = moments.mean.float().numpy()
+            learner.spread[: len(moments.mean)] = moments.std().float().numpy()
         learner.data.size[0] = rows
         every = learner.data._asdict() | learner.data.remembered._asdict()
         for name, part in given.items():
