@@ -110,25 +110,14 @@ class Learner(NamedTuple):
     shift: Floats  # (obs + k,) subtracted from inputs
     spread: Floats  # (obs + k,) divides inputs then
     rows: Indices  # sequences of all minibatches of an epoch
-    now: Indices  # (4,) the phase, the minibatch's first of ``rows`` and the one after its last, and its shares
-    rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
-    scale: Array  # (4,) weight of a step's loss, shift and scale of advantages, number of the optimizers' steps
-    found: Array  # (2 SHARES, LOSSES) sums of losses in the actor's and the critic's part of each share
-    lanes: Array  # (ranges, LANES) parts of the squared lengths of gradients; then whether weights are finite
-    norms: Array  # (2,) lengths of the actor's and critic's gradients
-
-
-class Epoch(NamedTuple):
-    """The minibatches of an epoch, and how to hand them out."""
-
-    learner: Learner
-    address: int  # of the learner as a struct
-    pool: int  # the address of the threads, see ``threads.run``
-    job: int  # the address of ``learn_rows`` or ``learn_sequences``
-    threads: int  # how many work at once
     starts: Indices  # (minibatches + 1,) minibatch i are rows starts[i] to starts[i + 1]; the end comes again
-    losses: Array  # (minibatches, LOSSES) means over the minibatch, to be filled
-    result: Indices  # (2,) how the epoch ended, and how many minibatches have changed weights
+    losses: Array  # (minibatches, LOSSES) means over each minibatch
+    calls: Indices  # (4,) addresses of the threads, of a job for chunks and of this as a struct; how many threads
+    now: Indices  # (5,) the phase, the minibatch's first of ``rows`` and the one after its last, its shares; the end
+    rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
+    scale: Array  # (6,) weight of a step's loss, shift and scale of advantages, lengths of both gradients, steps so far
+    found: Array  # (2 SHARES, LOSSES) sums of losses in the actor's and the critic's part of each share
+    lanes: Array  # (2 ranges, LANES) parts of the squared lengths of gradients; then how many weights are not finite
 
 
 @njit(**KERNEL)
@@ -258,7 +247,7 @@ def _value(value, old, wanted, settings, losses):
 
 @njit(**KERNEL)
 def _scale_of(learner, sequences):
-    """The number of steps in a minibatch, the mean of their advantages, and the factor to a standard deviation of 1."""
+    """The number of steps in a minibatch, and the shift and factor of their advantages, to mean 0 and deviation 1."""
     data, rows = learner.data, learner.data.size[0]
     total = rows // data.length
     count, shift, squares = 0, 0.0, 0.0
@@ -267,6 +256,8 @@ def _scale_of(learner, sequences):
             if data.kept[row]:
                 count += 1
                 shift += data.advantages[row]
+    if not learner.settings.normalize_advantages:
+        return count, 0.0, 1.0
     shift /= count
     for sequence in sequences:
         for row in range(sequence, rows, total):
@@ -503,9 +494,9 @@ def learn_sequences(learner, slot, chunk):
 
 
 @njit(**KERNEL)
-def ranges_of(trained):
-    """Into how many ranges a network's weights are cut."""
-    return (trained.network.weights.size + _RANGE - 1) // _RANGE
+def ranges_of(actor, critic):
+    """Into how many ranges the weights of the larger network are cut."""
+    return (max(actor.network.weights.size, critic.network.weights.size) + _RANGE - 1) // _RANGE
 
 
 @njit(**KERNEL)
@@ -521,9 +512,8 @@ def _other_phase(learner, slot, chunk):
     if learner.now[0] != VALUE:
         _update(learner, chunk)
         return
-    first, last = chunk * BLOCK, min((chunk + 1) * BLOCK, learner.data.size[0])
-    trained = share_of(learner.critic, slot, 0)
-    rows = np.arange(first, last)
+    trained, first = share_of(learner.critic, slot, 0), chunk * BLOCK
+    rows = np.arange(first, min(first + BLOCK, learner.data.size[0]))
     _fill_inputs(trained, learner, learner.data.critic_inputs, rows, learner.valued.after[first:])
     values = forward(trained.network, trained.inputs[: len(rows)])
     for i in range(len(rows)):
@@ -533,66 +523,60 @@ def _other_phase(learner, slot, chunk):
 @njit(**KERNEL)
 def _update(learner, chunk):
     """Adds up a range of the actor's or the critic's gradient, or makes the optimizer's step there."""
-    ranges = ranges_of(learner.actor)
-    acts = chunk < ranges
-    trained = learner.actor if acts else learner.critic
-    begin = (chunk if acts else chunk - ranges) * _RANGE
-    end = min(begin + _RANGE, trained.network.weights.size)
+    trained, which = (learner.actor if chunk % 2 == 0 else learner.critic), chunk % 2
+    end = min((chunk // 2 + 1) * _RANGE, trained.network.weights.size)
+    begin = min(chunk // 2 * _RANGE, end)
     if learner.now[0] == ADD:
         add_shares(trained, learner.now[3], begin, end, learner.lanes[chunk])
         return
-    lr, norm = learner.rates[0 if acts else 1], learner.norms[0 if acts else 1]
-    learner.lanes[chunk, 0] = step(trained, learner.settings.optimizer, lr, norm, learner.scale[3], begin, end)
+    rate, norm, steps = learner.rates[which], learner.scale[3 + which], learner.scale[5]
+    learner.lanes[chunk, 0] = step(trained, learner.settings.optimizer, rate, norm, steps, begin, end)
 
 
 @njit(**KERNEL)
-def _minibatch(epoch, i):
+def _hand_out(learner, phase, chunks):
+    """Makes threads work on the chunks of a phase."""
+    learner.now[0] = phase
+    run(learner.calls[0], learner.calls[1], learner.calls[2], chunks, learner.calls[3])
+
+
+@njit(**KERNEL)
+def _minibatch(learner, i):
     """Makes a gradient step for a minibatch, unless losses or gradients are not finite; returns how it ended."""
-    learner = epoch.learner
-    now, settings, begin, end = learner.now, learner.settings, epoch.starts[i], epoch.starts[i + 1]
-    count, shift, stretch = _scale_of(learner, learner.rows[begin:end])
-    learner.scale[0] = 1.0 / count
-    learner.scale[1] = shift if settings.normalize_advantages else 0.0
-    learner.scale[2] = stretch if settings.normalize_advantages else 1.0
-    shares = shares_of(end - begin, learner.data.remembers)
-    now[0], now[1], now[2], now[3] = LEARN, begin, end, shares
-    run(epoch.pool, epoch.job, epoch.address, 2 * shares, epoch.threads)
-    losses = epoch.losses[i]
+    now, scale, losses = learner.now, learner.scale, learner.losses[i]
+    begin, end = learner.starts[i], learner.starts[i + 1]
+    count, scale[1], scale[2] = _scale_of(learner, learner.rows[begin:end])
+    scale[0] = 1.0 / count
+    now[1], now[2], now[3] = begin, end, shares_of(end - begin, learner.data.remembers)
+    _hand_out(learner, LEARN, 2 * now[3])
     losses[:] = 0.0
-    for share in range(2 * shares):
+    for chunk in range(2 * now[3]):
         for j in range(LOSSES):
-            losses[j] += learner.found[share, j]
-    losses /= count
+            losses[j] += learner.found[chunk, j] / count
     if not learner.data.imitates:
         losses[0] -= learner.rates[2] * losses[2]
-    ranges = ranges_of(learner.actor), ranges_of(learner.critic)
-    now[0] = ADD
-    run(epoch.pool, epoch.job, epoch.address, ranges[0] + ranges[1], epoch.threads)
-    learner.norms[:] = 0.0
-    for chunk in range(ranges[0] + ranges[1]):
-        for k in range(LANES):
-            learner.norms[0 if chunk < ranges[0] else 1] += learner.lanes[chunk, k]
-    for k in range(2):
-        learner.norms[k] = np.sqrt(learner.norms[k])
-    if not np.isfinite(learner.norms[0] + learner.norms[1] + losses[0] + losses[1]):
+    chunks = 2 * ranges_of(learner.actor, learner.critic)
+    _hand_out(learner, ADD, chunks)
+    for which in range(2):
+        squares = 0.0
+        for chunk in range(which, chunks, 2):
+            for k in range(LANES):
+                squares += learner.lanes[chunk, k]
+        scale[3 + which] = np.sqrt(squares)
+    if not np.isfinite(scale[3] + scale[4] + losses[0] + losses[1]):
         return BAD_GRADIENT
-    learner.scale[3] += 1.0
-    now[0] = STEP
-    run(epoch.pool, epoch.job, epoch.address, ranges[0] + ranges[1], epoch.threads)
-    lost = 0.0
-    for chunk in range(ranges[0] + ranges[1]):
-        lost += learner.lanes[chunk, 0]
-    return BAD_WEIGHT if lost > 0.0 else DONE
+    scale[5] += 1.0
+    _hand_out(learner, STEP, chunks)
+    for chunk in range(chunks):
+        if learner.lanes[chunk, 0] > 0.0:
+            return BAD_WEIGHT
+    return DONE
 
 
 @njit(**KERNEL)
-def learn_epoch(epoch, slot, chunk):
+def learn_epoch(learner, slot, chunk):
     """Makes a gradient step for each minibatch until something is not finite; the only chunk of a job."""
-    epoch.result[0], epoch.result[1] = DONE, 0
-    for i in range(len(epoch.starts) - 1):
-        if epoch.starts[i] == epoch.starts[i + 1]:
-            return
-        epoch.result[0] = _minibatch(epoch, i)
-        epoch.result[1] += epoch.result[0] != BAD_GRADIENT
-        if epoch.result[0] != DONE:
-            return
+    learner.now[4] = DONE
+    for i in range(len(learner.starts) - 1):
+        if learner.starts[i] < learner.starts[i + 1] and learner.now[4] == DONE:
+            learner.now[4] = _minibatch(learner, i)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from gym_dr.arrays import Floats
-from gym_dr.training.losses import normalize
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutMemory
 
@@ -160,15 +159,6 @@ def make_sequences(
         critic_states=None if memory.critic_states is None else _cut(memory.critic_states, length)[:1, chosen],
         **{name: _cut(part, length)[:, chosen] for name, part in steps.items()},
     )
-
-
-def with_normalized_advantages(batch: Batch | Sequences) -> Batch | Sequences:
-    """The same with advantages of mean 0 and standard deviation 1 over the steps to learn from."""
-    if isinstance(batch, Batch):
-        return replace(batch, advantages=normalize(batch.advantages))
-    advantages = torch.zeros_like(batch.advantages)
-    advantages[batch.kept] = normalize(batch.advantages[batch.kept])
-    return replace(batch, advantages=advantages)
 
 
 def _cut(steps: Tensor, length: int) -> Tensor:

@@ -196,7 +196,7 @@ class A2CConfig(RolloutConfig):
     activation: str = changed(RolloutConfig, "activation", "relu")
     reward_scale: float = option(0.1, "factor on rewards in the losses; reported returns are unscaled", within=POSITIVE)
     normalize_observations: bool = changed(RolloutConfig, "normalize_observations", False)
-    normalize_advantages: bool = option(True, "scale each update's advantages to mean 0 and standard deviation 1")
+    normalize_advantages: bool = option(True, "scale each minibatch's advantages to mean 0 and standard deviation 1")
 
 
 @dataclass(frozen=True, kw_only=True)

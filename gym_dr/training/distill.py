@@ -10,8 +10,7 @@ PPO can start from both.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -25,9 +24,8 @@ from gym_dr.randomization.context import OBSERVATION, ContextRange
 from gym_dr.training.actor_critic import ActorCritic, actor_of, adam_agent, load_weights, restore
 from gym_dr.training.api import Session, TrainedNetworks
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
-from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, check_teacher
-from gym_dr.training.epochs import Epoch, compiled_epochs
+from gym_dr.training.epochs import epochs
 from gym_dr.training.losses import value_loss
 from gym_dr.training.networks import Actor, observation_size
 from gym_dr.training.rollout import Rollout, RolloutCollector
@@ -120,21 +118,14 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
     """
-    compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
     found: list[Sequence[float]] = []
-    with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
+    with epochs(agent, batch, config, _step) as epoch:
         for _ in range(config.epochs):
             found += epoch(minibatches(len(batch), config.minibatches, agent.generator))
     return agent.means(LOSSES, [(*losses[:3], losses[-1]) for losses in found])  # compiled epochs return more
 
 
-@contextlib.contextmanager
-def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -> Iterator[Epoch]:
-    """Runs epochs over a batch with torch; see ``compiled_epochs``, which does the same for small networks."""
-    yield lambda parts: [_step(agent, agent.unrolled(batch[rows])) for rows in parts]
-
-
-def _step(agent: ActorCritic, part: Batch) -> tuple[float, ...]:
+def _step(agent: ActorCritic, part: Batch, config: DistillConfig) -> tuple[float, ...]:
     """Takes one gradient step on a minibatch of labeled steps; returns the losses before the step."""
     _, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
     imitation_loss = agent.actor.divergence(cast(Tensor, part.labels), part.observations).mean()

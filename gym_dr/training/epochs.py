@@ -1,4 +1,4 @@
-"""Epochs in compiled code, for small networks on the CPU; ``ppo.py``, ``a2c.py`` and ``distill.py`` have torch's.
+"""Epochs: in compiled code for small networks on the CPU, with a step of torch's for others.
 
 Weights are copied from torch before each update's epochs and back afterwards, so all other code sees only torch.
 """
@@ -29,20 +29,25 @@ from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
 ActorCritic: TypeAlias = Any  # its module imports this one
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # rows of minibatches -> losses of each
+Step = Callable[[ActorCritic, Batch, Any], Sequence[float]]  # agent, minibatch, configuration -> losses
 
 
 @contextlib.contextmanager
-def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig) -> Iterator[Epoch]:
-    """Runs epochs over a batch in compiled code.
+def epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig, step: Step) -> Iterator[Epoch]:
+    """Runs epochs over a batch: in compiled code if networks are small, or else with torch.
 
     Args:
-        agent: With a ``CompiledBehavior``; its weights and optimizers are up to date after the block.
+        agent: Its weights and optimizers are up to date after the block.
         batch: The steps to learn from.
         config: Defines the losses.
+        step: Makes torch's gradient step of a minibatch; returns its losses.
 
     Yields:
-        A function that runs one epoch: rows of minibatches -> losses of each.
+        A function that runs one epoch: rows of minibatches -> losses of each, those of the prediction last.
     """
+    if not isinstance(agent.behavior, CompiledBehavior):
+        yield lambda parts: [step(agent, agent.unrolled(batch[rows]), config) for rows in parts]
+        return
     learner = compiled_learner(agent, config, batch.log_probs.numel())
     learner.begin(batch)
     try:
@@ -78,52 +83,43 @@ class CompiledLearner:
         self._actor = _Copy(agent.actor.network, own, agent.actor_optimizer, sizes)
         valued = [agent.critic] if remembering is None else [agent.critic, remembering]
         self._critic = _Copy(agent.critic, valued, agent.critic_optimizer, sizes)
-        self._copies = self._actor, self._critic
         data = _transitions(agent, config, capacity, length)
-        ranges = sum(gradients.ranges_of.py_func(each.trained) for each in self._copies)
+        ranges = gradients.ranges_of.py_func(self._actor.trained, self._critic.trained)
+        columns = max(data.observations.shape[1], data.critic_inputs.shape[1])
+        states = 0 if remembering is None else remembering.size
         self._learner = Learner(
             actor=self._actor.trained,
             critic=self._critic.trained,
             actor_memory=_working_memory(memory, length, agent.threads.count),
             critic_memory=_working_memory(remembering, length, agent.threads.count),
             data=data,
-            valued=Valued(
-                values=np.zeros(capacity, np.float32),
-                before=np.zeros((capacity, 0 if remembering is None else remembering.size), np.float32),
-                after=np.zeros((capacity, 0 if remembering is None else remembering.size), np.float32),
-            ),
+            valued=Valued(np.zeros(capacity, np.float32), *np.zeros((2, capacity, states), np.float32)),
             settings=_settings(agent, config),
-            shift=np.zeros(max(data.observations.shape[1], data.critic_inputs.shape[1]), np.float32),
-            spread=np.ones(max(data.observations.shape[1], data.critic_inputs.shape[1]), np.float32),
+            shift=np.zeros(columns, np.float32),
+            spread=np.ones(columns, np.float32),
             rows=np.zeros(capacity // length, np.int64),
-            now=np.zeros(4, np.int64),
-            rates=np.zeros(3),
-            scale=np.zeros(4),
-            found=np.zeros((2 * shares, gradients.LOSSES)),
-            lanes=np.zeros((ranges, LANES)),
-            norms=np.zeros(2),
-        )
-        self._shared = shared = Struct(self._learner)
-        self._chunks = _job(gradients.learn_rows if memory is None else gradients.learn_sequences, shared.kind)
-        self._epoch = gradients.Epoch(
-            learner=self._learner,
-            address=shared.address,
-            pool=agent.threads.pool,
-            job=self._chunks.address,
-            threads=agent.threads.count,
             starts=np.zeros(config.minibatches + 1, np.int64),
             losses=np.zeros((config.minibatches, gradients.LOSSES)),
-            result=np.zeros(2, np.int64),
+            calls=np.zeros(4, np.int64),
+            now=np.zeros(5, np.int64),
+            rates=np.zeros(3),
+            scale=np.zeros(6),
+            found=np.zeros((2 * shares, gradients.LOSSES)),
+            lanes=np.zeros((2 * ranges, LANES)),
         )
-        self._struct = Struct(self._epoch)
-        self._job = _job(gradients.learn_epoch, self._struct.kind)
+        self._struct = Struct(self._learner)
+        kind = self._struct.kind
+        self._chunks = _job(gradients.learn_rows if memory is None else gradients.learn_sequences, kind)
+        self._epoch = _job(gradients.learn_epoch, kind)
+        threads = agent.threads
+        self._learner.calls[:] = threads.pool, self._chunks.address, self._struct.address, threads.count
 
     def begin(self, batch: Batch | Sequences) -> None:
         """Copies weights, moments, the agent's current rates and a batch."""
         agent = self._agent
         self._actor.copy()
         self._learner.rates[:] = agent.actor_lr, agent.critic_lr, agent.entropy_coef
-        self._learner.scale[3] = self._actor.steps
+        self._learner.scale[5] = self._actor.steps
         given = {name: part for name, part in vars(batch).items() if part is not None}
         given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given.pop("actions")
         if not isinstance(self.config, PPOConfig):
@@ -158,7 +154,7 @@ class CompiledLearner:
         self._fill(2, {"observations": observations, "previous": previous, "starts": starts}, rows)
         valued.before[:num_envs] = states.numpy()
         now[0], now[1] = gradients.RECALL, num_envs
-        self._agent.threads.run(self._chunks, self._shared, -(-num_envs // AT_ONCE))
+        self._agent.threads.run(self._chunks, self._struct, -(-num_envs // AT_ONCE))
         shape = *starts.shape, states.shape[1]
         return torch.from_numpy(valued.before[:rows]).view(shape), torch.from_numpy(valued.after[:rows]).view(shape)
 
@@ -169,31 +165,30 @@ class CompiledLearner:
         if states is not None:
             valued.after[:rows] = states.numpy().reshape(rows, -1)
         self._learner.now[0] = gradients.VALUE
-        self._agent.threads.run(self._chunks, self._shared, -(-rows // BLOCK))
+        self._agent.threads.run(self._chunks, self._struct, -(-rows // BLOCK))
         return torch.from_numpy(valued.values[:rows].copy()).view(inputs.shape[:2])
 
     def epoch(self, parts: Sequence[Tensor | slice]) -> Sequence[Sequence[float]]:
         """Runs one epoch: rows of minibatches -> losses of each."""
-        every, starts, result = np.arange(len(self._learner.rows)), self._epoch.starts, self._epoch.result
-        count = self._learner.data.size[0] // self._learner.data.length
-        pieces = [every[:count][part.numpy() if isinstance(part, Tensor) else part] for part in parts]
-        self._learner.rows[:count] = np.concatenate(pieces)
-        starts[:] = count
-        starts[: len(parts)] = np.cumsum([0, *map(len, pieces[:-1])])
+        learner = self._learner
+        every = np.arange(learner.data.size[0] // learner.data.length)
+        pieces = [every[part.numpy() if isinstance(part, Tensor) else part] for part in parts]
+        learner.rows[: len(every)] = np.concatenate(pieces)
+        learner.starts[:] = len(every)
+        learner.starts[: len(parts)] = np.cumsum([0, *map(len, pieces[:-1])])
         self._agent.threads.start()
-        self._agent.threads.run(self._job, self._struct, 1)
-        self._actor.steps = self._critic.steps = int(self._learner.scale[3])
-        if result[0] == gradients.BAD_GRADIENT:
+        self._agent.threads.run(self._epoch, self._struct, 1)
+        self._actor.steps = self._critic.steps = int(learner.scale[5])
+        if learner.now[4] == gradients.BAD_GRADIENT:
             raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
-        if result[0] == gradients.BAD_WEIGHT:
+        if learner.now[4] == gradients.BAD_WEIGHT:
             raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
-        losses: Sequence[Sequence[float]] = self._epoch.losses[: len(parts)].tolist()
-        return losses
+        return cast(Sequence[Sequence[float]], learner.losses[: len(parts)].tolist())
 
     def copy_back(self) -> None:
         """Copies weights and moments back to torch."""
-        for copied in self._copies:
-            copied.copy_back()
+        self._actor.copy_back()
+        self._critic.copy_back()
 
 
 @functools.cache
@@ -208,7 +203,7 @@ def _settings(agent: ActorCritic, config: RolloutConfig) -> Settings:
         floor=np.float32(STD_FLOOR),
         clip_range=np.float32(ppo.clip_range if ppo else 0.0),
         value_clip=np.float32(ppo.value_clip if ppo else 0.0),
-        normalize_advantages=ppo is not None and ppo.normalize_advantages,
+        normalize_advantages=getattr(config, "normalize_advantages", False),
         prediction_coef=np.float32(agent.prediction_coef),
         optimizer=Optimizer(
             adam=isinstance(agent.actor_optimizer, torch.optim.Adam),
@@ -310,10 +305,7 @@ class _Copy:
         """Copies weights back to torch, whose moments become views of these."""
         with torch.no_grad():
             torch._foreach_copy_(self._parameters, self._weights)
+        counts = torch.full((len(self._parameters),), float(self.steps), **PLAIN).unbind()
         for i, weights in enumerate(self._parameters):
-            state = self._optimizer.state[weights]
-            if all(state.get(name) is views[i] for name, views in self._moments.items()):
-                state["step"].fill_(self.steps)
-                continue
             moments = {name: views[i] for name, views in self._moments.items()}
-            self._optimizer.state[weights] = {"step": torch.tensor(float(self.steps), **PLAIN), **moments}
+            self._optimizer.state[weights] = {"step": counts[i], **moments}

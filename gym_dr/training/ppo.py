@@ -13,8 +13,7 @@ of Huang et al., truncated episodes bootstrap.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,9 +22,8 @@ from gymnasium.vector import VectorEnv
 from gym_dr.training.actor_critic import ActorCritic, adam_agent, restore
 from gym_dr.training.api import Session
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
-from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import PPOConfig
-from gym_dr.training.epochs import Epoch, compiled_epochs
+from gym_dr.training.epochs import epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.rollout import RolloutCollector
@@ -71,21 +69,14 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig) -> di
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
     """
-    compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
     found: list[Sequence[float]] = []
-    with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
+    with epochs(agent, batch, config, _step) as epoch:
         for _ in range(config.epochs):  # new minibatches in each (core 6)
             losses = epoch(minibatches(len(batch), config.minibatches, agent.generator))
             found += losses
             if 0.0 < config.target_kl < sum(each[LOSSES.index("approx_kl")] for each in losses) / len(losses):
                 break
     return agent.means(LOSSES, found)
-
-
-@contextlib.contextmanager
-def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig) -> Iterator[Epoch]:
-    """Runs epochs over a batch with torch; see ``compiled_epochs``, which does the same for small networks."""
-    yield lambda parts: [_step(agent, agent.unrolled(batch[rows]), config) for rows in parts]
 
 
 def _step(agent: ActorCritic, part: Batch, config: PPOConfig) -> tuple[float, ...]:

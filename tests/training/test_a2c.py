@@ -47,7 +47,10 @@ LEARNING: dict[str, dict[str, Any]] = {
     "one minibatch": {},
     "minibatches, advantages normalized": {"minibatches": 3, "normalize_advantages": True},
     "adam, tanh": {"optimizer": "adam", "activation": "tanh"},
-    "memory": {"memory": "gru", "memory_size": 6, "sequence_length": 2, "minibatches": 2},
+    "memory, advantages normalized": {
+        **{"memory": "gru", "memory_size": 6, "sequence_length": 2, "minibatches": 2},
+        "normalize_advantages": True,
+    },
 }
 
 

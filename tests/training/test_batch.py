@@ -15,7 +15,6 @@ from gym_dr.training.batch import (
     make_batch,
     make_sequences,
     minibatches,
-    with_normalized_advantages,
 )
 from gym_dr.training.rollout import Rollout, RolloutMemory
 from tests.training.rollouts import known_rollout
@@ -106,12 +105,3 @@ def test_sequences_without_a_step_to_learn_from_are_left_out() -> None:
     assert sequences.observations[..., 0].tolist() == [[10.0, 12.0], [11.0, 13.0]]
     assert sequences.states[0, :, 0].tolist() == [10_000.0, 12_000.0]
     assert sequences.kept.tolist() == [[True, True], [False, True]]
-
-
-def test_advantages_of_sequences_are_normalized_over_the_steps_to_learn_from() -> None:
-    sequences = with_normalized_advantages(sequences_of())
-    assert isinstance(sequences, Sequences)
-    kept = sequences.advantages[sequences.kept]
-    assert kept.mean().item() == pytest.approx(0.0, abs=1e-6)
-    assert kept.square().mean().item() == pytest.approx(1.0)
-    assert sequences.returns.tolist() == sequences_of().returns.tolist()

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_dr.envs.stack import supports
-from gym_dr.training import a2c, ppo
+from gym_dr.training import a2c, epochs, ppo
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Sequences
@@ -238,9 +238,9 @@ def test_an_episode_says_nothing_about_the_next_one(name: str, seed: int) -> Non
     assert torch.equal(first, second)
 
 
-@pytest.mark.parametrize("epochs", [ppo.compiled_epochs, ppo.torch_epochs], ids=["compiled", "torch"])
-def test_reset_steps_change_no_loss_and_no_weight(epochs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ppo, "compiled_epochs", epochs)
+@pytest.mark.parametrize("kinds", [(CompiledBehavior,), ()], ids=["compiled", "torch"])
+def test_reset_steps_change_no_loss_and_no_weight(kinds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "CompiledBehavior", kinds)
     results = []
     for junk in (False, True):
         agent, envs, config = made("discrete")

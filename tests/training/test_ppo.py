@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gym_dr.errors import NotFiniteError, TrainingError
-from gym_dr.training import ppo
+from gym_dr.training import epochs, ppo
 from gym_dr.training.actor_critic import ActorCritic, load_policy
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor
@@ -173,7 +173,7 @@ def slow_gradients(weights: Weights, old: Weights, rollout: Rollout, config: PPO
 
 @pytest.fixture
 def by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ppo, "compiled_epochs", ppo.torch_epochs)
+    monkeypatch.setattr(epochs, "CompiledBehavior", ())
 
 
 def second_step(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> tuple[dict[str, float], Weights, Weights]:
