@@ -54,7 +54,7 @@ class Played(NamedTuple):
             envs: Indices of their sub-environments; both broadcast to one shape, that of the result.
         """
         if self.begun is None or not self.of_rollout:
-            return np.broadcast_arrays(envs, rows)[0]
+            return np.asarray(envs)
         begun_rows, begun_envs = self.begun.nonzero()
         begins = np.sort(begun_envs * len(self.begun) + begun_rows)
         places: Indices = np.searchsorted(begins, envs * len(self.begun) + rows, side="right") + envs

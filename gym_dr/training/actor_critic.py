@@ -16,12 +16,15 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 
 from gym_dr.arrays import Floats
+from gym_dr.compiled.processors import usable_threads
+from gym_dr.compiled.threads import Threads
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig
+from gym_dr.training.epochs import CompiledLearner
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -56,6 +59,8 @@ class ActorCritic:
         critic_lr: Current learning rate of the critic.
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
+        threads: For small networks, which learn in compiled code.
+        compiled: The memory of this code, from its first use on.
     """
 
     def __init__(
@@ -114,6 +119,8 @@ class ActorCritic:
         self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
         self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
+        self.threads = Threads(usable_threads())
+        self.compiled: CompiledLearner | None = None  # made when it is needed
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
             (policy, self.actor_optimizer),

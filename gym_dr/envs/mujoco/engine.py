@@ -14,7 +14,7 @@ import ctypes
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 from weakref import WeakSet
@@ -223,19 +223,19 @@ class OwnDataEngine(Engine):
 
     def after_fork(self) -> None:
         self._pool = ThreadPoolExecutor(self._threads - 1, "gym_dr-mujoco") if self._threads > 1 else None
+        self._idle = True
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         if self.body_mass.shape[0] == 1 and "body_mass" in fields:
             self.body_mass = np.repeat(self.body_mass, len(self._data), axis=0)
         if "body_mass" in fields:
             self.body_mass[envs] = fields["body_mass"]
-        derived = needs_set_const(fields)
 
         def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
                 self._models[env] = copy.copy(self._nominal)
             write_fields(self._models[env], fields, row)
-            if derived:
+            if needs_set_const(fields):
                 mujoco.mj_setConst(self._models[env], self._data[env])
 
         self._parallel(edit, envs)
@@ -304,6 +304,10 @@ class OwnDataEngine(Engine):
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
         """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
+        if not self._idle:  # a call was interrupted, which threads may not have noticed: they finish first
+            self.close()
+            self.after_fork()
+        self._idle = False
         rows = range(len(self._data)) if envs is None else envs.tolist()
         size = max(1, len(rows) // (self._threads * _CHUNKS))
         chunks = count()  # next() on it is atomic
@@ -315,12 +319,10 @@ class OwnDataEngine(Engine):
 
         helpers = min(self._threads, -(-len(rows) // size)) - 1
         futures = [self._pool.submit(run) for _ in range(helpers)] if self._pool is not None else []
-        try:
-            run()
-        finally:
-            wait(futures)
+        run()
         for future in futures:
             future.result()
+        self._idle = True
 
 
 if hasattr(os, "register_at_fork"):

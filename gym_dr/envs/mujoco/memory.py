@@ -31,8 +31,7 @@ class ScatteredField:
         reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
         count = int(self._places.max()) + 1
         # also spans memory of others; only the arrays themselves are accessed
-        size = (count - 1) * first.itemsize + reach + first.itemsize
-        span = (ctypes.c_char * size).from_address(start)
+        span = (ctypes.c_char * (count * first.itemsize + reach)).from_address(start)
         # row k is the array that would begin k elements after the first address
         self._windows = np.ndarray(
             (count, *first.shape), first.dtype, buffer=memoryview(span), strides=(first.itemsize, *first.strides)

@@ -28,12 +28,10 @@ class ReferenceTask(Task):
         self.dt = float(env.dt)
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        scale = self.env._reset_noise_scale
-        if self.normal_velocities:
-            qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
-            return qpos, self.init_qvel + scale * rng.standard_normal(self.nv)
-        noise = rng.uniform(-scale, scale, self.nq + self.nv)  # as in two calls, for positions and velocities
-        return self.init_qpos + noise[: self.nq], self.init_qvel + noise[self.nq :]
+        scale, normal = self.env._reset_noise_scale, self.normal_velocities
+        noise = rng.uniform(-scale, scale, self.nq + (0 if normal else self.nv))  # as in a call for each
+        velocities = scale * rng.standard_normal(self.nv) if normal else noise[self.nq :]
+        return self.init_qpos + noise[: self.nq], self.init_qvel + velocities
 
     def _fallen(self, healthy: Mask) -> Mask:
         """Which episodes end, if being unhealthy ends them."""

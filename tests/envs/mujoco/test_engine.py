@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -113,6 +114,69 @@ held[2].step(held[2].action_space.sample())
 @forks
 def test_a_child_of_a_fork_exits_with_environments_that_it_used_and_that_it_did_not() -> None:
     subprocess.run([sys.executable, "-c", EXIT], check=True, timeout=TIMEOUT)
+
+
+class Interrupted:
+    """A pool whose caller is interrupted while it waits for the threads."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool, self.shutdown = pool, pool.shutdown
+
+    def submit(self, work: Any) -> Any:
+        self.pool.submit(work)
+        return self
+
+    def result(self) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_what_follows_an_interrupted_step_waits_for_its_threads() -> None:
+    envs = native("Ant", 12, num_threads=3)
+
+    def episodes() -> bytes:
+        return envs.reset(seed=1)[0].tobytes() + played(envs, 5, 0)
+
+    expected, engine = episodes(), envs.unwrapped._backend.engine
+    engine._pool = Interrupted(engine._pool)
+    with pytest.raises(KeyboardInterrupt):
+        played(envs, 1, 0)
+    assert episodes() == expected
+    envs.close()
+
+
+class Stop(BaseException):
+    """An interrupt at any time."""
+
+
+def stop(*_: Any) -> None:
+    raise Stop
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="sends signals")
+@BOTH
+@pytest.mark.parametrize("rounds", [10, pytest.param(1000, marks=pytest.mark.slow)])
+def test_signals_in_the_middle_of_a_step_do_no_harm(name: str, rounds: int) -> None:
+    envs = native(name, 24, num_threads=3)
+    delays = np.random.default_rng(1).uniform(1e-4, 8e-3, rounds)
+
+    def episodes() -> bytes:
+        return envs.reset(seed=1)[0].tobytes() + played(envs, 2, 0)
+
+    def play_on(seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        while True:
+            played(envs, 1, 0)
+
+    expected = episodes()
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for delay in delays:
+            with pytest.raises(Stop):
+                play_on(delay)
+            assert episodes() == expected
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    envs.close()
 
 
 @BOTH
