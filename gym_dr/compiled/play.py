@@ -44,7 +44,7 @@ class Draws(NamedTuple):
     ahead: Array  # (D, N, K) draws made ahead
     first: Indices  # (N,) draw index of the first of them
     depth: Indices  # (1,) how many of K there are
-    index: Indices  # (N,) draw index of the current episodes
+    draw_index: Indices  # (N,) draw index of the current episodes
     held: Indices  # (N,) draw index of all episodes; no rows to count on
     pins: Array  # (P, N) values set by hand, nan for none; no rows if there are none
     begun: Mask  # (N,) next episodes that Python has begun; no rows if it need not
@@ -55,7 +55,7 @@ class Play(NamedTuple):
 
     observations: Floats  # (N, size)
     numbers: Array  # (P + 1, N) values of parameters, and rewards
-    index: Indices  # (N,) draw indices
+    draw_index: Indices  # (N,) draw indices
     flags: Mask  # (2, N) terminations and truncations
     step: int  # address of the environment's step
     groups: Indices  # (threads,) addresses of its arguments
@@ -81,9 +81,9 @@ class Rollout(NamedTuple):
     tasks: Indices  # (tasks + 1,) the blocks of each task
     rows: Indices  # (tasks,) the next row to play
     last: int  # the row after the last
-    count: Indices  # (1,) episodes that have begun so far; of each, in the order of each sub-environment's:
+    noted: Indices  # (1,) episodes that have begun so far; of each, in the order of each sub-environment's:
     envs: Indices  # (C,) its sub-environment
-    index: Indices  # (C,) its draw index
+    draw_index: Indices  # (C,) its draw index
     values: Array  # (C, P) its parameters
 
 
@@ -92,9 +92,9 @@ def _has_draw(draws, env):
     """Whether the draw of the next episode has been made."""
     if len(draws.begun) > 0:
         return draws.begun[env]
-    index = draws.held[env] if len(draws.held) > 0 else draws.index[env] + 1
+    index = draws.held[env] if len(draws.held) > 0 else draws.draw_index[env] + 1
     place = index - draws.first[env]
-    return len(draws.drawn) == 0 or (0 <= place and place < draws.depth[0])
+    return len(draws.drawn) == 0 or (place >= 0 and place < draws.depth[0])
 
 
 @njit(**KERNEL)
@@ -111,11 +111,11 @@ def _prepare(play, env):
         play.buffers.fresh[env] = BEGUN
         draws.begun[env] = False
         return
-    draws.index[env] = draws.held[env] if len(draws.held) > 0 else draws.index[env] + 1
+    draws.draw_index[env] = draws.held[env] if len(draws.held) > 0 else draws.draw_index[env] + 1
     for k in range(len(draws.nominal)):
         draws.current[env, k] = draws.nominal[k]
     for d in range(len(draws.drawn)):
-        draws.current[env, draws.drawn[d]] = draws.ahead[d, env, draws.index[env] - draws.first[env]]
+        draws.current[env, draws.drawn[d]] = draws.ahead[d, env, draws.draw_index[env] - draws.first[env]]
     for k in range(len(draws.pins)):
         if not np.isnan(draws.pins[k, env]):
             draws.current[env, k] = draws.pins[k, env]
@@ -134,7 +134,7 @@ def step(play, slot, chunk):
         for j in range(play.observations.shape[1]):
             play.observations[env, j] = play.buffers.observations[env, j]
         play.numbers[len(play.draws.nominal), env] = play.buffers.rewards[env]
-        play.index[env] = play.draws.index[env]
+        play.draw_index[env] = play.draws.draw_index[env]
         play.flags[0, env] = play.buffers.terminations[env]
         play.flags[1, env] = play.elapsed[env] >= play.max_steps[0]
         if play.buffers.rewards[env] == UNFINISHED:
@@ -144,9 +144,9 @@ def step(play, slot, chunk):
 @njit(**KERNEL)
 def _note(args, env):
     """Notes an episode that begins."""
-    place = add(args.count.ctypes.data, 1)
+    place = add(args.noted.ctypes.data, 1)
     draws = args.play.draws
-    args.envs[place], args.index[place] = env, draws.index[env]
+    args.envs[place], args.draw_index[place] = env, draws.draw_index[env]
     for k in range(draws.current.shape[1]):
         args.values[place, k] = draws.current[env, k]
 
@@ -164,7 +164,7 @@ def rollout(args, slot, task):
     unfinished = False
     while args.rows[task] < args.last and not unfinished:
         t = args.rows[task]
-        if load(args.count.ctypes.data) + num_envs > len(args.envs):
+        if load(args.noted.ctypes.data) + num_envs > len(args.envs):
             return
         for env in range(first, last):
             if play.due[env] and not _has_draw(play.draws, env):

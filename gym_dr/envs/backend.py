@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.replay import LogReplay
 from gym_dr.errors import EnvStateError, shortened
 from gym_dr.randomization.space import ParamSpace
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # numba is heavy
 
 Info = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
 EnvState = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
+Divergence = tuple[str, int | None, int, dict[str, float]]  # which sub-environment, its seed, draw index and parameters
 _VALUES = ("draws/value/", "draws/pin/")  # one for each parameter that was drawn or set, so states differ in them
 
 

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, CompiledBackend, EnvState, Outcome, check_layout, put_under
+from gym_dr.envs.backend import Backend, CompiledBackend, Divergence, EnvState, Outcome, check_layout, put_under
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
@@ -31,9 +31,6 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.envs.play import Play
 
 NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
-
-
-Divergence = tuple[str, int | None, int, dict[str, float]]  # which sub-environment, its seed, draw index and parameters
 
 
 Drawn = tuple[Indices, Indices, Array]  # sub-environments (M,) of episodes, draw indices and values (P, M)
@@ -97,7 +94,7 @@ class Episodes:
             environment: From ``fingerprint``; states of other environments are refused.
         """
         backend.table = table
-        self._compiled = isinstance(backend, CompiledBackend)
+        self._compiled = backend if isinstance(backend, CompiledBackend) else None
         self.backend, self.table, self.context, self.max_steps = backend, table, context, max_steps
         self.autoreset = AutoresetState(mode, table.num_envs)
         self.elapsed: Indices = np.zeros(table.num_envs, np.int64)
@@ -110,7 +107,7 @@ class Episodes:
         """Steps the sub-environments of a compiled backend."""
         from gym_dr.envs.play import Play  # heavy: numba
 
-        return Play(self, cast(Any, self.backend))
+        return Play(cast(Any, self.backend), self.table, self.elapsed, self.divergences)
 
     def close(self) -> None:
         """Frees the physics, and leaves the threads."""
@@ -140,8 +137,8 @@ class Episodes:
         Args:
             actions: From ``check_actions``.
         """
-        if self._compiled:
-            return self._step_compiled(actions)
+        if self._compiled is not None:
+            return self._step_compiled(self._compiled, actions)
         self.elapsed += 1
         mode = self.autoreset.mode
         if mode is AutoresetMode.NEXT_STEP:  # resets those whose episode had ended, and steps the others
@@ -149,11 +146,11 @@ class Episodes:
             return self._note(self.backend.step(actions, self._begin_again(begun)), begun)
         return self._begin_in_same_step(self._note(self.backend.step(actions), None))
 
-    def _step_compiled(self, actions: npt.NDArray[Any]) -> Step:
+    def _step_compiled(self, backend: CompiledBackend, actions: npt.NDArray[Any]) -> Step:
         """``step`` of a backend whose step is compiled."""
         begun = self.autoreset.resets
-        observations, numbers, index, flags, diverged = self.play.step(actions, begun)
-        outcome = Outcome(numbers[-1], flags[0], self.backend.report(), diverged)
+        observations, numbers, index, flags, diverged = self.play.step(actions, begun, self.max_steps)
+        outcome = Outcome(numbers[-1], flags[0], backend.report(), diverged)
         step = self._note(outcome, begun, flags[1])
         return self._begin_in_same_step(step._replace(seen=(observations, numbers[:-1], index)))
 
@@ -176,7 +173,7 @@ class Episodes:
 
     def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Rollout:
         """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``."""
-        play = self._rollout_by_steps if self.context.ranges or not self._compiled else self._rollout_compiled
+        play = self._rollout_by_steps if self.context.ranges or self._compiled is None else self._rollout_compiled
         index, values, resets = self.table.index.copy(), self.table.current.copy(), self.autoreset.resets
         step, diverged, begun = play(policy, noise, steps, first, last)
         ends = steps.terminated[first:last] | steps.truncated[first:last]
@@ -192,8 +189,10 @@ class Episodes:
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[Step, Mask | None, Drawn]:
         """``rollout`` of a backend whose step is compiled."""
-        begun = self.play.rollout(policy, noise, steps, first, last, self.autoreset.resets)
-        outcome = Outcome(steps.rewards[last - 1], steps.terminated[last - 1], self.backend.report())
+        begun = self.play.rollout(policy, noise, steps, (first, last), self.autoreset.resets, self.max_steps)
+        outcome = Outcome(
+            steps.rewards[last - 1], steps.terminated[last - 1], cast(CompiledBackend, self.backend).report()
+        )
         truncations = steps.truncated[last - 1]
         self.autoreset.step(outcome.terminations | truncations)
         diverged = None
@@ -202,7 +201,7 @@ class Episodes:
             for row, env in begun.diverged:
                 diverged[row - first, env] = True
             outcome = outcome._replace(diverged=diverged[-1])
-        return Step(outcome, truncations, begun.divergences), diverged, (begun.envs, begun.index, begun.values.T)
+        return Step(outcome, truncations, begun.divergences), diverged, (begun.envs, begun.draw_index, begun.values.T)
 
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,10 @@ from gym_dr.compiled.policy import Chooser, SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.structs import Job, Struct
 from gym_dr.compiled.threads import Threads
-from gym_dr.envs.backend import CompiledBackend
+from gym_dr.envs.backend import CompiledBackend, Divergence
+from gym_dr.randomization.table import ParamTable
 
-if TYPE_CHECKING:
-    from gym_dr.envs.core import Divergence, Episodes
-
+Divergences = Callable[[Mask], list[Divergence]]
 _TASKS = 2  # of a rollout for each thread, if there are enough sub-environments: threads that are late take fewer
 
 
@@ -34,7 +33,7 @@ class Results(NamedTuple):
 
     observations: npt.NDArray[Any]  # (N, size)
     numbers: Array  # (P + 1, N) values of parameters, then rewards
-    index: Indices  # (N,) draw indices
+    draw_index: Indices  # (N,) draw indices
     flags: Mask  # (2, N) terminations and truncations
     diverged: Mask | None  # (N,)
 
@@ -43,7 +42,7 @@ class Begun(NamedTuple):
     """The episodes that begin in a rollout, those of each sub-environment in order."""
 
     envs: Indices  # (M,)
-    index: Indices  # (M,) draw indices
+    draw_index: Indices  # (M,) draw indices
     values: Array  # (M, P)
     diverged: list[tuple[int, int]]  # (row, sub-environment) of simulations that diverged
     divergences: list[Divergence]  # the same for users
@@ -52,9 +51,17 @@ class Begun(NamedTuple):
 class Play:
     """Steps a compiled backend's sub-environments, and begins their next episodes."""
 
-    def __init__(self, episodes: Episodes, backend: CompiledBackend) -> None:
-        """Prepares for steps; ``backend.num_threads`` threads share them."""
-        self._episodes, self._backend, self._stepper = episodes, backend, backend.stepper
+    def __init__(self, backend: CompiledBackend, table: ParamTable, elapsed: Indices, divergences: Divergences) -> None:
+        """Prepares for steps; ``backend.num_threads`` threads share them.
+
+        Args:
+            backend: The physics.
+            table: The parameters.
+            elapsed: Steps so far of the current episodes, ``(N,)``, which are counted here.
+            divergences: Describes the current episodes of sub-environments that diverged.
+        """
+        self._backend, self._stepper, self._table, self._elapsed = backend, backend.stepper, table, elapsed
+        self._divergences = divergences
         self.threads = Threads(backend.num_threads)
         num_envs, most = self._stepper.num_envs, backend.num_threads
         chunks = most * math.ceil(num_envs / (most * self._stepper.chunk))
@@ -65,11 +72,10 @@ class Play:
         self._struct: Struct | Any = None
         self._play: compiled.Play | Any = None
 
-    def _prepare(self) -> None:
+    def _prepare(self, max_steps: int) -> None:
         """Packs the arrays again if some have been replaced."""
-        table, backend = self._episodes.table, self._backend
-        if self._episodes.max_steps != self._max_steps[0]:
-            self._max_steps[0] = self._episodes.max_steps
+        table, backend = self._table, self._backend
+        self._max_steps[0] = max_steps
         if table.changes == self._changes:
             return
         self._changes = table.changes
@@ -80,8 +86,8 @@ class Play:
             step=self._stepper.job.address,
             groups=self._stepper.addresses,
             buffers=self._stepper.buffers,
-            draws=compiled.Draws(*table.arrays(), begun),
-            elapsed=self._episodes.elapsed,
+            draws=compiled.Draws._make((*table.arrays(), begun)),
+            elapsed=self._elapsed,
             max_steps=self._max_steps,
             due=self._due,
             unfinished=self._unfinished,
@@ -92,15 +98,15 @@ class Play:
     def _begin(self, envs: Indices) -> None:
         """Prepares the next episodes of sub-environments that the next step begins."""
         if self._backend.begins:
-            self._episodes.table.begin(envs, {})
+            self._table.begin(envs, {})
             self._backend.reset(envs)
             self._play.draws.begun[envs] = True
         else:
-            self._episodes.table.make_ahead(envs)
+            self._table.make_ahead(envs)
 
-    def step(self, actions: npt.NDArray[Any], due: Mask | None) -> Results:
+    def step(self, actions: npt.NDArray[Any], due: Mask | None, max_steps: int) -> Results:
         """Steps all sub-environments, except those in ``due``, which begin an episode."""
-        self._prepare()
+        self._prepare(max_steps)
         self._backend.set_actions(actions)
         if due is not None:
             self._due[:] = due
@@ -130,10 +136,17 @@ class Play:
         return results._replace(diverged=diverged)
 
     def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int, due: Mask | None
+        self,
+        policy: SmallPolicy,
+        noise: Floats,
+        steps: Steps,
+        rows: tuple[int, int],
+        due: Mask | None,
+        max_steps: int,
     ) -> Begun:
-        """Plays rows ``first`` to ``last - 1``; sub-environments in ``due`` begin an episode in the first of them."""
-        self._prepare()
+        """Plays rows, from the first to the one before the last; those in ``due`` begin an episode in the first."""
+        first, last = rows
+        self._prepare(max_steps)
         num_envs, count = len(self._due), len(self._play.draws.nominal)
         self._due[:] = False if due is None else due
         chooser = Chooser(policy, steps, noise)
@@ -141,27 +154,27 @@ class Play:
         tasks = np.linspace(0, chooser.blocks, most + 1).astype(np.int64) if self.threads.count > 1 else None
         tasks = np.array([0, chooser.blocks]) if tasks is None else tasks
         notes = np.zeros(1, np.int64), *np.empty((2, 4 * num_envs), np.int64), np.empty((4 * num_envs, count))
-        rows = np.full(len(tasks) - 1, first)
+        following = np.full(len(tasks) - 1, first)
         acting = chooser.acting
         args = Struct(
             compiled.Rollout(
                 *(self._play, chooser.job.address, chooser.args.address, steps, acting.starts, acting.actions),
-                *(acting.width, tasks, rows, last, *notes),
+                *(acting.width, tasks, following, last, *notes),
             )
         )
         job, begun = _job(compiled.rollout, args.kind), []
         diverged: list[tuple[int, int]] = []
         divergences: list[Divergence] = []
-        self._episodes.table.make_ahead(np.arange(num_envs))
+        self._table.make_ahead(np.arange(num_envs))
         while True:
-            self.threads.run(job, args, len(rows))
+            self.threads.run(job, args, len(following))
             made, notes[0][0] = int(notes[0][0]), 0
             begun.append([part[:made].copy() for part in notes[1:]])
-            if (rows == last).all() and not (steps.rewards[last - 1] == compiled.UNFINISHED).any():
+            if (following == last).all() and not (steps.rewards[last - 1] == compiled.UNFINISHED).any():
                 break
-            diverged += self._go_on(steps, first, rows, last, tasks * acting.width, divergences)
-        parts = (np.concatenate(part) for part in zip(*begun, strict=True))
-        return Begun(*parts, diverged, divergences)
+            diverged += self._go_on(steps, first, following, last, tasks * acting.width, divergences)
+        parts = [np.concatenate(part) for part in zip(*begun, strict=True)]
+        return Begun._make((*parts, diverged, divergences))
 
     def _go_on(
         self,
@@ -187,7 +200,7 @@ class Play:
                 if diverged is not None:
                     steps.truncated[t, envs] |= diverged[envs]
                     found += [(t, int(env)) for env in envs if diverged[env]]
-                    divergences += self._episodes.divergences(diverged)
+                    divergences += self._divergences(diverged)
                 self._due[envs] = steps.terminated[t, envs] | steps.truncated[t, envs]
         if self._backend.begins:
             stopped &= ~self._play.draws.begun

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.play import StepBuffers
-from gym_dr.compiled.structs import Job, kind_of
 from gym_dr.compiled.processors import usable_threads
+from gym_dr.compiled.structs import Job, kind_of
 from gym_dr.envs.backend import CompiledBackend, EnvState, check_within
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.solver.layout import (

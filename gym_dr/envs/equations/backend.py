@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
