@@ -26,6 +26,7 @@ import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.runs.configure import build_config
+from gym_dr.runs.train import limited_threads
 from gym_dr.training.a2c import learn, make_agent
 from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig
@@ -180,6 +181,7 @@ def draw_curves(output: Path) -> None:
     figure.savefig(output / "curves.png", dpi=150)
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -188,7 +190,6 @@ def main() -> None:
     parser.add_argument("--curves", type=int, metavar="SEEDS", help="whole runs with this many seeds instead of speed")
     parser.add_argument("--output", type=Path, default=Path("curves"))
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     if arguments.curves:
         write_curves(arguments.curves, arguments.output)
     else:

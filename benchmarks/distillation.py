@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 
 import gym_dr
+from gym_dr.runs.train import limited_threads
 
 CSV = Path(__file__).parents[1] / "docs" / "data" / "distillation.csv"
 SEEDS = (1, 2, 3, 4, 5)
@@ -109,6 +109,7 @@ def interval(values: np.ndarray) -> str:
     return f"{values.mean():.3g} ({values.mean() - half:.3g} to {values.mean() + half:.3g})"
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options, measures what is missing and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -116,7 +117,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=SEEDS)
     parser.add_argument("--csv", type=Path, default=CSV)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     for seed in arguments.seeds:
         for policy in POLICIES:
             fill(arguments.csv, arguments.folder, policy, seed)

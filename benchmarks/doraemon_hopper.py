@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 import gym_dr
 from gym_dr import Uniform
@@ -31,6 +30,7 @@ from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import CONFIG, RunFolder
 from gym_dr.runs.session import RunSession
+from gym_dr.runs.train import limited_threads
 from gym_dr.training.registry import find_algorithm
 
 HOPPER = EnvId(
@@ -132,6 +132,7 @@ def draw_picture(table: pd.DataFrame, path: Path) -> None:
     save_figure(figure, path, dpi=110)
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options, trains, and writes ``growth.csv`` and ``growth.png``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -140,7 +141,6 @@ def main() -> None:
     parser.add_argument("--samplers", default="doraemon,uniform")
     parser.add_argument("--output", type=Path, default=Path("doraemon-hopper"))
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     load_plugins()
     add_family(EnvFamily(name="ShortHopper", ids=(HOPPER,)), "benchmarks")
     arguments.output.mkdir(parents=True, exist_ok=True)

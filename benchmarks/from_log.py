@@ -28,13 +28,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 
 import gym_dr
 from gym_dr import Constant, Scale, Uniform
 from gym_dr.api.record import record
 from gym_dr.fitting.logs import read_log
+from gym_dr.runs.train import limited_threads
 
 CSV = Path(__file__).parents[1] / "docs" / "data" / "from_log.csv"
 SHARED = ("none", "default", "wide")  # trained once per seed, for all systems
@@ -282,6 +282,7 @@ def interval(gained: Any, possible: Any) -> tuple[float, float]:
     return found.confidence_interval.low, found.confidence_interval.high
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options, fills the file and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -291,7 +292,6 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
     parser.add_argument("--csv", type=Path, default=CSV)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     benchmark = Benchmark(arguments.section, arguments.folder, arguments.csv)
     for draws in arguments.draws:
         for seed in arguments.seeds:

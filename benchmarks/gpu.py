@@ -3,8 +3,8 @@
 Run it with:  python -m benchmarks.gpu [--rounds 3] [--updates 6] [--device cuda]
 
 Both sides are whole trainings on native landers, with all files that a run writes, 256 environments x 32 steps, batches
-of 2,048 and 4 epochs. On the CPU, networks use one core, as in every training: in compiled code up to 50,000 weights,
-in torch above. Needs a torch with CUDA.
+of 2,048 and 4 epochs. On the CPU, networks of up to 50,000 weights learn in compiled code, on all cores, larger ones in
+torch, on one. Needs a torch with CUDA.
 """
 
 from __future__ import annotations

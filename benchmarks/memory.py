@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from sb3_contrib import RecurrentPPO
 
 from benchmarks.timing import alternate, ppo_side, report, seconds
 from gym_dr.integrations.sb3 import make_vec_env
+from gym_dr.runs.train import limited_threads
 
 ENV, NUM_ENVS, ROLLOUT_STEPS, EPOCHS, BATCH = "gym_dr/LunarLanderDR-v3", 32, 256, 4, 1024
 UPDATE = NUM_ENVS * ROLLOUT_STEPS  # steps
@@ -72,13 +72,13 @@ def our_side(folder: Path, steps: int, options: dict[str, Any]) -> Callable[[], 
     )
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=2**17, help="smallest number of steps of each side per round")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):  # Linux
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -31,6 +30,7 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.session import WINDOW
+from gym_dr.runs.train import limited_threads
 from gym_dr.training.registry import find_algorithm
 
 SOLVED = 200.0  # mean of the last 100 training returns
@@ -159,6 +159,7 @@ def compare_time_to_solve(names: list[str], seeds: int, limit: float) -> None:
         print(f"  {name:20} {statistics.median(seconds):8.1f} s {spread}, {statistics.median(steps):,.0f} steps")
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -169,7 +170,6 @@ def main() -> None:
     parser.add_argument("--solvers", default=",".join(SOLVERS), help="contenders of --solve")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds per run of --solve")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     load_plugins()
     if arguments.solve:
         compare_time_to_solve(arguments.solvers.split(","), arguments.solve, arguments.limit)

@@ -30,6 +30,7 @@ from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.configure import build_config
+from gym_dr.runs.train import limited_threads
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.reinforce import learn, make_agent
@@ -105,9 +106,9 @@ def tutorial_loop(episodes: int, seed: int = 1) -> Played:
     return Played(lengths, spent)
 
 
+@limited_threads(1)  # in worker processes too
 def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int = 1) -> Played:
     """gym_dr's loop: each update learns from an episode of each environment."""
-    torch.set_num_threads(1)  # again, for worker processes
     records: list[EpisodeRecord] = []
     nominal = {"randomization": "none"} if env_id == NATIVE else {}
     envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode, **nominal), records.append)
@@ -198,6 +199,7 @@ def compare_speed(episodes: int, rounds: int) -> None:
     report(title, measured, "tutorial's loop, in series", "steps/s")
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -205,7 +207,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--whole", metavar="SEEDS", help="the tutorial's whole job instead, of these seeds")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     load_plugins()
     if arguments.whole:
         compare_whole_jobs([int(seed) for seed in arguments.whole.split(",")])

@@ -16,17 +16,16 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-import torch
-
 from gym_dr import AdaptParams
 from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.runs.configure import build_config
+from gym_dr.runs.train import limited_threads
 from gym_dr.training.registry import find_algorithm
 
-METHODS = ("update", "_begin", "_count")  # of AdaptParams
+METHODS = ("update", "_was_reset", "_stepped")  # of AdaptParams
 TARGET = 0.02
 
 
@@ -87,6 +86,7 @@ def _has_success(name: str) -> bool:
     return any(field.name == "success" for field in SAMPLERS.get(name).option_fields())
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -95,7 +95,6 @@ def main() -> None:
     parser.add_argument("--algorithm", default="a2c")
     parser.add_argument("--env", default="gym_dr/LunarLanderDR-v3")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     load_plugins()
     names = arguments.names or list(SAMPLERS)
     measure(names[0], arguments.algorithm, arguments.env, 2)  # compiles

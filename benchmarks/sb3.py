@@ -20,6 +20,7 @@ from torch.nn.utils import parameters_to_vector
 
 from benchmarks.timing import alternate, report, seconds
 from gym_dr.integrations.sb3 import make_vec_env
+from gym_dr.runs.train import limited_threads
 
 ENV = "gym_dr/LunarLanderDR-v3"
 ALGORITHMS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -61,6 +62,7 @@ def compare(algorithm: str, num_envs: int, steps: int, rounds: int) -> None:
     print(f"  equal weights: {torch.equal(*weights)}", flush=True)
 
 
+@limited_threads(1)
 def main() -> None:
     """Reads the options and prints one table per job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -69,7 +71,6 @@ def main() -> None:
     parser.add_argument("--envs", type=int, nargs="+", default=[16, 256])
     parser.add_argument("--algorithms", nargs="+", choices=sorted(ALGORITHMS), default=sorted(ALGORITHMS))
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     for algorithm in arguments.algorithms:
         for num_envs in arguments.envs:
             compare(algorithm, num_envs, arguments.steps, arguments.rounds)

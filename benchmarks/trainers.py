@@ -16,9 +16,9 @@ from typing import Any
 from unittest import mock
 
 import gymnasium as gym
-import torch
 
 from benchmarks.timing import alternate, report, seconds
+from gym_dr.runs.train import limited_threads
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 STEPS = 32_768  # of one run
@@ -40,13 +40,13 @@ def sync_make_vec(env_id: str, num_envs: int, *, autoreset_mode: Any = None, **k
 MAKE_VEC = gym.make_vec
 
 
+@limited_threads(1)
 def main() -> None:
     """Prints one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trainer", choices=sorted(SETTINGS))
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     train = runpy.run_path(str(EXAMPLES / f"{arguments.trainer}_ppo.py"))["main"]
 
     def side(make_vec: Callable[..., Any]) -> Callable[[], float]:

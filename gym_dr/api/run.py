@@ -20,7 +20,6 @@ from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.metrics import read_csv, read_metrics
-from gym_dr.runs.progress import Display
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import listed
 
@@ -200,8 +199,13 @@ class Run:
         """
         check_callback(callback)
         run = _ready(self, loggers)
-        display: Display = "bar" if progress else "nothing"
-        train_and_evaluate(run._opened, resume=True, display=display, callback=callback, num_threads=num_threads)
+        train_and_evaluate(
+            run._opened,
+            resume=True,
+            display="bar" if progress else "nothing",
+            callback=callback,
+            num_threads=num_threads,
+        )
         return run
 
     def __repr__(self) -> str:

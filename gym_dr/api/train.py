@@ -16,7 +16,6 @@ from gym_dr.runs.configure import build_config
 from gym_dr.runs.create import default_folder, make_folders
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.progress import Display
 from gym_dr.runs.sources import source_of
 from gym_dr.training.registry import find_algorithm
 
@@ -115,8 +114,13 @@ def train(
     runs = [OpenedRun(folder=folder, config=one, algorithm=found) for folder, one in zip(folders, configs, strict=True)]
     try:
         if seeds is None:
-            display: Display = "bar" if progress else "nothing"
-            train_and_evaluate(runs[0], resume=False, display=display, callback=callback, num_threads=num_threads)
+            train_and_evaluate(
+                runs[0],
+                resume=False,
+                display="bar" if progress else "nothing",
+                callback=callback,
+                num_threads=num_threads,
+            )
             return Run(runs[0])
         trusted = [source_of(configs[0].settings.env)]  # already imported
         train_seeds(folders, root, how, trust=trusted, progress=progress)

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from gym_dr.compiled.processors import using_threads
 from gym_dr.errors import TrainingError
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
@@ -26,15 +27,15 @@ class _Over(Exception):  # noqa: N818  not an error: a progress callback raises 
     """Training has passed the threshold, or its time is up."""
 
 
-def training_config(env_id: str, algorithm: Algorithm, num_envs: int, seed: int) -> RunConfig:
-    """The algorithm's defaults with constant rates, for a run of unknown length.
+def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, seed: int) -> RunConfig:
+    """The algorithm's defaults with constant rates, for a run of unknown length; None is its default too.
 
     Raises:
         GymDrError: The environment is unknown, cannot be made, or does not fit the algorithm.
     """
     known = {field.name for field in fields(algorithm.config_class())}
     given: dict[str, Any] = {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}
-    given |= {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0}
+    given |= {"env": env_id, "seed": seed, "eval_episodes": 0} | ({"num_envs": num_envs} if num_envs else {})
     randomization = "none" if param_space_of(env_id) is None else "default"
     return build_config(algorithm, given, randomization=randomization)
 
@@ -83,6 +84,13 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
         "steps": last["steps"],
         "return_mean": None if math.isnan(mean) else mean,
     }
+
+
+def training_rate(config: RunConfig, algorithm: Algorithm, num_threads: int, seconds: float) -> float:
+    """Steps per second of a new training on a number of threads, which lasts about so many seconds."""
+    with using_threads(num_threads):
+        run = time_to_threshold(config, algorithm, math.inf, seconds)
+    return float(run["steps"] / run["seconds"])
 
 
 def learning_medians(result: Mapping[str, Any]) -> dict[int, float]:

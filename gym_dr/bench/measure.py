@@ -6,14 +6,15 @@ import contextlib
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
 import gym_dr
-from gym_dr.bench.learning import time_to_threshold, training_config
-from gym_dr.bench.throughput import measure_throughput
+from gym_dr.bench.learning import time_to_threshold, training_config, training_rate
+from gym_dr.bench.throughput import Sides, alternate, measure_throughput
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import counted
@@ -24,18 +25,23 @@ class Plan:
     """How much to measure."""
 
     sizes: Sequence[int]  # numbers of sub-environments
+    threads: Sequence[int] = (1,)  # numbers of threads, ...
+    scaled: int = 1024  # ... and of the sub-environments that they step
     seeds: Sequence[int]  # of training; all sizes take turns within a seed
     limit: float  # s of a training
     rounds: int  # of stepping, after one to warm up
     seconds: float  # of stepping in a round
+    training: float  # s of a training in a round
 
 
-FULL = Plan(sizes=(1, 2, 4, 10, 32, 64, 256, 1024), seeds=(1, 2, 3, 4, 5), limit=30.0, rounds=5, seconds=0.5)
-QUICK = Plan(sizes=(1, 4, 32, 256), seeds=(1,), limit=5.0, rounds=2, seconds=0.1)
+FULL = Plan(
+    sizes=(1, 2, 4, 10, 32, 64, 256, 1024), seeds=(1, 2, 3, 4, 5), limit=30.0, rounds=5, seconds=0.5, training=3.0
+)
+QUICK = Plan(sizes=(1, 4, 32, 256), seeds=(1,), limit=5.0, rounds=2, seconds=0.1, training=1.0)
 
 
 def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Measures steps per second, then the time to a threshold, each with all numbers of sub-environments.
+    """Measures steps per second by sub-environments and by threads, then the time to a threshold.
 
     Args:
         env_id: Id of the environment.
@@ -58,7 +64,8 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
         "algorithm": algorithm.name,
         "sizes": list(plan.sizes),
     }
-    result |= {"threshold": threshold, "limit_seconds": plan.limit, "throughput": [], "left_out": {}, "learning": []}
+    result |= {"threshold": threshold, "limit_seconds": plan.limit, "throughput": [], "left_out": {}}
+    result |= {"scaling": [], "learning": []}
     yield "compiling", result
     time_to_threshold(training_config(env_id, algorithm, 1, 0), algorithm, threshold, limit=0.0)
     for num_envs in plan.sizes:
@@ -68,6 +75,14 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
         result["throughput"] += rows
         for mode, reason in left_out.items():
             result["left_out"].setdefault(mode, f"from N = {num_envs}: {reason}")
+    yield f"stepping {counted(plan.scaled, 'environment')} by threads", result
+    which: Sides = {count: ("native", count) for count in plan.threads}
+    rates, _ = measure_throughput(env_id, plan.scaled, plan.rounds, plan.seconds, which)
+    result["scaling"] += _by_threads("native", plan.scaled, rates)
+    default = training_config(env_id, algorithm, None, 1)
+    yield f"training with {counted(default.settings.num_envs, 'environment')} by threads", result
+    sides = {count: partial(training_rate, default, algorithm, count, plan.training) for count in plan.threads}
+    result["scaling"] += _by_threads(algorithm.name, default.settings.num_envs, alternate(sides, plan.rounds))
     for seed in plan.seeds:
         for num_envs in plan.sizes:
             yield f"training with {counted(num_envs, 'environment')}, seed {seed}", result
@@ -75,6 +90,11 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
             run = {"num_envs": num_envs, "seed": seed, **time_to_threshold(config, algorithm, threshold, plan.limit)}
             result["learning"].append(run)
     yield "done", result
+
+
+def _by_threads(what: str, num_envs: int, rates: dict[int, list[float]]) -> list[dict[str, Any]]:
+    """The rows of ``bench.json`` for the steps per second of ``what`` by number of threads."""
+    return [{"what": what, "num_envs": num_envs, "threads": n, "steps_per_second": own} for n, own in rates.items()]
 
 
 def describe() -> str:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
 
-from gym_dr.compiled.processors import usable_threads
+from gym_dr.compiled.processors import usable_threads, using_threads
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import make_vector_env, param_space_of
 
-MODES = ("native", "sync", "async")
+# names -> mode, and number of threads if not all
+Sides = Mapping[Any, tuple[str, int | None]]
+MODES: Sides = {mode: (mode, None) for mode in ("native", "sync", "async")}
 _ACTION_BATCHES = 64  # drawn beforehand and reused
 _MOST_PROCESSES = 32  # of async environments on machines with few cores: more fill the memory and are no faster
 
@@ -53,28 +55,30 @@ class Stepper:
 
 
 def measure_throughput(
-    env_id: str, num_envs: int, rounds: int, seconds: float
-) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Steps all vector environments in turn, with nominal physics.
+    env_id: str, num_envs: int, rounds: int, seconds: float, which: Sides = MODES
+) -> tuple[dict[Any, list[float]], dict[Any, str]]:
+    """Steps vector environments in turn, with nominal physics.
 
     Args:
         env_id: Id of the environment.
         num_envs: Number of sub-environments.
         rounds: Each mode steps once a round; one more round warms up.
         seconds: Of stepping in a round.
+        which: The environments to step.
 
     Returns:
-        Mode -> steps per second of each round, and mode -> why it could not take part.
+        Name -> steps per second of each round, and name -> why it could not take part.
     """
-    sides: dict[str, Callable[[], float]] = {}
+    sides: dict[Any, Callable[[], float]] = {}
     left_out = {}
     with contextlib.ExitStack() as closing:
-        for mode in MODES:
+        for name, (mode, num_threads) in which.items():
             try:
-                stepper = closing.enter_context(_opened(mode, env_id, num_envs))
-                sides[mode] = partial(stepper.rate, seconds)
+                with using_threads(num_threads):
+                    stepper = closing.enter_context(_opened(mode, env_id, num_envs))
+                sides[name] = partial(stepper.rate, seconds)
             except GymDrError as error:  # not for this environment
-                left_out[mode] = str(error)
+                left_out[name] = str(error)
         return alternate(sides, rounds), left_out
 
 
@@ -96,7 +100,7 @@ def _opened(mode: str, env_id: str, num_envs: int) -> Iterator[Stepper]:
         envs.close(**({"terminate": True} if mode == "async" else {}))
 
 
-def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name, list[float]]:
+def alternate(sides: Mapping[Name, Callable[[], float]], rounds: int) -> dict[Name, list[float]]:
     """Runs every side once per round, in turn, so that slow moments of the machine affect all of them.
 
     Args:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import NumberList
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError, RunFolderError, as_path
@@ -30,6 +31,11 @@ LARGEST = 10_000  # sub-environments; more exhaust the memory of most machines a
 @click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="folder for bench.json")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: about a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
+@click.option(
+    "--threads",
+    type=NumberList(int),
+    help="numbers of threads, such as 1,4,16  [default: 1, 2, 4, ... up to the cores]",
+)
 @click.option("--seeds", type=NumberList(int, ranges=True), help="training seeds  [default: 1,2,3,4,5; 1 with --quick]")
 @click.option(
     "--threshold", type=float, help="mean training return to reach  [default: the environment's, if it has one]"
@@ -40,10 +46,11 @@ def command(
     output: str,
     quick: bool,
     sizes: Sequence[int] | None,
+    threads: Sequence[int] | None,
     seeds: Sequence[int] | None,
     threshold: float | None,
 ) -> None:
-    """Benchmark this machine: steps per second and the time to learn, by number of environments.
+    """Benchmark this machine: steps per second, by environments and by threads, and the time to learn.
 
     Steps native, sync and async vector environments with random actions, and trains an algorithm with default options
     until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
@@ -53,9 +60,18 @@ def command(
     load_plugins()
     plan = QUICK if quick else FULL
     chosen = plan.sizes if sizes is None else sizes
-    if min(chosen) < 1 or max(chosen) > LARGEST:
-        raise ConfigError(f"`sizes`: expected whole numbers from 1 to {LARGEST}, got {chosen}.")
-    plan = replace(plan, sizes=sorted(set(chosen)), seeds=plan.seeds if seeds is None else seeds)
+    cores = usable_threads()
+    counts = [1, *(2**k for k in range(1, cores.bit_length())), cores] if threads is None else threads
+    for name, given in (("sizes", chosen), ("threads", counts)):
+        if min(given) < 1 or max(given) > LARGEST:
+            raise ConfigError(f"`{name}`: expected whole numbers from 1 to {LARGEST}, got {given}.")
+    plan = replace(
+        plan,
+        sizes=sorted(set(chosen)),
+        scaled=plan.scaled if sizes is None else max(sizes),
+        threads=sorted(set(counts)),
+        seeds=plan.seeds if seeds is None else seeds,
+    )
     family = family_of(env)
     threshold = family.bench_threshold if threshold is None and family is not None else threshold
     if threshold is None:
@@ -93,6 +109,14 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     click.echo(Table(columns=["N", *modes], rows=speeds))
     for mode, reason in result["left_out"].items():
         click.echo(f"Left out: {mode} {reason}")
+    ones: dict[str, float] = {}  # steps per second of the fewest threads
+    rows = []
+    for row in result["scaling"]:
+        rate, what = statistics.median(row["steps_per_second"]), row["what"]
+        ratio = rate / ones.setdefault(what, rate)
+        rows.append([what, str(row["num_envs"]), str(row["threads"]), f"{rate:,.0f}", f"{ratio:.2f}"])
+    click.echo("\nSteps per second by threads")
+    click.echo(Table(columns=["", "N", "threads", "steps/s", "ratio"], rows=rows))
     click.echo(
         f"\nSeconds until {result['algorithm']} passes a mean return of {result['threshold']:g}, median over seeds"
     )

@@ -29,7 +29,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "export": "Write a policy as a file that runs without gym_dr.",
     "record": "Record episodes of a policy as a log.",
     "fit": "Find ranges of physics from logs of the real system.",
-    "bench": "Benchmark this machine and plot the results.",
+    "bench": "Benchmark this machine: stepping, threads and learning.",
     "list": "List environments, algorithms, samplers, loggers or plugins.",
     "params": "Show the parameters and presets of an environment.",
 }

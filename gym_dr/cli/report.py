@@ -44,5 +44,5 @@ def command(
     and on points that fill the training distribution. A folder of several seeds stands for all of its runs.
     """
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
-    where: dict[str, Any] = {"output": output, "evaluation": evaluation}
-    click.echo(f"Wrote {report(policies, **where, num_threads=num_threads, command=command_line())}")
+    page = report(policies, output=output, evaluation=evaluation, num_threads=num_threads, command=command_line())
+    click.echo(f"Wrote {page}")

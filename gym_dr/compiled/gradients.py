@@ -1,10 +1,13 @@
-"""PPO's and distillation's gradient steps on two small networks with hand-derived gradients: one call per epoch.
+"""Gradient steps of A2C, PPO and distillation on two small networks with hand-derived gradients: one job per epoch.
 
-A minibatch is rows of steps or, for networks with memory, sequences of steps, which are backpropagated through time.
+A minibatch is sequences of steps, which are backpropagated through time; without memory, of one step each.
 
 For a minibatch of 64, torch makes some fifty calls forward, as many backward, and an optimizer step; the arithmetic
 itself takes a fraction of that time. The functions here turn a minibatch into derivatives of its loss with respect to
 the networks' outputs; ``network.py`` and ``gru.py`` have the rest. Tests compare all of it with torch.
+
+Threads take shares of a minibatch, each for one of the networks, then ranges of weights. How many there are depends on
+the minibatch and the networks alone, and they are added up in their order: any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -14,52 +17,72 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import njit
 
-from gym_dr.arrays import Floats, Indices, Mask
-from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.flags import ENTRY, KERNEL, RUNTIME
-from gym_dr.compiled.gru import unroll, unroll_backward, weight_count
+from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.compiled.flags import KERNEL, RUNTIME
+from gym_dr.compiled.gru import AT_ONCE, TrainedMemory, memory_of, unroll, unroll_backward, weight_count
 from gym_dr.compiled.network import (
     BLOCK,
-    adam,
+    LANES,
+    Optimizer,
+    Trained,
+    add_shares,
     backward,
     backward_to_inputs,
     forward,
-    norm_of,
     outputs_deltas,
+    share_of,
     softplus,
+    step,
 )
 from gym_dr.compiled.policy import CATEGORICAL, GAUSSIAN
+from gym_dr.compiled.threads import run
 
 LOSSES: Final = 6  # actor's, critic's, entropy, approximate KL divergence, share of clipped ratios, of the prediction
+SHARES: Final = 32  # of a minibatch, at most
 DONE, BAD_GRADIENT, BAD_WEIGHT = 0, 1, 2  # how an epoch ends
+LEARN, ADD, STEP = 0, 1, 2  # phases of a minibatch: gradients of shares, their sums, the optimizers' steps
+RECALL, VALUE = 3, 4  # before an update: the critic's memory of a rollout, and its values
+_RANGE = 4096  # weights that a thread takes at a time
 
 _LOG_2PI = np.float32(np.log(2.0 * np.pi))
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
 
 
 class Remembered(NamedTuple):
-    """Further inputs of networks with memory, for S sequences; no rows without memory."""
+    """Further inputs of networks with memory, for S sequences; no columns without memory."""
 
-    kept: Mask  # (B,) False on steps to ignore in the losses
-    starts: Mask  # (B,) whether an episode begins
     previous: Floats  # (B, A) the previous actions, as memory sees them
+    starts: Mask  # (B,) whether an episode begins
     actor_states: Floats  # (S, H) states before the first step
     critic_states: Floats  # (S, H); no columns if the critic has no memory
     draws: Floats  # (B, k) draws that the memory learns to predict; no columns if none
 
 
 class Transitions(NamedTuple):
-    """The B steps that an epoch learns from: with memory L steps of S sequences each, in time-major order."""
+    """The B steps that an epoch learns from: L steps of S sequences each, in time-major order; else L is 1."""
 
-    observations: Floats  # (B, obs) inputs of the actor's first layer
+    observations: Floats  # (B, obs) not normalized
     critic_inputs: Floats  # (B, obs + k)
     discrete: Indices  # (B,) actions; otherwise unused
     raw_actions: Floats  # (B, actions) continuous ones; no columns for discrete
-    log_probs: Floats  # (B,) of the actions under the policy that took them
+    log_probs: Floats  # (B,) of the actions under the policy that took them; zeros for the policy gradient
     advantages: Floats  # (B,)
     returns: Floats  # (B,)
-    labels: Floats  # (B, outputs) what to imitate in place of PPO's loss; no rows if nothing
+    labels: Floats  # (B, outputs) what to imitate in place of other losses; no columns if nothing
+    kept: Mask  # (B,) False on steps to ignore in the losses
+    size: Indices  # (1,) B; arrays may be longer
+    length: int  # L
+    imitates: bool
+    remembers: bool  # whether the actor has a memory
     remembered: Remembered
+
+
+class Valued(NamedTuple):
+    """The critic's values of the rows of ``critic_inputs``, in rows of N sub-environments."""
+
+    values: Floats  # (B,)
+    before: Floats  # (B, H) states of its memory before each row; at first, the first N are those to begin with
+    after: Floats  # (B, H) and after it; no columns if the critic has no memory
 
 
 class Settings(NamedTuple):
@@ -67,20 +90,56 @@ class Settings(NamedTuple):
 
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
     floor: np.float32  # added to the standard deviation of TWO_HEADS
-    clip_range: np.float32
+    clip_range: np.float32  # of the ratios of probabilities; 0 for the policy gradient without ratios
     value_clip: np.float32  # 0 for none
-    entropy_coef: np.float32
     normalize_advantages: bool
-    actor_lr: float
-    critic_lr: float
-    eps: float
-    max_grad_norm: float  # 0 for none
     prediction_coef: np.float32  # weight of the prediction's loss
+    optimizer: Optimizer
+
+
+class Learner(NamedTuple):
+    """All that threads share while they learn from one minibatch after another."""
+
+    actor: Trained
+    critic: Trained
+    actor_memory: TrainedMemory
+    critic_memory: TrainedMemory
+    data: Transitions
+    valued: Valued
+    settings: Settings
+    shift: Floats  # (obs + k,) subtracted from inputs
+    spread: Floats  # (obs + k,) divides inputs then
+    rows: Indices  # sequences of all minibatches of an epoch
+    now: Indices  # (4,) the phase, the minibatch's first of ``rows`` and the one after its last, and its shares
+    rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
+    scale: Array  # (4,) weight of a step's loss, shift and scale of advantages, number of the optimizers' steps
+    found: Array  # (2 SHARES, LOSSES) sums of losses in the actor's and the critic's part of each share
+    lanes: Array  # (ranges, LANES) parts of the squared lengths of gradients; then whether weights are finite
+    norms: Array  # (2,) lengths of the actor's and critic's gradients
+
+
+class Epoch(NamedTuple):
+    """The minibatches of an epoch, and how to hand them out."""
+
+    learner: Learner
+    address: int  # of the learner as a struct
+    pool: int  # the address of the threads, see ``threads.run``
+    job: int  # the address of ``learn_rows`` or ``learn_sequences``
+    threads: int  # how many work at once
+    starts: Indices  # (minibatches + 1,) minibatch i are rows starts[i] to starts[i + 1]; the end comes again
+    losses: Array  # (minibatches, LOSSES) means over the minibatch, to be filled
+    result: Indices  # (2,) how the epoch ended, and how many minibatches have changed weights
 
 
 @njit(**KERNEL)
 def _pull(log_ratio, advantage, settings, losses):
-    """One step's clipped surrogate: adds to the losses, returns the derivative with respect to the log-probability."""
+    """One step's clipped surrogate, or the plain policy gradient, for a difference of log-probabilities.
+
+    Adds to the losses; returns the derivative with respect to the log-probability.
+    """
+    if settings.clip_range == _ZERO:
+        losses[0] -= log_ratio * advantage
+        return -advantage
     ratio = np.exp(log_ratio)
     clipped = min(max(ratio, _ONE - settings.clip_range), _ONE + settings.clip_range)
     losses[0] -= min(ratio * advantage, clipped * advantage)
@@ -106,21 +165,23 @@ def _whole_and_entropy(logits):
 
 
 @njit(**KERNEL)
-def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
-    """Derivatives with respect to the logits of one step, whose loss has weight ``share``."""
+def _discrete(logits, delta, choice, old, advantage, settings, scale, losses):
+    """Derivatives with respect to the logits of one step. ``scale`` are the weights of its loss and of its entropy."""
+    share, entropy_coef = scale
     whole, entropy = _whole_and_entropy(logits)
     slope = _pull(logits[choice] - whole - old, advantage, settings, losses)
     for j in range(len(logits)):
         log_prob = logits[j] - whole
         prob = np.exp(log_prob)
         chosen = _ONE if j == choice else _ZERO
-        delta[j] = share * (slope * (chosen - prob) + settings.entropy_coef * prob * (log_prob + entropy))
+        delta[j] = share * (slope * (chosen - prob) + entropy_coef * prob * (log_prob + entropy))
     losses[2] += entropy
 
 
 @njit(**KERNEL)
-def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, settings, share, losses):
+def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, settings, scale, losses):
     """Derivatives with respect to the means, and to ``log_std`` or the network's output for standard deviations."""
+    share, entropy_coef = scale
     shared = settings.kind == GAUSSIAN
     size = len(action)
     log_prob, entropy = _ZERO, _ZERO
@@ -137,7 +198,7 @@ def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, s
         std = np.exp(raw) if shared else softplus(raw) + settings.floor
         z = (action[j] - out[j]) / std
         delta[j] = share * slope * z / std
-        by_log = share * (slope * (z * z - _ONE) - settings.entropy_coef)
+        by_log = share * (slope * (z * z - _ONE) - entropy_coef)
         if shared:
             log_std_gradient[j] += by_log
         else:  # the logistic function is softplus' slope
@@ -146,20 +207,22 @@ def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, s
 
 
 @njit(**KERNEL)
-def _imitate_discrete(logits, delta, label, settings, share, losses):
+def _imitate_discrete(logits, delta, label, scale, losses):
     """Derivatives of the divergence from log-probabilities ``label``, with respect to the logits of one step."""
+    share, entropy_coef = scale
     whole, entropy = _whole_and_entropy(logits)
     for j in range(len(logits)):
         log_prob, wanted = logits[j] - whole, np.exp(label[j])
         prob = np.exp(log_prob)
         losses[0] += wanted * (label[j] - log_prob)
-        delta[j] = share * (prob - wanted + settings.entropy_coef * prob * (log_prob + entropy))
+        delta[j] = share * (prob - wanted + entropy_coef * prob * (log_prob + entropy))
     losses[2] += entropy
 
 
 @njit(**KERNEL)
-def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, share, losses):
+def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, scale, losses):
     """The same for means and standard deviations ``label``; see ``_continuous``."""
+    share, entropy_coef = scale
     shared = settings.kind == GAUSSIAN
     size = len(label) // 2
     for j in range(size):
@@ -170,7 +233,7 @@ def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, 
         losses[0] += log_of - np.log(label[size + j]) + _HALF * (ratio * ratio + z * z - _ONE)
         losses[2] += log_of + _HALF * (_LOG_2PI + _ONE)
         delta[j] = share * z / std
-        by_log = share * (_ONE - ratio * ratio - z * z - settings.entropy_coef)
+        by_log = share * (_ONE - ratio * ratio - z * z - entropy_coef)
         if shared:
             log_std_gradient[j] += by_log
         else:
@@ -194,87 +257,111 @@ def _value(value, old, wanted, settings, losses):
 
 
 @njit(**KERNEL)
-def _scale_of(advantages, rows):
-    """The mean of some advantages, and the factor that scales them to a standard deviation of 1."""
-    shift, squares = 0.0, 0.0
-    for row in rows:
-        shift += advantages[row]
-    shift /= len(rows)
-    for row in rows:
-        squares += (advantages[row] - shift) ** 2
-    return shift, 1.0 / (np.sqrt(squares / len(rows)) + 1e-8)
+def _scale_of(learner, sequences):
+    """The number of steps in a minibatch, the mean of their advantages, and the factor to a standard deviation of 1."""
+    data, rows = learner.data, learner.data.size[0]
+    total = rows // data.length
+    count, shift, squares = 0, 0.0, 0.0
+    for sequence in sequences:
+        for row in range(sequence, rows, total):
+            if data.kept[row]:
+                count += 1
+                shift += data.advantages[row]
+    shift /= count
+    for sequence in sequences:
+        for row in range(sequence, rows, total):
+            if data.kept[row]:
+                squares += (data.advantages[row] - shift) ** 2
+    return count, shift, 1.0 / (np.sqrt(squares / count) + 1e-8)
+
+
+@njit(**KERNEL)
+def _by_outputs(actor, learner, rows, tail, outputs, deltas, losses):
+    """Derivatives of the actor's loss at some rows with respect to its ``outputs``.
+
+    The logarithms of standard deviations lie before the last ``tail`` weights.
+    """
+    data, settings, scale = learner.data, learner.settings, learner.scale
+    end = actor.network.weights.size - tail
+    begin = end - data.raw_actions.shape[1] if settings.kind == GAUSSIAN else end
+    log_std, by_log_std = actor.network.weights[begin:end], actor.gradient[begin:end]
+    weights = np.float32(scale[0]), np.float32(learner.rates[2])
+    for i in range(len(rows)):
+        row, out, delta = rows[i], outputs[i], deltas[i]
+        if not data.kept[row]:
+            delta[:] = _ZERO
+        elif data.imitates and settings.kind == CATEGORICAL:
+            _imitate_discrete(out, delta, data.labels[row], weights, losses)
+        elif data.imitates:
+            _imitate_continuous(out, delta, log_std, by_log_std, data.labels[row], settings, weights, losses)
+        else:
+            old, advantage = data.log_probs[row], np.float32((data.advantages[row] - scale[1]) * scale[2])
+            if settings.kind == CATEGORICAL:
+                _discrete(out, delta, data.discrete[row], old, advantage, settings, weights, losses)
+            else:
+                action = data.raw_actions[row]
+                _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, weights, losses)
+
+
+@njit(**KERNEL)
+def _by_values(learner, rows, values, deltas, losses):
+    """Derivatives of the critic's loss at some rows with respect to its ``values``."""
+    data, share = learner.data, np.float32(learner.scale[0])
+    for i in range(len(rows)):
+        row = rows[i]
+        deltas[i, 0] = _ZERO
+        if data.kept[row]:
+            old = data.returns[row] - data.advantages[row]
+            deltas[i, 0] = share * _value(values[i, 0], old, data.returns[row], learner.settings, losses)
 
 
 @njit(**KERNEL | RUNTIME)
-def _block(actor, critic, data, rows, scale, log_stds, settings, losses):
-    """Adds the gradients and ``losses`` of at most ``BLOCK`` rows, whose inputs both networks have.
-
-    ``scale`` are the weight of a step's loss, and the shift and scale of advantages; ``log_stds`` the first and last of
-    the learned logarithms of standard deviations among the actor's weights.
-    """
-    n = len(rows)
-    share, shift, stretch = scale
-    outputs, values = forward(actor.network, actor.inputs[:n]), forward(critic.network, critic.inputs[:n])
-    by_outputs, by_values = outputs_deltas(actor, n), outputs_deltas(critic, n)
-    for i in range(n):
-        row = rows[i]
-        if len(data.remembered.kept) > 0 and not data.remembered.kept[row]:
-            by_outputs[i] = _ZERO
-            by_values[i] = _ZERO
-            continue
-        old, advantage = data.log_probs[row], np.float32((data.advantages[row] - shift) * stretch)
-        imitates = len(data.labels) > 0
-        if settings.kind == CATEGORICAL and imitates:
-            _imitate_discrete(outputs[i], by_outputs[i], data.labels[row], settings, share, losses)
-        elif settings.kind == CATEGORICAL:
-            _discrete(outputs[i], by_outputs[i], data.discrete[row], old, advantage, settings, share, losses)
-        else:
-            log_std = actor.network.weights[log_stds[0] : log_stds[1]]
-            by_log_std = actor.gradient[log_stds[0] : log_stds[1]]
-            if imitates:
-                label = data.labels[row]
-                _imitate_continuous(outputs[i], by_outputs[i], log_std, by_log_std, label, settings, share, losses)
-            else:
-                action = data.raw_actions[row]
-                _continuous(
-                    outputs[i], by_outputs[i], log_std, by_log_std, action, old, advantage, settings, share, losses
-                )
-        old_value = data.returns[row] - data.advantages[row]
-        by_values[i, 0] = share * _value(values[i, 0], old_value, data.returns[row], settings, losses)
-    backward(actor, n)
-    backward(critic, n)
+def _learn(trained, acts, learner, rows, tail, losses):
+    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has."""
+    outputs, deltas = forward(trained.network, trained.inputs[: len(rows)]), outputs_deltas(trained, len(rows))
+    if acts:
+        _by_outputs(trained, learner, rows, tail, outputs, deltas, losses)
+    else:
+        _by_values(learner, rows, outputs, deltas, losses)
+    backward(trained, len(rows))
 
 
 @njit(**KERNEL)
-def _log_stds(actor, rest, action, settings):
-    """Where the learned logarithms of standard deviations lie: after the layers, before ``rest`` other numbers."""
-    end = actor.network.weights.size - rest
-    return (end - action if settings.kind == GAUSSIAN else end), end
-
-
-@njit(**KERNEL)
-def _fill_inputs(trained, memory, given, rows, begin):
-    """Inputs of a block's rows: those ``given``, and the states of the network's memory, if it has one."""
+def _fill_inputs(trained, learner, given, rows, states):
+    """Inputs of a network for some rows: those ``given``, and the states of its memory, if it has one."""
     seen = given.shape[1]
     for i in range(len(rows)):
         for j in range(seen):
-            trained.inputs[i, j] = given[rows[i], j]
-        for j in range(memory.states.shape[1]):
-            trained.inputs[i, seen + j] = memory.states[begin + i, j]
+            trained.inputs[i, j] = (given[rows[i], j] - learner.shift[j]) / learner.spread[j]
+        for j in range(states.shape[1]):
+            trained.inputs[i, seen + j] = states[i, j]
+
+
+@njit(**KERNEL)
+def _share(learner, chunk):
+    """The network, whether it is the actor, and the sequences of a chunk."""
+    begin, end, shares = learner.now[1], learner.now[2], learner.now[3]
+    share = chunk // 2
+    first, last = begin + (end - begin) * share // shares, begin + (end - begin) * (share + 1) // shares
+    return chunk % 2 == 0, learner.rows[first:last]
 
 
 @njit(**KERNEL | RUNTIME)
-def _minibatch(actor, critic, memories, data, rows, settings, losses):
-    """Sums the gradients and ``losses`` of a minibatch's ``rows``; returns their number."""
-    shift, stretch = _scale_of(data.advantages, rows) if settings.normalize_advantages else (0.0, 1.0)
-    log_stds = _log_stds(actor, 0, data.raw_actions.shape[1], settings)
-    for begin in range(0, len(rows), BLOCK):
-        block = rows[begin : begin + BLOCK]
-        _fill_inputs(actor, memories[0], data.observations, block, 0)
-        _fill_inputs(critic, memories[1], data.critic_inputs, block, 0)
-        scale = _ONE / np.float32(len(rows)), shift, stretch
-        _block(actor, critic, data, block, scale, log_stds, settings, losses)
-    return len(rows)
+def learn_rows(learner, slot, chunk):
+    """A chunk of a phase for networks without memory."""
+    if learner.now[0] != LEARN:
+        _other_phase(learner, slot, chunk)
+        return
+    acts, rows = _share(learner, chunk)
+    trained = share_of(learner.actor if acts else learner.critic, slot, chunk // 2)
+    trained.gradient[:] = _ZERO
+    given = learner.data.observations if acts else learner.data.critic_inputs
+    losses, nothing = learner.found[chunk], given[:, :0]
+    losses[:] = 0.0
+    for first in range(0, len(rows), BLOCK):
+        block = rows[first : first + BLOCK]
+        _fill_inputs(trained, learner, given, block, nothing)
+        _learn(trained, acts, learner, block, 0, losses)
 
 
 @njit(**KERNEL)
@@ -285,37 +372,58 @@ def _units(trained, memory, tail):
 
 
 @njit(**KERNEL | RUNTIME)
-def _unroll(trained, memory, tail, data, rows, starts, states, sequences):
+def _unroll(memory, weights, learner, rows, starts, states, sequences):
     """Runs a network's units over sequences: ``rows`` (L * n,) of the data, from ``states`` before the first step."""
+    data = learner.data
     seen, n, size = data.observations.shape[1], len(sequences), memory.states.shape[1]
     for i in range(len(rows)):
         for j in range(seen):
-            memory.inputs[i, j] = data.observations[rows[i], j]
+            memory.inputs[i, j] = (data.observations[rows[i], j] - learner.shift[j]) / learner.spread[j]
         for j in range(data.remembered.previous.shape[1]):
             memory.inputs[i, seen + j] = data.remembered.previous[rows[i], j]
     first = memory.carried[0, :n]
     for i in range(n):
         for j in range(size):
             first[i, j] = states[sequences[i], j]
-    begin, end = _units(trained, memory, tail)
-    unroll(memory, trained.network.weights[begin:end], len(rows) // n, first, starts)
+    unroll(memory, weights, len(rows) // n, first, starts)
 
 
 @njit(**KERNEL | RUNTIME)
-def _unroll_backward(trained, memory, tail, starts, n):
-    """The gradient of a network's units, after the blocks of its sequences have filled ``by_states``."""
-    begin, end = _units(trained, memory, tail)
-    weights, gradient = trained.network.weights[begin:end], trained.gradient[begin:end]
-    unroll_backward(memory, weights, gradient, len(starts) // n, n, starts)
+def _steps_of(learner, sequences, first, last, total):
+    """The rows of steps ``first`` to ``last`` of sequences, of which there are ``total``, and where episodes start."""
+    n = len(sequences)
+    rows, starts = np.empty((last - first) * n, np.int64), np.empty((last - first) * n, np.bool_)
+    for t in range(last - first):
+        for i in range(n):
+            rows[t * n + i] = (first + t) * total + sequences[i]
+            starts[t * n + i] = learner.data.remembered.starts[rows[t * n + i]]
+    return rows, starts
+
+
+@njit(**KERNEL | RUNTIME)
+def _recall(learner, slot, chunk):
+    """Runs the critic's memory over a rollout, for ``AT_ONCE`` of its sub-environments."""
+    total, valued, length = learner.now[1], learner.valued, learner.data.length
+    memory = memory_of(learner.critic_memory, slot)
+    begin, end = _units(learner.critic, memory, 0)
+    envs = np.arange(chunk * AT_ONCE, min((chunk + 1) * AT_ONCE, total))
+    count = learner.data.size[0] // total
+    states, ids = valued.before, envs
+    for first in range(0, count, length):
+        rows, starts = _steps_of(learner, envs, first, min(first + length, count), total)
+        _unroll(memory, learner.critic.network.weights[begin:end], learner, rows, starts, states, ids)
+        for i in range(len(rows)):
+            for j in range(memory.states.shape[1]):
+                valued.before[rows[i], j] = memory.before[i, j]
+                valued.after[rows[i], j] = memory.states[i, j]
+        states, ids = valued.after, rows[len(rows) - len(envs) :]
 
 
 @njit(**KERNEL | RUNTIME)
 def _take_derivatives(trained, memory, begin, n):
     """Stores derivatives with respect to a block's states."""
-    size = memory.states.shape[1]
-    if size == 0:
-        return
     backward_to_inputs(trained, n)
+    size = memory.states.shape[1]
     seen = trained.inputs.shape[1] - size
     for i in range(n):
         for j in range(size):
@@ -323,15 +431,16 @@ def _take_derivatives(trained, memory, begin, n):
 
 
 @njit(**KERNEL)
-def _predict(trained, memory, data, rows, begin, share, settings, losses):
+def _predict(trained, memory, learner, rows, begin, losses):
     """Adds the loss of predicting draws from a block's states, and its derivatives.
 
     The matrix (k, H) and biases (k,) of the prediction are the network's last weights.
     """
+    data, settings, share = learner.data, learner.settings, np.float32(learner.scale[0])
     count, size = data.remembered.draws.shape[1], memory.states.shape[1]
     at = trained.network.weights.size - count * (size + 1)
     for i in range(len(rows)):
-        if not data.remembered.kept[rows[i]]:
+        if not data.kept[rows[i]]:
             continue
         state, by_state = memory.states[begin + i], memory.by_states[begin + i]
         for k in range(count):
@@ -349,79 +458,141 @@ def _predict(trained, memory, data, rows, begin, share, settings, losses):
 
 
 @njit(**KERNEL | RUNTIME)
-def _sequences_minibatch(actor, critic, memories, data, sequences, settings, losses):
-    """Like ``_minibatch``, for a minibatch of ``sequences``; as many go through at once as memory holds."""
-    total = len(data.remembered.actor_states)
-    length = len(data.remembered.starts) // total
-    kept = np.empty(length * len(sequences), np.int64)
-    count = 0
-    for t in range(length):
-        for sequence in sequences:
-            if data.remembered.kept[t * total + sequence]:
-                kept[count] = t * total + sequence
-                count += 1
-    shift, stretch = _scale_of(data.advantages, kept[:count]) if settings.normalize_advantages else (0.0, 1.0)
-    scale = _ONE / np.float32(count), shift, stretch
-    predicted = data.remembered.draws.shape[1]
-    tail = predicted * (memories[0].states.shape[1] + 1)
-    begin, _ = _units(actor, memories[0], tail)
-    log_stds = _log_stds(actor, actor.network.weights.size - begin, data.raw_actions.shape[1], settings)
-    at_once = memories[0].carried.shape[1]
-    for first in range(0, len(sequences), at_once):
-        part = sequences[first : first + at_once]
-        n = len(part)
-        rows, starts = np.empty(length * n, np.int64), np.empty(length * n, np.bool_)
-        for t in range(length):
-            for i in range(n):
-                rows[t * n + i] = t * total + part[i]
-                starts[t * n + i] = data.remembered.starts[t * total + part[i]]
-        _unroll(actor, memories[0], tail, data, rows, starts, data.remembered.actor_states, part)
-        if memories[1].states.shape[1] > 0:
-            _unroll(critic, memories[1], 0, data, rows, starts, data.remembered.critic_states, part)
-        for begin in range(0, len(rows), BLOCK):
-            block = rows[begin : begin + BLOCK]
-            _fill_inputs(actor, memories[0], data.observations, block, begin)
-            _fill_inputs(critic, memories[1], data.critic_inputs, block, begin)
-            _block(actor, critic, data, block, scale, log_stds, settings, losses)
-            _take_derivatives(actor, memories[0], begin, len(block))
-            if predicted > 0:
-                _predict(actor, memories[0], data, block, begin, scale[0], settings, losses)
-            _take_derivatives(critic, memories[1], begin, len(block))
-        _unroll_backward(actor, memories[0], tail, starts, n)
-        if memories[1].states.shape[1] > 0:
-            _unroll_backward(critic, memories[1], 0, starts, n)
-    return count
+def _through_time(trained, memory, acts, learner, part, losses):
+    """Adds the gradient and ``losses`` of sequences, of as many as memory holds at a time."""
+    data = learner.data
+    n, size = len(part), memory.states.shape[1]
+    rows, starts = _steps_of(learner, part, 0, data.length, data.size[0] // data.length)
+    predicted = data.remembered.draws.shape[1] if acts else 0
+    tail = predicted * (size + 1)
+    begin, end = _units(trained, memory, tail)
+    if size > 0:
+        states = data.remembered.actor_states if acts else data.remembered.critic_states
+        _unroll(memory, trained.network.weights[begin:end], learner, rows, starts, states, part)
+    given = data.observations if acts else data.critic_inputs
+    for first in range(0, len(rows), BLOCK):
+        block = rows[first : first + BLOCK]
+        _fill_inputs(trained, learner, given, block, memory.states[first:])
+        _learn(trained, acts, learner, block, trained.network.weights.size - begin, losses)
+        if size > 0:
+            _take_derivatives(trained, memory, first, len(block))
+        if predicted > 0:
+            _predict(trained, memory, learner, block, first, losses)
+    if size > 0:
+        weights, gradient = trained.network.weights[begin:end], trained.gradient[begin:end]
+        unroll_backward(memory, weights, gradient, data.length, n, starts)
 
 
-@njit(**ENTRY | RUNTIME)
-def gradient_epoch(actor, critic, memories, data, rows, starts, steps, settings, losses):
-    """Makes a gradient step for each minibatch.
-
-    ``actor`` and ``critic`` are ``Trained`` and ``memories`` the ``TrainedMemory`` of each; ``rows`` (B,) int64 are
-    indices into ``data``, of sequences if the actor has a memory, those of minibatch ``i`` from ``starts[i]`` to
-    ``starts[i + 1]``; ``steps`` counts earlier optimizer steps; ``losses`` (minibatches, LOSSES) starts as zeros.
-    Returns how it ended, and how many minibatches have changed weights.
-    """
-    for i in range(len(starts) - 1):
-        found = losses[i]
-        part = rows[starts[i] : starts[i + 1]]
-        actor.gradient[:] = _ZERO
-        critic.gradient[:] = _ZERO
-        if memories[0].states.shape[1] > 0:
-            count = _sequences_minibatch(actor, critic, memories, data, part, settings, found)
-        else:
-            count = _minibatch(actor, critic, memories, data, part, settings, found)
-        found /= count
-        if len(data.labels) == 0:
-            found[0] -= settings.entropy_coef * found[2]
-        actor_norm, critic_norm = norm_of(actor.gradient), norm_of(critic.gradient)
-        if not np.isfinite(actor_norm + critic_norm + found[0] + found[1]):
-            return BAD_GRADIENT, i
-        adam(actor, actor_norm, settings.max_grad_norm, settings.actor_lr, settings.eps, steps + i + 1)
-        adam(critic, critic_norm, settings.max_grad_norm, settings.critic_lr, settings.eps, steps + i + 1)
-        if not np.isfinite(norm_of(actor.network.weights) + norm_of(critic.network.weights)):
-            return BAD_WEIGHT, i + 1
-    return DONE, len(starts) - 1
+@njit(**KERNEL | RUNTIME)
+def learn_sequences(learner, slot, chunk):
+    """A chunk of a phase for an actor with memory, and a critic with or without."""
+    if learner.now[0] == RECALL:
+        _recall(learner, slot, chunk)
+        return
+    if learner.now[0] != LEARN:
+        _other_phase(learner, slot, chunk)
+        return
+    acts, sequences = _share(learner, chunk)
+    trained = share_of(learner.actor if acts else learner.critic, slot, chunk // 2)
+    memory = memory_of(learner.actor_memory if acts else learner.critic_memory, slot)
+    trained.gradient[:] = _ZERO
+    losses = learner.found[chunk]
+    losses[:] = 0.0
+    for first in range(0, len(sequences), AT_ONCE):
+        _through_time(trained, memory, acts, learner, sequences[first : first + AT_ONCE], losses)
 
 
-cache_on_disk(gradient_epoch, "gradient steps of small networks")
+@njit(**KERNEL)
+def ranges_of(trained):
+    """Into how many ranges a network's weights are cut."""
+    return (trained.network.weights.size + _RANGE - 1) // _RANGE
+
+
+@njit(**KERNEL)
+def shares_of(rows, remembers):
+    """Into how many shares a minibatch of so many rows is cut; of sequences if the actor ``remembers``."""
+    size = AT_ONCE if remembers else BLOCK
+    return min(SHARES, (rows + size - 1) // size)
+
+
+@njit(**KERNEL | RUNTIME)
+def _other_phase(learner, slot, chunk):
+    """A chunk of a phase that all networks have."""
+    if learner.now[0] != VALUE:
+        _update(learner, chunk)
+        return
+    first, last = chunk * BLOCK, min((chunk + 1) * BLOCK, learner.data.size[0])
+    trained = share_of(learner.critic, slot, 0)
+    rows = np.arange(first, last)
+    _fill_inputs(trained, learner, learner.data.critic_inputs, rows, learner.valued.after[first:])
+    values = forward(trained.network, trained.inputs[: len(rows)])
+    for i in range(len(rows)):
+        learner.valued.values[first + i] = values[i, 0]
+
+
+@njit(**KERNEL)
+def _update(learner, chunk):
+    """Adds up a range of the actor's or the critic's gradient, or makes the optimizer's step there."""
+    ranges = ranges_of(learner.actor)
+    acts = chunk < ranges
+    trained = learner.actor if acts else learner.critic
+    begin = (chunk if acts else chunk - ranges) * _RANGE
+    end = min(begin + _RANGE, trained.network.weights.size)
+    if learner.now[0] == ADD:
+        add_shares(trained, learner.now[3], begin, end, learner.lanes[chunk])
+        return
+    lr, norm = learner.rates[0 if acts else 1], learner.norms[0 if acts else 1]
+    learner.lanes[chunk, 0] = step(trained, learner.settings.optimizer, lr, norm, learner.scale[3], begin, end)
+
+
+@njit(**KERNEL)
+def _minibatch(epoch, i):
+    """Makes a gradient step for a minibatch, unless losses or gradients are not finite; returns how it ended."""
+    learner = epoch.learner
+    now, settings, begin, end = learner.now, learner.settings, epoch.starts[i], epoch.starts[i + 1]
+    count, shift, stretch = _scale_of(learner, learner.rows[begin:end])
+    learner.scale[0] = 1.0 / count
+    learner.scale[1] = shift if settings.normalize_advantages else 0.0
+    learner.scale[2] = stretch if settings.normalize_advantages else 1.0
+    shares = shares_of(end - begin, learner.data.remembers)
+    now[0], now[1], now[2], now[3] = LEARN, begin, end, shares
+    run(epoch.pool, epoch.job, epoch.address, 2 * shares, epoch.threads)
+    losses = epoch.losses[i]
+    losses[:] = 0.0
+    for share in range(2 * shares):
+        for j in range(LOSSES):
+            losses[j] += learner.found[share, j]
+    losses /= count
+    if not learner.data.imitates:
+        losses[0] -= learner.rates[2] * losses[2]
+    ranges = ranges_of(learner.actor), ranges_of(learner.critic)
+    now[0] = ADD
+    run(epoch.pool, epoch.job, epoch.address, ranges[0] + ranges[1], epoch.threads)
+    learner.norms[:] = 0.0
+    for chunk in range(ranges[0] + ranges[1]):
+        for k in range(LANES):
+            learner.norms[0 if chunk < ranges[0] else 1] += learner.lanes[chunk, k]
+    for k in range(2):
+        learner.norms[k] = np.sqrt(learner.norms[k])
+    if not np.isfinite(learner.norms[0] + learner.norms[1] + losses[0] + losses[1]):
+        return BAD_GRADIENT
+    learner.scale[3] += 1.0
+    now[0] = STEP
+    run(epoch.pool, epoch.job, epoch.address, ranges[0] + ranges[1], epoch.threads)
+    lost = 0.0
+    for chunk in range(ranges[0] + ranges[1]):
+        lost += learner.lanes[chunk, 0]
+    return BAD_WEIGHT if lost > 0.0 else DONE
+
+
+@njit(**KERNEL)
+def learn_epoch(epoch, slot, chunk):
+    """Makes a gradient step for each minibatch until something is not finite; the only chunk of a job."""
+    epoch.result[0], epoch.result[1] = DONE, 0
+    for i in range(len(epoch.starts) - 1):
+        if epoch.starts[i] == epoch.starts[i + 1]:
+            return
+        epoch.result[0] = _minibatch(epoch, i)
+        epoch.result[1] += epoch.result[0] != BAD_GRADIENT
+        if epoch.result[0] != DONE:
+            return

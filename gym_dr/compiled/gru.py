@@ -17,6 +17,9 @@ from gym_dr.arrays import Floats
 from gym_dr.compiled.flags import KERNEL, RUNTIME
 from gym_dr.compiled.network import tanh_of
 
+# sequences in training at a time: so few make products with the state that BLAS takes without packing them first
+AT_ONCE = 4
+
 _ONE, _HALF, _ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 
 
@@ -62,7 +65,8 @@ class ActingMemory(NamedTuple):
 class TrainedMemory(NamedTuple):
     """Working memory to train units on sequences of L steps, of which S go through at a time, in time-major order.
 
-    The weights, with matrices ``(3 H, inputs)`` and ``(3 H, H)`` as in torch, lie at the end of a network's.
+    The weights, with matrices ``(3 H, inputs)`` and ``(3 H, H)`` as in torch, lie at the end of a network's. Each of
+    several threads has such memory: all arrays have a first dimension of threads, up to ``memory_of``.
     """
 
     inputs: Floats  # (L * S, inputs)
@@ -75,12 +79,12 @@ class TrainedMemory(NamedTuple):
     part: Floats  # a matrix's gradient
 
     @staticmethod
-    def allocate(*, inputs: int, units: int, length: int, sequences: int) -> TrainedMemory:
-        """Zeroed memory for at most ``sequences`` sequences of ``length`` steps at a time."""
+    def allocate(*, inputs: int, units: int, length: int, sequences: int, threads: int = 1) -> TrainedMemory:
+        """Zeroed memory for at most ``sequences`` sequences of ``length`` steps at a time in each thread."""
         rows = length * sequences if units else 0
 
         def zeros(columns: int) -> Floats:
-            return np.zeros((rows, columns), np.float32)
+            return np.zeros((threads, rows, columns), np.float32)
 
         return TrainedMemory(
             inputs=zeros(inputs),
@@ -89,9 +93,24 @@ class TrainedMemory(NamedTuple):
             pulled=zeros(3 * units),
             states=zeros(units),
             by_states=zeros(units),
-            carried=np.zeros((2, sequences, units), np.float32),
-            part=np.zeros(3 * units * max(inputs, units), np.float32),
+            carried=np.zeros((threads, 2, sequences, units), np.float32),
+            part=np.zeros((threads, 3 * units * max(inputs, units)), np.float32),
         )
+
+
+@njit(**KERNEL | RUNTIME)
+def memory_of(memory, slot):
+    """The memory of the thread of a ``slot``."""
+    return TrainedMemory(
+        memory.inputs[slot],
+        memory.before[slot],
+        memory.gates[slot],
+        memory.pulled[slot],
+        memory.states[slot],
+        memory.by_states[slot],
+        memory.carried[slot],
+        memory.part[slot],
+    )
 
 
 @njit(**KERNEL)

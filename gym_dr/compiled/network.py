@@ -17,6 +17,7 @@ from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.flags import KERNEL, RUNTIME
 
 BLOCK = 64  # rows that go through a network in training at a time, so that activations stay in the first-level cache
+LANES = 16  # partial sums
 
 _SATURATED = np.float32(9.2)  # beyond this the hyperbolic tangent rounds to 1
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
@@ -52,30 +53,51 @@ class Network(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A network with its optimizer's state, and working memory for a block of rows."""
+    """A network with its optimizer's state, and working memory for a block of rows in each of several threads.
 
-    network: Network  # its matrices are (outputs, inputs)
-    gradient: Floats  # laid out like the network's weights; so are the next two
+    Arrays with a first dimension of threads or shares lack it in what ``share_of`` returns.
+    """
+
+    network: Network  # its matrices are (outputs, inputs), and its values (threads, ...)
+    gradient: Floats  # (shares, weights) laid out like the network's weights; so are the next two
     first: Floats  # Adam's mean of gradients
     second: Floats  # and of their squares
-    part: Floats  # a matrix's gradient from one block
-    inputs: Floats  # (BLOCK, inputs)
-    deltas: Floats  # (2, BLOCK * widest) derivatives of the loss with respect to a layer's pre-activations
+    part: Floats  # (threads, ...) a matrix's gradient from one block
+    inputs: Floats  # (threads, BLOCK, inputs)
+    deltas: Floats  # (threads, 2, BLOCK * widest) derivatives of the loss with respect to layers' pre-activations
 
     @staticmethod
-    def allocate(*, sizes: list[int], tanh: bool, extra: int) -> Trained:
-        """Zeroed memory for a network of these sizes and ``extra`` other learned numbers."""
+    def allocate(*, sizes: list[int], tanh: bool, extra: int, threads: int = 1, shares: int = 1) -> Trained:
+        """Zeroed memory for a network of these sizes and ``extra`` other learned numbers.
+
+        So many ``threads`` work at once, on so many ``shares`` of a minibatch, whose gradients are then added up.
+        """
         network = Network.allocate(sizes=sizes, tanh=tanh, inputs_first=False, rows=BLOCK, extra=extra)
-        gradient, first, second = np.zeros((3, network.weights.size), np.float32)
+        count = network.weights.size
         return Trained(
-            network=network,
-            gradient=gradient,
-            first=first,
-            second=second,
-            part=np.zeros(max(before * after for before, after in pairwise(sizes)), np.float32),
-            inputs=np.zeros((BLOCK, sizes[0]), np.float32),
-            deltas=np.zeros((2, BLOCK * max(sizes)), np.float32),
+            network=network._replace(values=np.zeros((threads, network.values.size), np.float32)),
+            gradient=np.zeros((shares, count), np.float32),
+            first=np.zeros(count, np.float32),
+            second=np.zeros(count, np.float32),
+            part=np.zeros((threads, max(before * after for before, after in pairwise(sizes))), np.float32),
+            inputs=np.zeros((threads, BLOCK, sizes[0]), np.float32),
+            deltas=np.zeros((threads, 2, BLOCK * max(sizes)), np.float32),
         )
+
+
+@njit(**KERNEL | RUNTIME)
+def share_of(trained, slot, share):
+    """A network as the thread of a ``slot`` sees it, which works on a ``share`` of a minibatch."""
+    network = trained.network
+    return Trained(
+        Network(network.sizes, network.tanh, network.inputs_first, network.weights, network.values[slot]),
+        trained.gradient[share],
+        trained.first,
+        trained.second,
+        trained.part[slot],
+        trained.inputs[slot],
+        trained.deltas[slot],
+    )
 
 
 @njit(**KERNEL)
@@ -177,26 +199,61 @@ def backward_to_inputs(trained, n):
 
 
 @njit(**KERNEL)
-def norm_of(values):
-    """The length of a vector, summed in float64."""
-    total = 0.0
-    for i in range(values.size):
-        total += np.float64(values[i]) * np.float64(values[i])
-    return np.sqrt(total)
+def add_shares(trained, shares, begin, end, lanes):
+    """Adds the gradients of the first ``shares`` shares, in this order, for weights ``begin`` to ``end``.
+
+    Fills ``lanes`` (LANES,) with parts of the sum of the squares; so many sums compile to SIMD.
+    """
+    gradient = trained.gradient[0, begin:end]
+    for share in range(1, shares):
+        other = trained.gradient[share, begin:end]
+        for i in range(gradient.size):
+            gradient[i] += other[i]
+    whole = gradient.size - gradient.size % LANES
+    lanes[:] = 0.0
+    for i in range(0, whole, LANES):
+        for k in range(LANES):
+            lanes[k] += np.float64(gradient[i + k]) * np.float64(gradient[i + k])
+    for i in range(whole, gradient.size):
+        lanes[i - whole] += np.float64(gradient[i]) * np.float64(gradient[i])
+
+
+class Optimizer(NamedTuple):
+    """Constants of an optimizer, which moves weights by moments of their gradients."""
+
+    adam: bool  # Adam (Kingma and Ba 2015, algorithm 1), otherwise RMSprop (Hinton 2012), both as in torch
+    eps: float
+    max_grad_norm: float  # 0 for none
 
 
 @njit(**KERNEL)
-def adam(trained, norm, max_norm, lr, eps, steps):
-    """A step of Adam (Kingma and Ba 2015, algorithm 1), its ``steps``-th, with the gradient scaled to ``max_norm``."""
-    scale = np.float32(min(max_norm / (norm + 1e-6), 1.0) if max_norm > 0.0 else 1.0)
-    size = np.float32(lr / (1.0 - 0.9**steps))
-    root = np.float32(1.0 / np.sqrt(1.0 - 0.999**steps))
-    small = np.float32(eps)
-    keep1, keep2 = np.float32(0.9), np.float32(0.999)
-    take1, take2 = np.float32(1.0 - 0.9), np.float32(1.0 - 0.999)
-    weights = trained.network.weights
-    for i in range(weights.size):
-        slope = trained.gradient[i] * scale
-        trained.first[i] = keep1 * trained.first[i] + take1 * slope
-        trained.second[i] = keep2 * trained.second[i] + take2 * slope * slope
-        weights[i] -= size * trained.first[i] / (np.sqrt(trained.second[i]) * root + small)
+def step(trained, optimizer, lr, norm, steps, begin, end):
+    """The ``steps``-th step for weights ``begin`` to ``end``, with a gradient of length ``norm``, maybe clipped.
+
+    Returns how many weights are no longer finite.
+    """
+    most = optimizer.max_grad_norm
+    scale = np.float32(min(most / (norm + 1e-6), 1.0) if most > 0.0 else 1.0)
+    small = np.float32(optimizer.eps)
+    weights, gradient = trained.network.weights[begin:end], trained.gradient[0, begin:end]
+    first, second = trained.first[begin:end], trained.second[begin:end]
+    lost = 0
+    if optimizer.adam:
+        size = np.float32(lr / (1.0 - 0.9**steps))
+        root = np.float32(1.0 / np.sqrt(1.0 - 0.999**steps))
+        keep1, keep2 = np.float32(0.9), np.float32(0.999)
+        take1, take2 = np.float32(1.0 - 0.9), np.float32(1.0 - 0.999)
+        for i in range(weights.size):
+            slope = gradient[i] * scale
+            first[i] = keep1 * first[i] + take1 * slope
+            second[i] = keep2 * second[i] + take2 * slope * slope
+            weights[i] -= size * first[i] / (np.sqrt(second[i]) * root + small)
+            lost += not np.isfinite(weights[i])
+    else:
+        keep, take, size = np.float32(0.99), np.float32(1.0 - 0.99), np.float32(lr)
+        for i in range(weights.size):
+            slope = gradient[i] * scale
+            second[i] = keep * second[i] + take * slope * slope
+            weights[i] -= size * slope / (np.sqrt(second[i]) + small)
+            lost += not np.isfinite(weights[i])
+    return lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, RandomizationError, check_known
@@ -15,9 +15,8 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, load_object
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpisodeRecord:
-    """One finished episode of one sub-environment."""
+class EpisodeRecord(NamedTuple):
+    """One finished episode of one sub-environment; a tuple, since trainings make thousands of them a second."""
 
     env_index: int  # of the sub-environment
     seed: int | None  # in the key of the draw; the sub-environment's own, except for shared draws

@@ -35,19 +35,20 @@ class CsvLog:
         self._columns: list[str] | None = None
         self._file: io.FileIO | None = None  # unbuffered, so closing it cannot fail
 
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Appends one row and hands it to the operating system.
+    def write(self, *rows: Mapping[str, Any]) -> None:
+        """Appends rows and hands them to the operating system.
 
         Raises:
-            RunFolderError: The file cannot be written, or its columns differ from the row's; it is unchanged.
+            RunFolderError: The file cannot be written, or its columns differ from those of a row; it is unchanged.
         """
         with os_errors(self.path):
-            if self._file is None:
-                self._open(list(row))
-            if list(row) != self._columns:
-                raise RunFolderError(f"{self.path}: expected the columns {self._columns}, got {list(row)}.")
-            self._append(row.values())
-            self.rows += 1
+            for columns in map(list, rows):
+                if self._file is None:
+                    self._open(columns)
+                if columns != self._columns:
+                    raise RunFolderError(f"{self.path}: expected the columns {self._columns}, got {columns}.")
+            self._append(*(row.values() for row in rows))
+            self.rows += len(rows)
 
     def sync(self) -> None:
         """Waits until all rows are on the disk.
@@ -75,13 +76,12 @@ class CsvLog:
         if new:
             self._append(columns)
 
-    def _append(self, values: Any) -> None:
-        """Writes a line; readers ignore the part of one that a full disk accepts."""
-        assert self._file is not None
-        line = io.StringIO(newline="")
-        csv.writer(line, lineterminator="\n").writerow(values)
-        rest = line.getvalue().encode()
-        while rest:
+    def _append(self, *lines: Any) -> None:
+        """Writes lines; readers ignore the part of one that a full disk accepts."""
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        rest = text.getvalue().encode()
+        while rest and self._file is not None:
             rest = rest[self._file.write(rest) :]
 
 

@@ -75,6 +75,7 @@ class RunSession:
         self.envs: RecordEpisodes | None = None
         self._resample: Callable[[], None] | None = None  # set if updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
+        self._finished: list[dict[str, Any]] = []  # rows of ``draws.csv``, written with the update
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._adapted: AdaptParams | None = None  # the environments, if their sampler is adaptive
         self._sampler_state: Mapping[str, Any] | None = None  # state of that sampler in the checkpoint to resume from
@@ -151,6 +152,8 @@ class RunSession:
             **metrics,
             "seconds": round(self._seconds, 3),
         }
+        self._draws.write(*self._finished)  # at once: each call of the operating system takes longer than a row
+        self._finished.clear()
         self._metrics.write(row)
         if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
             self._resample()
@@ -263,7 +266,7 @@ class RunSession:
             "terminated": int(record.terminated),
             **record.params,
         }
-        self._draws.write(row)
+        self._finished.append(row)
         self._loggers.episode(row)
 
 

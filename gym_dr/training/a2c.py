@@ -8,6 +8,8 @@ Learning Algorithms").
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,7 +19,9 @@ from gymnasium.vector import VectorEnv
 from gym_dr.training.actor_critic import ActorCritic, restore
 from gym_dr.training.api import Session
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches, with_normalized_advantages
+from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import A2CConfig
+from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import policy_gradient_loss, value_loss
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import RolloutCollector
@@ -67,15 +71,25 @@ def learn(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> di
     """
     if config.normalize_advantages:
         batch = with_normalized_advantages(batch)
-    losses = []
-    for rows in minibatches(len(batch), config.minibatches, agent.generator):
-        part = agent.unrolled(batch[rows])
-        log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
-        entropy = entropies.mean()
-        actor_loss = policy_gradient_loss(log_probs, part.advantages) - agent.entropy_coef * entropy
-        critic_loss = value_loss(agent.value(part.critic_inputs), part.returns)
-        prediction_loss = agent.prediction_loss(part)
-        # the networks share no weights
-        agent.gradient_step(actor_loss + critic_loss + agent.prediction_coef * prediction_loss)
-        losses.append([loss.item() for loss in (actor_loss, critic_loss, entropy, prediction_loss)])
-    return agent.means(LOSSES, losses)
+    compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
+    with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
+        losses = epoch(minibatches(len(batch), config.minibatches, agent.generator))
+    return agent.means(LOSSES, [(*found[:3], found[-1]) for found in losses])  # compiled epochs return more
+
+
+@contextlib.contextmanager
+def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> Iterator[Epoch]:
+    """Runs epochs over a batch with torch; see ``compiled_epochs``, which does the same for small networks."""
+    yield lambda parts: [_step(agent, agent.unrolled(batch[rows])) for rows in parts]
+
+
+def _step(agent: ActorCritic, part: Batch) -> tuple[float, ...]:
+    """Takes one gradient step on a minibatch; returns ``LOSSES`` and the prediction loss, all before the step."""
+    log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
+    entropy = entropies.mean()
+    actor_loss = policy_gradient_loss(log_probs, part.advantages) - agent.entropy_coef * entropy
+    critic_loss = value_loss(agent.value(part.critic_inputs), part.returns)
+    prediction_loss = agent.prediction_loss(part)
+    # the networks share no weights
+    agent.gradient_step(actor_loss + critic_loss + agent.prediction_coef * prediction_loss)
+    return tuple(loss.item() for loss in (actor_loss, critic_loss, entropy, prediction_loss))

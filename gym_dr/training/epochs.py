@@ -1,14 +1,14 @@
-"""Epochs in compiled code, for small networks on the CPU; ``ppo.py`` and ``distill.py`` have the torch versions.
+"""Epochs in compiled code, for small networks on the CPU; ``ppo.py``, ``a2c.py`` and ``distill.py`` have torch's.
 
-Weights and optimizer state are copied from torch before each update's epochs and back afterwards, so all other code
-sees only torch.
+Weights are copied from torch before each update's epochs and back afterwards, so all other code sees only torch.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,24 +16,23 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Remembered, Settings, Transitions
-from gym_dr.compiled.gru import TrainedMemory
-from gym_dr.compiled.network import Trained
+from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions, Valued
+from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
+from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
+from gym_dr.compiled.structs import Job, Struct
 from gym_dr.errors import NotFiniteError, TrainingError
-from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import EpochsConfig, PPOConfig
-from gym_dr.training.memory import PLAIN
+from gym_dr.training.config import DistillConfig, PPOConfig, RolloutConfig
+from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
-_AT_ONCE = 32  # sequences in a memory at a time, so that activations stay in the cache
-
+ActorCritic: TypeAlias = Any  # its module imports this one
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # rows of minibatches -> losses of each
 
 
 @contextlib.contextmanager
-def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: EpochsConfig) -> Iterator[Epoch]:
+def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig) -> Iterator[Epoch]:
     """Runs epochs over a batch in compiled code.
 
     Args:
@@ -44,141 +43,277 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Epochs
     Yields:
         A function that runs one epoch: rows of minibatches -> losses of each.
     """
-    predicting = [] if agent.predictor is None else [agent.predictor]
-    actor = _Copy(agent.actor.network, [agent.actor, *predicting], agent.actor_optimizer)
-    remembering = [] if agent.critic_memory is None else [agent.critic_memory]
-    critic = _Copy(agent.critic, [agent.critic, *remembering], agent.critic_optimizer)
-    memories = _memories(agent, batch, config)
-    data = _transitions(agent, batch)
-    settings = _settings(agent, config)
-
-    def epoch(parts: Sequence[Tensor | slice]) -> Sequence[Sequence[float]]:
-        every = np.arange(len(batch))
-        pieces = [every[part.numpy() if isinstance(part, Tensor) else part] for part in parts]
-        starts = np.cumsum([0, *map(len, pieces)])
-        losses = np.zeros((len(pieces), gradients.LOSSES), np.float64)
-        trained = actor.trained, critic.trained
-        arguments = *trained, memories, data, np.concatenate(pieces), starts, actor.steps, settings, losses
-        end, made = cast(Any, gradients.gradient_epoch)(*arguments)
-        actor.steps, critic.steps = actor.steps + made, critic.steps + made
-        if end == gradients.BAD_GRADIENT:
-            raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
-        if end == gradients.BAD_WEIGHT:
-            raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
-        return losses.tolist()
-
+    learner = compiled_learner(agent, config, batch.log_probs.numel())
+    learner.begin(batch)
     try:
-        yield epoch
+        yield learner.epoch
     finally:
-        actor.copy_back()
-        critic.copy_back()
+        learner.copy_back()
 
 
-def _settings(agent: ActorCritic, config: EpochsConfig) -> Settings:
-    ppo = config if isinstance(config, PPOConfig) else None  # imitation does not clip
+def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> CompiledLearner:
+    """The agent's, made anew for another configuration or more rows than it has memory for."""
+    if agent.compiled is None or agent.compiled.config != config or agent.compiled.capacity < rows:
+        agent.compiled = CompiledLearner(agent, config, max(rows, (config.rollout_steps + 1) * agent.num_envs))
+    return cast(CompiledLearner, agent.compiled)
+
+
+class CompiledLearner:
+    """Networks, moments of their optimizers and a batch, in memory that threads share.
+
+    Attributes:
+        config: Defines the losses.
+        capacity: The most steps in a batch, and the most observations in a rollout.
+    """
+
+    def __init__(self, agent: ActorCritic, config: RolloutConfig, capacity: int) -> None:
+        """Allocates the memory; weights and steps come with ``begin``."""
+        self._agent, self.config, self.capacity = agent, config, capacity
+        memory, remembering = agent.actor.memory, agent.critic_memory
+        length = 1 if memory is None else config.sequence_length
+        largest = -(-capacity // length // min(config.minibatches, capacity // length))
+        shares = gradients.shares_of.py_func(largest, memory is not None)
+        sizes = {"threads": agent.threads.count, "shares": shares}
+        own = [agent.actor] if agent.predictor is None else [agent.actor, agent.predictor]
+        self._actor = _Copy(agent.actor.network, own, agent.actor_optimizer, sizes)
+        valued = [agent.critic] if remembering is None else [agent.critic, remembering]
+        self._critic = _Copy(agent.critic, valued, agent.critic_optimizer, sizes)
+        self._copies = self._actor, self._critic
+        data = _transitions(agent, config, capacity, length)
+        ranges = sum(gradients.ranges_of.py_func(each.trained) for each in self._copies)
+        self._learner = Learner(
+            actor=self._actor.trained,
+            critic=self._critic.trained,
+            actor_memory=_working_memory(memory, length, agent.threads.count),
+            critic_memory=_working_memory(remembering, length, agent.threads.count),
+            data=data,
+            valued=Valued(
+                values=np.zeros(capacity, np.float32),
+                before=np.zeros((capacity, 0 if remembering is None else remembering.size), np.float32),
+                after=np.zeros((capacity, 0 if remembering is None else remembering.size), np.float32),
+            ),
+            settings=_settings(agent, config),
+            shift=np.zeros(max(data.observations.shape[1], data.critic_inputs.shape[1]), np.float32),
+            spread=np.ones(max(data.observations.shape[1], data.critic_inputs.shape[1]), np.float32),
+            rows=np.zeros(capacity // length, np.int64),
+            now=np.zeros(4, np.int64),
+            rates=np.zeros(3),
+            scale=np.zeros(4),
+            found=np.zeros((2 * shares, gradients.LOSSES)),
+            lanes=np.zeros((ranges, LANES)),
+            norms=np.zeros(2),
+        )
+        self._shared = shared = Struct(self._learner)
+        self._chunks = _job(gradients.learn_rows if memory is None else gradients.learn_sequences, shared.kind)
+        self._epoch = gradients.Epoch(
+            learner=self._learner,
+            address=shared.address,
+            pool=agent.threads.pool,
+            job=self._chunks.address,
+            threads=agent.threads.count,
+            starts=np.zeros(config.minibatches + 1, np.int64),
+            losses=np.zeros((config.minibatches, gradients.LOSSES)),
+            result=np.zeros(2, np.int64),
+        )
+        self._struct = Struct(self._epoch)
+        self._job = _job(gradients.learn_epoch, self._struct.kind)
+
+    def begin(self, batch: Batch | Sequences) -> None:
+        """Copies weights, moments, the agent's current rates and a batch."""
+        agent = self._agent
+        self._actor.copy()
+        self._learner.rates[:] = agent.actor_lr, agent.critic_lr, agent.entropy_coef
+        self._learner.scale[3] = self._actor.steps
+        given = {name: part for name, part in vars(batch).items() if part is not None}
+        given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given.pop("actions")
+        if not isinstance(self.config, PPOConfig):
+            given["log_probs"] = torch.zeros_like(batch.log_probs)
+        if isinstance(batch, Sequences):
+            given["actor_states"] = given.pop("states")
+        else:
+            given["kept"] = torch.ones(len(batch), dtype=torch.bool, device="cpu")
+        self._fill(2 if isinstance(batch, Sequences) else 1, given, batch.log_probs.numel())
+
+    def _fill(self, axes: int, given: Mapping[str, Tensor], rows: int) -> None:
+        """Copies the critic's weights, moments of observations, and arrays whose first ``axes`` are rows."""
+        self._critic.copy()
+        learner, moments = self._learner, self._agent.observation_moments
+        if moments is not None:
+            learner.shift[: len(moments.mean)] = moments.mean.float().numpy()
+            learner.spread[: len(moments.mean)] = moments.std().float().numpy()
+        learner.data.size[0] = rows
+        every = learner.data._asdict() | learner.data.remembered._asdict()
+        for name, part in given.items():
+            if (target := every.get(name)) is not None and target.size:
+                target[: int(np.prod(part.shape[:axes]))] = part.numpy().reshape(-1, *part.shape[axes:])
+
+    def recall(self, observations: Tensor, previous: Tensor, starts: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The critic's memory of a rollout; for arguments see ``GRUMemory`` and ``RolloutMemory``.
+
+        Returns:
+            The states before and after each observation, shape ``(T + 1, N, H)``, valid until the next call.
+        """
+        rows, num_envs = starts.numel(), starts.shape[1]
+        valued, now = self._learner.valued, self._learner.now
+        self._fill(2, {"observations": observations, "previous": previous, "starts": starts}, rows)
+        valued.before[:num_envs] = states.numpy()
+        now[0], now[1] = gradients.RECALL, num_envs
+        self._agent.threads.run(self._chunks, self._shared, -(-num_envs // AT_ONCE))
+        shape = *starts.shape, states.shape[1]
+        return torch.from_numpy(valued.before[:rows]).view(shape), torch.from_numpy(valued.after[:rows]).view(shape)
+
+    def values(self, inputs: Tensor, states: Tensor | None) -> Tensor:
+        """The critic's values ``(T + 1, N)`` of ``inputs`` ``(T + 1, N, obs + k)`` and its memory's states."""
+        rows, valued = inputs.shape[0] * inputs.shape[1], self._learner.valued
+        self._fill(2, {"critic_inputs": inputs}, rows)
+        if states is not None:
+            valued.after[:rows] = states.numpy().reshape(rows, -1)
+        self._learner.now[0] = gradients.VALUE
+        self._agent.threads.run(self._chunks, self._shared, -(-rows // BLOCK))
+        return torch.from_numpy(valued.values[:rows].copy()).view(inputs.shape[:2])
+
+    def epoch(self, parts: Sequence[Tensor | slice]) -> Sequence[Sequence[float]]:
+        """Runs one epoch: rows of minibatches -> losses of each."""
+        every, starts, result = np.arange(len(self._learner.rows)), self._epoch.starts, self._epoch.result
+        count = self._learner.data.size[0] // self._learner.data.length
+        pieces = [every[:count][part.numpy() if isinstance(part, Tensor) else part] for part in parts]
+        self._learner.rows[:count] = np.concatenate(pieces)
+        starts[:] = count
+        starts[: len(parts)] = np.cumsum([0, *map(len, pieces[:-1])])
+        self._agent.threads.start()
+        self._agent.threads.run(self._job, self._struct, 1)
+        self._actor.steps = self._critic.steps = int(self._learner.scale[3])
+        if result[0] == gradients.BAD_GRADIENT:
+            raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
+        if result[0] == gradients.BAD_WEIGHT:
+            raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
+        losses: Sequence[Sequence[float]] = self._epoch.losses[: len(parts)].tolist()
+        return losses
+
+    def copy_back(self) -> None:
+        """Copies weights and moments back to torch."""
+        for copied in self._copies:
+            copied.copy_back()
+
+
+@functools.cache
+def _job(function: Any, kind: Any) -> Job:
+    return Job(function, kind, "gradient steps of small networks")
+
+
+def _settings(agent: ActorCritic, config: RolloutConfig) -> Settings:
+    ppo = config if isinstance(config, PPOConfig) else None  # others do not clip
     return Settings(
         kind=cast(CompiledBehavior, agent.behavior).policy.kind,
         floor=np.float32(STD_FLOOR),
         clip_range=np.float32(ppo.clip_range if ppo else 0.0),
         value_clip=np.float32(ppo.value_clip if ppo else 0.0),
-        entropy_coef=np.float32(agent.entropy_coef),
         normalize_advantages=ppo is not None and ppo.normalize_advantages,
-        actor_lr=agent.actor_lr,
-        critic_lr=agent.critic_lr,
-        eps=config.optimizer_eps,
-        max_grad_norm=config.max_grad_norm,
         prediction_coef=np.float32(agent.prediction_coef),
+        optimizer=Optimizer(
+            adam=isinstance(agent.actor_optimizer, torch.optim.Adam),
+            eps=config.optimizer_eps,
+            max_grad_norm=config.max_grad_norm,
+        ),
     )
 
 
-def _transitions(agent: ActorCritic, batch: Batch | Sequences) -> Transitions:
-    """The arrays that compiled code learns from, flat in time-major order, with normalized observations."""
-    first = agent.observation_moments if agent.observation_moments is not None else nn.Identity()
-    discrete = isinstance(agent.actor, CategoricalActor)
+def _transitions(agent: ActorCritic, config: RolloutConfig, rows: int, length: int) -> Transitions:
+    """Memory for a batch, flat in time-major order."""
+    memories = [0 if memory is None else memory.size for memory in (agent.actor.memory, agent.critic_memory)]
+    seen, valued = (
+        linear_layers(network)[0].in_features - size
+        for network, size in zip((agent.actor.network, agent.critic), memories, strict=True)
+    )
+    discrete, imitates = isinstance(agent.actor, CategoricalActor), isinstance(config, DistillConfig)
+    code = agent.actor.code_size
+
+    def numbers(columns: int, count: int = rows) -> npt.NDArray[np.float32]:
+        return np.zeros((count, columns), np.float32)
+
     return Transitions(
-        observations=_flat(first(batch.observations), batch),
-        critic_inputs=_flat(first(batch.critic_inputs), batch),
-        discrete=_flat(batch.actions, batch) if discrete else np.empty(0, np.int64),
-        raw_actions=np.empty((0, 0), np.float32) if discrete else _flat(batch.actions, batch),
-        log_probs=_flat(batch.log_probs, batch),
-        advantages=_flat(batch.advantages, batch),
-        returns=_flat(batch.returns, batch),
-        labels=np.empty((0, 0), np.float32) if batch.labels is None else _flat(batch.labels, batch),
-        remembered=_remembered(batch),
+        observations=numbers(seen),
+        critic_inputs=numbers(valued),
+        discrete=np.zeros(rows, np.int64),
+        raw_actions=numbers(0 if discrete else code),
+        log_probs=np.zeros(rows, np.float32),
+        advantages=np.zeros(rows, np.float32),
+        returns=np.zeros(rows, np.float32),
+        labels=numbers((code if discrete else 2 * code) if imitates else 0),
+        kept=np.ones(rows, np.bool_),
+        size=np.zeros(1, np.int64),
+        length=length,
+        imitates=imitates,
+        remembers=memories[0] > 0,
+        remembered=Remembered(
+            previous=numbers(code if memories[0] else 0),
+            starts=np.zeros(rows, np.bool_),
+            actor_states=numbers(memories[0], rows // length),
+            critic_states=numbers(memories[1], rows // length),
+            draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
+        ),
     )
 
 
-def _remembered(batch: Batch | Sequences) -> Remembered:
-    nothing, nowhere = np.empty((0, 0), np.float32), np.empty(0, np.bool_)
-    if isinstance(batch, Batch):
-        return Remembered(nowhere, nowhere, nothing, nothing, nothing, nothing)
-    states = batch.states[:, :, :0] if batch.critic_states is None else batch.critic_states
-    return Remembered(
-        kept=_flat(batch.kept, batch),
-        starts=_flat(batch.starts, batch),
-        previous=_flat(batch.previous, batch),
-        actor_states=_flat(batch.states, batch),
-        critic_states=_flat(states, batch),
-        draws=_flat(batch.observations[..., :0] if batch.draws is None else batch.draws, batch),
-    )
-
-
-def _flat(steps: Tensor, batch: Batch | Sequences) -> npt.NDArray[Any]:
-    """Steps ``(L, S, ...)`` of sequences as ``(L * S, ...)``; a batch is flat already."""
-    return np.asarray((steps.flatten(0, 1).contiguous() if isinstance(batch, Sequences) else steps).numpy())
-
-
-def _memories(
-    agent: ActorCritic, batch: Batch | Sequences, config: EpochsConfig
-) -> tuple[TrainedMemory, TrainedMemory]:
-    """Working memory for sequences through the memories of actor and critic."""
-    made = []
-    for memory in (agent.actor.memory, agent.critic_memory):
-        inputs, units, length, sequences = 0, 0, 0, 0
-        if memory is not None and isinstance(batch, Sequences):
-            inputs, units, length = memory.unit.input_size, memory.size, len(batch.kept)
-            sequences = min(_AT_ONCE, -(-len(batch) // config.minibatches))
-        made.append(TrainedMemory.allocate(inputs=inputs, units=units, length=length, sequences=sequences))
-    return made[0], made[1]
+def _working_memory(memory: GRUMemory | None, length: int, threads: int) -> TrainedMemory:
+    """Of a network's units, for sequences of ``length`` steps."""
+    inputs, units = (0, 0) if memory is None else (memory.unit.input_size, memory.size)
+    return TrainedMemory.allocate(inputs=inputs, units=units, length=length, sequences=AT_ONCE, threads=threads)
 
 
 class _Copy:
-    """A copy of a network's weights and Adam moments for compiled code."""
+    """A copy of a network's weights and its optimizer's moments for compiled code."""
 
-    def __init__(self, network: nn.Sequential, modules: Sequence[nn.Module], optimizer: torch.optim.Optimizer) -> None:
-        """Copies the layers of ``network``, then the other parameters of ``modules``, one of which contains it."""
+    def __init__(
+        self,
+        network: nn.Sequential,
+        modules: Sequence[nn.Module],
+        optimizer: torch.optim.Optimizer,
+        sizes: dict[str, int],
+    ) -> None:
+        """For the layers of ``network``, then the other parameters of ``modules``, one of which contains it."""
         layers = linear_layers(network)
         layered = [weights for layer in layers for weights in (layer.weight, layer.bias)]
         every = [weights for module in modules for weights in module.parameters()]
         rest = [weights for weights in every if all(weights is not other for other in layered)]
-        self._parameters, self._optimizer = [*layered, *rest], optimizer
+        self._parameters, self._optimizer, self.steps = [*layered, *rest], optimizer, 0
         self.trained = Trained.allocate(
             sizes=[layers[0].in_features, *(layer.out_features for layer in layers)],
             tanh=any(isinstance(layer, nn.Tanh) for layer in network),
             extra=sum(weights.numel() for weights in rest),
+            **sizes,
         )
-        self._moments = {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
-        self.steps = 0
+        adam = isinstance(optimizer, torch.optim.Adam)
+        memory = {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
+        memory = memory if adam else {"square_avg": self.trained.second}
+        self._weights = self._views(self.trained.network.weights)
+        self._moments = {name: self._views(flat) for name, flat in memory.items()}
+
+    def _views(self, flat: npt.NDArray[np.float32]) -> list[Tensor]:
+        """Parts of a flat array with the shapes of the parameters."""
+        parts = torch.split(torch.from_numpy(flat), [weights.numel() for weights in self._parameters])
+        return [part.view_as(weights) for part, weights in zip(parts, self._parameters, strict=True)]
+
+    def copy(self) -> None:
+        """Copies weights, and moments unless torch's are these."""
         with torch.no_grad():
-            torch.cat(
-                [weights.flatten() for weights in self._parameters], out=torch.from_numpy(self.trained.network.weights)
-            )
-            if known := [optimizer.state[weights] for weights in self._parameters if optimizer.state[weights]]:
-                self.steps = int(known[0]["step"])
-                for name, memory in self._moments.items():
-                    torch.cat([state[name].flatten() for state in known], out=torch.from_numpy(memory))
+            torch._foreach_copy_(self._weights, self._parameters)
+            states = [self._optimizer.state[weights] for weights in self._parameters]
+            self.steps = int(states[0]["step"]) if states[0] else 0
+            for name, views in self._moments.items():
+                if not states[0]:
+                    torch._foreach_zero_(views)
+                elif states[0][name] is not views[0]:
+                    torch._foreach_copy_(views, [state[name] for state in states])
 
     def copy_back(self) -> None:
-        """Copies weights and moments back to torch."""
-        at = 0
+        """Copies weights back to torch, whose moments become views of these."""
         with torch.no_grad():
-            for weights in self._parameters:
-                here = slice(at, at := at + weights.numel())
-                weights.copy_(torch.from_numpy(self.trained.network.weights[here]).view_as(weights))
-                self._optimizer.state[weights] = {
-                    "step": torch.tensor(float(self.steps), **PLAIN),
-                    **{
-                        name: torch.from_numpy(memory[here].copy()).view_as(weights)
-                        for name, memory in self._moments.items()
-                    },
-                }
+            torch._foreach_copy_(self._parameters, self._weights)
+        for i, weights in enumerate(self._parameters):
+            state = self._optimizer.state[weights]
+            if all(state.get(name) is views[i] for name, views in self._moments.items()):
+                state["step"].fill_(self.steps)
+                continue
+            moments = {name: views[i] for name, views in self._moments.items()}
+            self._optimizer.state[weights] = {"step": torch.tensor(float(self.steps), **PLAIN), **moments}

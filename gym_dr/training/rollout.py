@@ -20,7 +20,7 @@ from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
 from gym_dr.wrappers.record import RecordEpisodes
 
-_PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
+_PIECE = 8  # fewest steps of a call when a rollout's length is unknown, and the part of those so far: an eighth
 
 # noise, steps, row, episode starts in the row -> the steps that were made
 Advance = Callable[[Floats, Steps, int, Mask], Played]
@@ -150,9 +150,10 @@ def collect_episodes(
     nowhere = np.zeros(envs.num_envs, np.bool_)  # the policy has no memory to clear
     pieces: list[Steps] = []
     while (envs.quota > 0).any():
-        noise = draw_noise(behavior, _PIECE, envs.num_envs)
-        steps, t = allocate_steps(behavior, _PIECE, observations), 0
-        while t < _PIECE:
+        size = max(_PIECE, sum(len(piece.rewards) for piece in pieces) // _PIECE)
+        noise = draw_noise(behavior, size, envs.num_envs)
+        steps, t = allocate_steps(behavior, size, observations), 0
+        while t < size:
             t += len(advance(noise, steps, t, nowhere).ended)
         observations = steps.observations[-1]
         pieces.append(steps._replace(observations=steps.observations[:-1]))

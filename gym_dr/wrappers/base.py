@@ -44,7 +44,7 @@ class EpisodeWrapper(_VectorWrapper):
     ``_before_reset``, ``_was_reset``, ``_stepped`` and, every ``interval`` vector steps, ``_due``.
 
     Attributes:
-        follows: Whether it must know when episodes begin and end; following them takes time.
+        follows: Whether ``_stepped`` is called, which takes time.
         interval: Vector steps after which something is due; None for nothing.
     """
 
@@ -125,7 +125,10 @@ class EpisodeWrapper(_VectorWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments."""
         observations, rewards, terminations, truncations, info = self.env.step(actions)
-        self._follow(Played.of_step(observations, rewards, terminations, truncations, info, self._autoreset.resets))
+        if self.follows:
+            begun = self._autoreset.resets
+            self._follow(Played.of_step(observations, rewards, terminations, truncations, info, begun))
+        self._count(1)
         return observations, rewards, terminations, truncations, info
 
     def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Played:
@@ -133,15 +136,18 @@ class EpisodeWrapper(_VectorWrapper):
         if self.interval is not None:
             last = min(last, first + self.interval - self._steps % self.interval)
         played: Played = cast(Any, self.env).rollout(policy, noise, steps, first, last)
-        self._follow(played)
+        if self.follows:
+            self._follow(played)
+        self._count(len(played.ended))
         return played
 
     def _follow(self, played: Played) -> None:
-        """Calls the hooks after vector steps."""
         self._stepped(played)
-        if self.follows:
-            self._autoreset.step(played.ended[-1])
-        self._steps += len(played.rewards)
+        self._autoreset.step(played.ended[-1])
+
+    def _count(self, steps: int) -> None:
+        """Counts vector steps; a rollout ends where something is due."""
+        self._steps += steps
         if self.interval is not None and self._steps % self.interval == 0:
             self._due()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.played import Played
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.wrappers.base import EpisodeWrapper
@@ -38,6 +38,8 @@ class RecordEpisodes(EpisodeWrapper):
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)
         self.quota = np.full(self.num_envs, _NO_LIMIT)
+        self._everyone = np.ones(self.num_envs, np.bool_)
+        self._start = -int(self._autoreset.mode == AutoresetMode.NEXT_STEP)  # length before a reset step
         self._seeds: Sequence[int | None] | None = None  # in the keys of draws; None until they are needed
 
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> None:
@@ -47,70 +49,56 @@ class RecordEpisodes(EpisodeWrapper):
         self._returns[mask], self._lengths[mask] = 0.0, 0
 
     def _stepped(self, played: Played) -> None:
-        rewards = played.rewards if played.begun is None else np.where(played.begun, 0.0, played.rewards)
+        rewards = played.rewards
+        if played.begun is not None and not played.of_rollout:  # in rollouts, rewards of resets are 0
+            rewards = np.where(played.begun, 0.0, rewards)
         rows, envs = played.ended.nonzero()  # in the order of steps, then of sub-environments
-        returns, lengths = np.empty(len(rows)), np.empty(len(rows), np.int64)
-        wanted, first = np.empty(len(rows), np.bool_), 0
-        waits = self._autoreset.mode == AutoresetMode.NEXT_STEP  # for a reset step, which does not count
-        for row, last in enumerate(np.searchsorted(rows, np.arange(1, len(rewards) + 1)).tolist()):
+        found: list[tuple[float, int, int]] = []  # returns, lengths and quotas
+        for row, count in enumerate(np.bincount(rows, minlength=len(rewards)).tolist()):
             self._returns += rewards[row]
             self._lengths += 1
-            if last > first:
-                these, ended = slice(first, last), envs[first:last]
-                returns[these], lengths[these] = self._returns[ended], self._lengths[ended]
-                self._returns[ended], self._lengths[ended] = 0.0, -int(waits)
-                wanted[these] = self.quota[ended] > 0
+            if count:
+                ended = envs[len(found) : len(found) + count]
+                found += zip(
+                    *(each[ended].tolist() for each in (self._returns, self._lengths, self.quota)), strict=True
+                )
+                self._returns[ended], self._lengths[ended] = 0.0, self._start
                 self.quota[ended] -= 1
-                first = last
-        if wanted.any():
-            self._report(played, rows[wanted], envs[wanted], returns[wanted], lengths[wanted])
+        if found:
+            self._report(played, rows, envs, found)
 
-    def _report(self, played: Played, rows: Indices, envs: Indices, returns: Array, lengths: Indices) -> None:
+    def _report(self, played: Played, rows: Indices, envs: Indices, found: list[tuple[float, int, int]]) -> None:
         """Calls the function with the episodes that ended in these rows and sub-environments."""
         if self._seeds is None:
             seeds = self.env.unwrapped.np_random_seed
             self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
-        if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            final = played.info["final_info"]
-            played = played._replace(draws=final, diverged=final.get("diverged", False))
-        places, indices = played.episodes(rows, envs), played.draws.get("draw_index")
-        for env, index, params, total, length, terminated, version, diverged in zip(
-            envs.tolist(),
-            [-1] * len(places) if indices is None else indices[places].tolist(),
-            _params_of(played.draws.get("params", {}), places),
-            returns.tolist(),
-            lengths.tolist(),
-            played.terminations[rows, envs].tolist(),
-            self._versions_of(played, rows, envs),
-            np.broadcast_to(played.diverged, played.ended.shape)[rows, envs].tolist(),
-            strict=True,
-        ):
-            self.callback(
-                EpisodeRecord(
-                    env_index=env,
-                    seed=self._seeds[env],
-                    draw_index=index,
-                    params=params,
-                    episode_return=total,
-                    length=length,
-                    terminated=terminated,
-                    version=version,
-                    diverged=diverged,
+        draws = played.info["final_info"] if self._autoreset.mode == AutoresetMode.SAME_STEP else played.draws
+        places, given, nothing = played.episodes(rows, envs), draws.get("params", {}), [False] * len(rows)
+        params = [
+            (name, values[places].tolist(), given.get(f"_{name}", self._everyone)[places].tolist())
+            for name, values in given.items()
+            if name[0] != "_"
+        ]
+        index = draws["draw_index"][places].tolist() if "draw_index" in draws else [-1] * len(rows)
+        diverged = draws.get("diverged", played.diverged)
+        failed = nothing if diverged is None else np.broadcast_to(diverged, played.ended.shape)[rows, envs].tolist()
+        terminated, versions = played.terminations[rows, envs].tolist(), self._versions_of(played, rows, envs)
+        for k, (env, (total, length, quota)) in enumerate(zip(envs.tolist(), found, strict=True)):
+            if quota > 0:
+                self.callback(
+                    EpisodeRecord(
+                        env_index=env,
+                        seed=self._seeds[env],
+                        draw_index=index[k],
+                        params={name: float(values[k]) for name, values, told in params if told[k]},
+                        episode_return=total,
+                        length=length,
+                        terminated=terminated[k],
+                        version=versions[k],
+                        diverged=failed[k],
+                    )
                 )
-            )
 
-    def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> list[int | None]:
+    def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> Sequence[int | None]:
         """Versions of the samplers that drew the episodes of these steps."""
         return [None] * len(rows)
-
-
-def _params_of(params: Mapping[str, Any], places: Indices) -> list[dict[str, float]]:
-    """The values in some places of ``info["params"]``, without those that were not reported."""
-    names = [name for name in params if not name.startswith("_")]
-    values = [np.asarray(params[name], np.float64)[places].tolist() for name in names]
-    told = [np.take(params.get(f"_{name}", np.ones_like(params[name], np.bool_)), places) for name in names]
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{} for _ in places]
-    for name, mask in zip(names, told, strict=True):
-        for k in np.flatnonzero(~mask).tolist():
-            del rows[k][name]
-    return rows

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from gym_dr.bench import throughput
 from gym_dr.bench.throughput import Stepper, alternate, measure_throughput
+from gym_dr.compiled.processors import usable_threads
 
 
 def scripted(done: list[list[bool]], monkeypatch: pytest.MonkeyPatch) -> Stepper:
@@ -47,6 +50,20 @@ def test_what_cannot_take_part_is_left_out_with_its_reason(monkeypatch: pytest.M
     assert [(mode, len(own)) for mode, own in rates.items()] == [("sync", 2)]
     assert left_out.pop("native").startswith("Acrobot-v1 has no native vector environment")
     assert left_out == {"async": "a process for each environment, of at most 0 here."}
+
+
+def test_environments_are_made_for_the_threads_on_which_they_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, int]] = []
+
+    @contextlib.contextmanager
+    def opened(mode: str, env_id: str, num_envs: int) -> Iterator[Any]:
+        made.append((mode, usable_threads()))
+        yield SimpleNamespace(rate=float)
+
+    monkeypatch.setattr(throughput, "_opened", opened)
+    rates, _ = measure_throughput("any", 4, 2, 5.0, {"one": ("native", 1), "many": ("native", 7)})
+    assert made == [("native", 1), ("native", 7)]
+    assert rates == {"one": [5.0, 5.0], "many": [5.0, 5.0]}
 
 
 def test_sides_alternate_and_the_first_round_does_not_count() -> None:

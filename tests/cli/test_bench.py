@@ -11,12 +11,12 @@ import pytest
 from gym_dr.bench import measure
 from tests.cli.command import files, gymdr, refused
 
-TINY = measure.Plan(sizes=(1, 2), seeds=(1,), limit=0.001, rounds=1, seconds=0.001)
+TINY = measure.Plan(sizes=(1, 2), seeds=(1,), limit=0.001, rounds=1, seconds=0.001, training=0.001)
 
 
 def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "QUICK", TINY)
-    run = gymdr("bench", "--quick", "--algorithm", "reinforce", "--output", tmp_path / "out")
+    run = gymdr("bench", "--quick", "--algorithm", "reinforce", "--threads", "2,1", "--output", tmp_path / "out")
     assert run.code == 0, run.err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"bench.json"}
     result = json.loads((tmp_path / "out/bench.json").read_text())
@@ -26,9 +26,15 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
         (1, 1, False),
         (2, 1, False),
     ]
+    scaled = [(row["what"], row["num_envs"], row["threads"]) for row in result["scaling"]]
+    assert scaled == [("native", 1024, 1), ("native", 1024, 2), ("reinforce", 10, 1), ("reinforce", 10, 2)]
+    assert all(len(row["steps_per_second"]) == 1 for row in result["scaling"])
     assert result["algorithm"] == "reinforce"
     assert "Steps per second" in run.out
     assert "over 0.001" in run.out  # nothing passed
+    table = run.out.partition("by threads\n")[2].splitlines()
+    assert [line.split()[-1] for line in table[1::2][:2]] == ["1.00", "1.00"]
+    assert max(map(len, table)) <= 80 or str(tmp_path) in max(table, key=len)
 
 
 def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,9 +42,8 @@ def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measure, "QUICK", TINY)
-    monkeypatch.setattr(measure, "training_config", lambda env_id, algorithm, num_envs, seed: None)
-    answers = iter([lambda *_: {}, stopped])
-    monkeypatch.setattr(measure, "time_to_threshold", lambda *args, **kwargs: next(answers)())
+    monkeypatch.setattr(measure, "time_to_threshold", lambda *_, **__: {})
+    monkeypatch.setattr(measure, "training_rate", stopped)
     run = gymdr("bench", "--quick", "--output", tmp_path / "out")
     assert run.code != 0
     assert json.loads((tmp_path / "out/bench.json").read_text())["throughput"]
@@ -49,6 +54,7 @@ def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path, monkeypatc
     ("args", "expected"),
     [
         (["--sizes", "0,2"], "--sizes: expected whole numbers from 1 to 10000, got (0, 2)"),
+        (["--threads", "0"], "--threads: expected whole numbers from 1 to 10000, got (0,)"),
         (["--env", "CartPole-v1"], "--threshold: expected a mean return to reach in CartPole-v1"),
         (["--env", "gym_dr/LunarLandrDR-v3", "--threshold", "0"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["--env", "FrozenLake-v1", "--threshold", "1"], "Expected observations in a Box of one dimension"),

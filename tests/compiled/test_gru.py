@@ -26,13 +26,13 @@ def features_of(memory: Any, starts: Any, observations: Any) -> Any:
 
 
 @njit(**ENTRY | RUNTIME)
-def unroll(memory: Any, weights: Any, length: int, first: Any, starts: Any) -> None:
-    gru.unroll(memory, weights, length, first, starts)
+def unroll(every: Any, weights: Any, length: int, first: Any, starts: Any) -> None:
+    gru.unroll(gru.memory_of(every, 1), weights, length, first, starts)
 
 
 @njit(**ENTRY | RUNTIME)
-def unroll_backward(memory: Any, weights: Any, gradient: Any, length: int, n: int, starts: Any) -> None:
-    gru.unroll_backward(memory, weights, gradient, length, n, starts)
+def unroll_backward(every: Any, weights: Any, gradient: Any, length: int, n: int, starts: Any) -> None:
+    gru.unroll_backward(gru.memory_of(every, 1), weights, gradient, length, n, starts)
 
 
 for function in (features_of, unroll, unroll_backward):
@@ -87,16 +87,16 @@ def problem(seed: int = 1) -> tuple[Any, ...]:
 def unrolled(weights: Any, gradient: Any, parts: list[slice]) -> Any:
     """States of all sequences, some of which go through at a time; adds their gradients."""
     inputs, first, starts, by_states = problem()
-    memory = TrainedMemory.allocate(inputs=INPUTS, units=UNITS, length=LENGTH, sequences=SEQUENCES)
-    states = np.empty_like(by_states)
+    every = TrainedMemory.allocate(inputs=INPUTS, units=UNITS, length=LENGTH, sequences=SEQUENCES, threads=2)
+    memory, states = TrainedMemory(*(array[1] for array in every)), np.empty_like(by_states)
     for part in parts:
         n = len(first[part])
         begins = starts[:, part].ravel()
         memory.inputs[: LENGTH * n] = inputs[:, part].reshape(-1, INPUTS)
-        unroll(memory, weights, LENGTH, first[part], begins)
+        unroll(every, weights, LENGTH, first[part], begins)
         states[:, part] = memory.states[: LENGTH * n].reshape(LENGTH, n, UNITS)
         memory.by_states[: LENGTH * n] = by_states[:, part].reshape(-1, UNITS)
-        unroll_backward(memory, weights, gradient, LENGTH, n, begins)
+        unroll_backward(every, weights, gradient, LENGTH, n, begins)
     return states
 
 
@@ -121,7 +121,7 @@ def test_derived_gradients_are_finite_differences(monkeypatch: pytest.MonkeyPatc
         array.astype(array.dtype if array.dtype == np.bool_ else np.float64) for array in problem()
     )
     single = TrainedMemory.allocate(inputs=INPUTS, units=UNITS, length=LENGTH, sequences=SEQUENCES)
-    memory = TrainedMemory(*(array.astype(np.float64) for array in single))
+    memory = TrainedMemory(*(array[0].astype(np.float64) for array in single))
     memory.inputs[:] = inputs.reshape(-1, INPUTS)
     memory.by_states[:] = by_states.reshape(-1, UNITS)
     weights = flat(torch_memory()).astype(np.float64)

@@ -80,6 +80,22 @@ def test_a_seed_in_a_process_of_its_own_gives_what_it_gives_here(one_by_one: Pat
     assert training_of(there / "seed-2") == training_of(one_by_one / "seed-2")
 
 
+def test_several_seeds_get_the_threads_that_were_asked_for_also_when_they_are_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def run(commands: Any, workers: int | None, watch: Any, num_threads: int | None) -> Any:
+        asked.append((workers, num_threads))
+        return run_here(commands)
+
+    monkeypatch.setattr(launcher, "run_commands", run)
+    root = train(tmp_path / "runs", "--seeds", "2", "--num-threads", "3", "--workers", "4", "--eval-episodes", "0")
+    main(["resume", str(root), "--num-threads", "2", "--quiet"])
+    main(["resume", str(root), "--quiet"])
+    assert asked == [(4, 3), (None, 2), (None, None)]
+
+
 def test_a_seed_among_others_gives_what_it_gives_alone(one_by_one: Path, tmp_path: Path) -> None:
     alone = train(tmp_path / "seed-2", "--seed", "2")
     assert result(alone.parent)["seed-2"] == result(one_by_one)["seed-2"]

@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from gym_dr.errors import CheckpointError
+from gym_dr.training import a2c
 from gym_dr.training.a2c import learn, make_agent, train
 from gym_dr.training.actor_critic import ActorCritic, load_policy
 from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig
+from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import batch_of, cart_pole_rollout
+from tests.training.rollouts import batch_of, cart_pole_rollout, learned_as_torch_does, learned_from
 
 CONFIG = A2CConfig(
     updates=3, rollout_steps=16, hidden_sizes=(8,), schedule="constant", normalize_advantages=False, reward_scale=1.0
@@ -39,6 +41,26 @@ def test_the_losses_are_those_of_the_paper() -> None:
     assert losses["actor_loss"] == pytest.approx(expected_actor.item(), rel=1e-5)
     assert losses["critic_loss"] == pytest.approx(expected_critic.item(), rel=1e-5)
     assert losses["entropy"] == pytest.approx(policy.entropy().mean().item(), rel=1e-5)
+
+
+LEARNING: dict[str, dict[str, Any]] = {
+    "one minibatch": {},
+    "minibatches, advantages normalized": {"minibatches": 3, "normalize_advantages": True},
+    "adam, tanh": {"optimizer": "adam", "activation": "tanh"},
+    "memory": {"memory": "gru", "memory_size": 6, "sequence_length": 2, "minibatches": 2},
+}
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_compiled_gradients_are_those_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make() -> tuple[ActorCritic, Any, A2CConfig]:
+        made = agent(entropy_coef=0.1, **LEARNING[name])
+        collector = RolloutCollector(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), 16, "cpu")
+        collector.reset(seed=1)
+        config = replace(CONFIG, **LEARNING[name])
+        return made, learned_from(made, collector.collect(made.behavior), config), config
+
+    learned_as_torch_does(a2c, make, monkeypatch)
 
 
 def test_steps_counted_are_those_that_were_played() -> None:

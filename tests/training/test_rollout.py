@@ -10,8 +10,9 @@ import pytest
 import torch
 from gymnasium.vector import SyncVectorEnv
 
-from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
+from gym_dr import AdaptParams, EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.stack import supports
+from gym_dr.randomization.context import context_ranges
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.behavior import Behavior, CompiledBehavior, TorchBehavior, make_behavior
 from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
@@ -132,14 +133,21 @@ def test_episodes_may_be_of_any_length() -> None:
     assert np.flatnonzero(rollout.terminated[:, 0]).tolist() == [149]
 
 
-def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, memory_size: int = 0, **resampling: int) -> Any:
-    """Rollouts of fixed length, then of complete episodes, and everything that was recorded of them."""
+def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, memory_size: int = 0, **every: int) -> Any:
+    """Rollouts of fixed length, then of complete episodes, and everything that was recorded of them.
+
+    ``every`` few steps, draws are made by hand, or by a sampler that has learned.
+    """
     records: list[EpisodeRecord] = []
     shown = "observation" if memory_size else "info"
     envs: Any = gym.make_vec(env_id, 5, randomization="wide", max_episode_steps=150, context=shown)
-    if resampling:
-        envs = ResampleParams(envs, **resampling)
-    envs = RecordEpisodes(envs, records.append)
+    visible = context_ranges(envs.param_space, envs.randomization)
+    if "learn" in every:
+        envs = AdaptParams(
+            envs, "adr", every=every["learn"], callback=records.append, success=-1e9, cohort=5, bound_episodes=1
+        )
+    else:
+        envs = RecordEpisodes(ResampleParams(envs, **every) if every else envs, records.append)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         kind = TwoHeadedGaussianActor if "Pendulum" in env_id else GaussianActor
@@ -152,7 +160,7 @@ def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, memory_s
         behavior = TorchBehavior(actor, generator, "cpu", 5)
     elif how == "stepwise":
         monkeypatch.setattr(rollout_module, "supports", lambda envs, capability: False)
-    collector = RolloutCollector(envs, 300, "cpu")
+    collector = RolloutCollector(envs, 300, "cpu", visible)
     collector.reset(seed=5)
     rollouts = [collector.collect(behavior) for _ in range(2)]
     if not memory_size:
@@ -172,6 +180,7 @@ def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, memory_s
         ("gym_dr/LunarLanderContinuousDR-v3", "stepwise", {"rollout_steps": 70, "every": 2}),
         ("gym_dr/LunarLanderContinuousDR-v3", "torch", {}),
         ("gym_dr/InvertedPendulumDR-v5", "stepwise", {"rollout_steps": 70, "every": 2}),
+        ("gym_dr/CartPoleDR-v1", "stepwise", {"learn": 110}),
     ],
 )
 def test_playing_in_one_call_gives_what_stepping_gives(
@@ -191,8 +200,11 @@ def test_playing_in_one_call_gives_what_stepping_gives(
                 np.testing.assert_allclose(a, b, atol=1e-5)
             else:
                 np.testing.assert_array_equal(a, b)
+        if one.context is not None:  # of rollouts of fixed length
+            assert torch.equal(one.context[: 30 if close else None], other.context[: 30 if close else None])
         for name in ("states", "previous", "starts") if "memory_size" in options else ():
             assert torch.equal(getattr(one.memory, name), getattr(other.memory, name)), name
     assert len(played_records) > 10
+    assert ("learn" in options) == (len({record.version for record in played_records}) > 1)
     if not close:
         assert played_records == stepped_records

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +66,9 @@ def test_samplers_are_not_told_of_simulations_that_diverged(mode: str) -> None:
     assert len(strong) > 2
 
 
-def played(sampler: str, mode: str, autoreset: AutoresetMode, steps: int = 120) -> tuple[list[Any], list[Any]]:
+def played(
+    sampler: str, mode: str, autoreset: AutoresetMode, steps: int = 120
+) -> tuple[list[EpisodeRecord], list[Any]]:
     records: list[EpisodeRecord] = []
     rows: list[Any] = []
     envs = AdaptParams(
@@ -88,7 +89,7 @@ def played(sampler: str, mode: str, autoreset: AutoresetMode, steps: int = 120) 
         assert {name: record.params[name] for name in drawn} == {name: values[0] for name, values in drawn.items()}
     assert learner.version > 1
     assert len({record.version for record in records}) > 1
-    return [dataclasses.astuple(record) for record in records], rows
+    return records, rows
 
 
 @pytest.mark.parametrize(("sampler", "autoreset"), [*zip(OPTIONS, AutoresetMode, strict=True)])

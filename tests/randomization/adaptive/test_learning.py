@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -106,7 +105,7 @@ def test_a_checkpoint_that_cuts_an_episode_off_gives_its_place_to_the_next() -> 
 def test_episodes_under_values_set_by_hand_are_no_evidence() -> None:
     sampler = adr(10, cohort=10)
     records = Player(sampler, 10, below_06).steps(STALLED)
-    pinned = [dataclasses.replace(record, params={"x": 0.25}) for record in records]
+    pinned = [record._replace(params={"x": 0.25}) for record in records]
     assert sampler.update(pinned) == []
     assert len(sampler.update(records[:10])) == 1
 
@@ -114,7 +113,7 @@ def test_episodes_under_values_set_by_hand_are_no_evidence() -> None:
 def test_one_sub_environment_without_evidence_holds_up_the_others() -> None:
     sampler = adr(3, cohort=3)
     records = Player(sampler, 3, below_06).steps(STALLED)
-    mixed = [dataclasses.replace(r, params={"x": 0.25}) if r.env_index == 1 else r for r in records]
+    mixed = [r._replace(params={"x": 0.25}) if r.env_index == 1 else r for r in records]
     assert sampler.update(mixed) == []
 
 
