@@ -26,7 +26,7 @@ def accumulated(added: npt.NDArray[Any], kept: npt.NDArray[Any], first: npt.NDAr
     return sums
 
 
-@njit(**ENTRY)
+@njit(**ENTRY)  # type: ignore[untyped-decorator]  # numba has no types
 def _accumulate(sums: Array, kept: Array, first: Array) -> None:
     for i in range(len(first)):
         sums[0, i] += kept[0, i] * first[i]
