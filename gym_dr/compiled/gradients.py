@@ -41,6 +41,7 @@ LOSSES: Final = 6  # actor's, critic's, entropy, approximate KL divergence, shar
 SHARES: Final = 32  # of a minibatch, at most
 DONE, BAD_GRADIENT, BAD_WEIGHT = 0, 1, 2  # how an epoch ends
 LEARN, ADD, STEP = 0, 1, 2  # phases of a minibatch: gradients of shares, their sums, the optimizers' steps
+RECALL, VALUE = 3, 4  # before an update: the critic's memory of a rollout, and its values
 _RANGE = 4096  # weights that a thread takes at a time
 
 _LOG_2PI = np.float32(np.log(2.0 * np.pi))
@@ -60,7 +61,7 @@ class Remembered(NamedTuple):
 class Transitions(NamedTuple):
     """The B steps that an epoch learns from: L steps of S sequences each, in time-major order; else L is 1."""
 
-    observations: Floats  # (B, obs) inputs of the actor's first layer
+    observations: Floats  # (B, obs) not normalized
     critic_inputs: Floats  # (B, obs + k)
     discrete: Indices  # (B,) actions; otherwise unused
     raw_actions: Floats  # (B, actions) continuous ones; no columns for discrete
@@ -74,6 +75,14 @@ class Transitions(NamedTuple):
     imitates: bool
     remembers: bool  # whether the actor has a memory
     remembered: Remembered
+
+
+class Valued(NamedTuple):
+    """The critic's values of the rows of ``critic_inputs``, in rows of N sub-environments."""
+
+    values: Floats  # (B,)
+    before: Floats  # (B, H) states of its memory before each row; at first, the first N are those to begin with
+    after: Floats  # (B, H) and after it; no columns if the critic has no memory
 
 
 class Settings(NamedTuple):
@@ -96,7 +105,10 @@ class Learner(NamedTuple):
     actor_memory: TrainedMemory
     critic_memory: TrainedMemory
     data: Transitions
+    valued: Valued
     settings: Settings
+    shift: Floats  # (obs + k,) subtracted from inputs
+    spread: Floats  # (obs + k,) divides inputs then
     rows: Indices  # sequences of all minibatches of an epoch
     now: Indices  # (4,) the phase, the minibatch's first of ``rows`` and the one after its last, and its shares
     rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
@@ -315,12 +327,12 @@ def _learn(trained, acts, learner, rows, tail, losses):
 
 
 @njit(**KERNEL)
-def _fill_inputs(trained, given, rows, states):
+def _fill_inputs(trained, learner, given, rows, states):
     """Inputs of a network for some rows: those ``given``, and the states of its memory, if it has one."""
     seen = given.shape[1]
     for i in range(len(rows)):
         for j in range(seen):
-            trained.inputs[i, j] = given[rows[i], j]
+            trained.inputs[i, j] = (given[rows[i], j] - learner.shift[j]) / learner.spread[j]
         for j in range(states.shape[1]):
             trained.inputs[i, seen + j] = states[i, j]
 
@@ -338,7 +350,7 @@ def _share(learner, chunk):
 def learn_rows(learner, slot, chunk):
     """A chunk of a phase for networks without memory."""
     if learner.now[0] != LEARN:
-        _update(learner, chunk)
+        _other_phase(learner, slot, chunk)
         return
     acts, rows = _share(learner, chunk)
     trained = share_of(learner.actor if acts else learner.critic, slot, chunk // 2)
@@ -348,7 +360,7 @@ def learn_rows(learner, slot, chunk):
     losses[:] = 0.0
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
-        _fill_inputs(trained, given, block, nothing)
+        _fill_inputs(trained, learner, given, block, nothing)
         _learn(trained, acts, learner, block, 0, losses)
 
 
@@ -360,19 +372,51 @@ def _units(trained, memory, tail):
 
 
 @njit(**KERNEL | RUNTIME)
-def _unroll(memory, weights, data, rows, starts, states, sequences):
+def _unroll(memory, weights, learner, rows, starts, states, sequences):
     """Runs a network's units over sequences: ``rows`` (L * n,) of the data, from ``states`` before the first step."""
+    data = learner.data
     seen, n, size = data.observations.shape[1], len(sequences), memory.states.shape[1]
     for i in range(len(rows)):
         for j in range(seen):
-            memory.inputs[i, j] = data.observations[rows[i], j]
+            memory.inputs[i, j] = (data.observations[rows[i], j] - learner.shift[j]) / learner.spread[j]
         for j in range(data.remembered.previous.shape[1]):
             memory.inputs[i, seen + j] = data.remembered.previous[rows[i], j]
     first = memory.carried[0, :n]
     for i in range(n):
         for j in range(size):
             first[i, j] = states[sequences[i], j]
-    unroll(memory, weights, data.length, first, starts)
+    unroll(memory, weights, len(rows) // n, first, starts)
+
+
+@njit(**KERNEL | RUNTIME)
+def _steps_of(learner, sequences, first, last, total):
+    """The rows of steps ``first`` to ``last`` of sequences, of which there are ``total``, and where episodes start."""
+    n = len(sequences)
+    rows, starts = np.empty((last - first) * n, np.int64), np.empty((last - first) * n, np.bool_)
+    for t in range(last - first):
+        for i in range(n):
+            rows[t * n + i] = (first + t) * total + sequences[i]
+            starts[t * n + i] = learner.data.remembered.starts[rows[t * n + i]]
+    return rows, starts
+
+
+@njit(**KERNEL | RUNTIME)
+def _recall(learner, slot, chunk):
+    """Runs the critic's memory over a rollout, for ``AT_ONCE`` of its sub-environments."""
+    total, valued, length = learner.now[1], learner.valued, learner.data.length
+    memory = memory_of(learner.critic_memory, slot)
+    begin, end = _units(learner.critic, memory, 0)
+    envs = np.arange(chunk * AT_ONCE, min((chunk + 1) * AT_ONCE, total))
+    count = learner.data.size[0] // total
+    states, ids = valued.before, envs
+    for first in range(0, count, length):
+        rows, starts = _steps_of(learner, envs, first, min(first + length, count), total)
+        _unroll(memory, learner.critic.network.weights[begin:end], learner, rows, starts, states, ids)
+        for i in range(len(rows)):
+            for j in range(memory.states.shape[1]):
+                valued.before[rows[i], j] = memory.before[i, j]
+                valued.after[rows[i], j] = memory.states[i, j]
+        states, ids = valued.after, rows[len(rows) - len(envs) :]
 
 
 @njit(**KERNEL | RUNTIME)
@@ -417,22 +461,18 @@ def _predict(trained, memory, learner, rows, begin, losses):
 def _through_time(trained, memory, acts, learner, part, losses):
     """Adds the gradient and ``losses`` of sequences, of as many as memory holds at a time."""
     data = learner.data
-    total, n, size = data.size[0] // data.length, len(part), memory.states.shape[1]
-    rows, starts = np.empty(data.length * n, np.int64), np.empty(data.length * n, np.bool_)
-    for t in range(data.length):
-        for i in range(n):
-            rows[t * n + i] = t * total + part[i]
-            starts[t * n + i] = data.remembered.starts[t * total + part[i]]
+    n, size = len(part), memory.states.shape[1]
+    rows, starts = _steps_of(learner, part, 0, data.length, data.size[0] // data.length)
     predicted = data.remembered.draws.shape[1] if acts else 0
     tail = predicted * (size + 1)
     begin, end = _units(trained, memory, tail)
     if size > 0:
         states = data.remembered.actor_states if acts else data.remembered.critic_states
-        _unroll(memory, trained.network.weights[begin:end], data, rows, starts, states, part)
+        _unroll(memory, trained.network.weights[begin:end], learner, rows, starts, states, part)
     given = data.observations if acts else data.critic_inputs
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
-        _fill_inputs(trained, given, block, memory.states[first:])
+        _fill_inputs(trained, learner, given, block, memory.states[first:])
         _learn(trained, acts, learner, block, trained.network.weights.size - begin, losses)
         if size > 0:
             _take_derivatives(trained, memory, first, len(block))
@@ -446,8 +486,11 @@ def _through_time(trained, memory, acts, learner, part, losses):
 @njit(**KERNEL | RUNTIME)
 def learn_sequences(learner, slot, chunk):
     """A chunk of a phase for an actor with memory, and a critic with or without."""
+    if learner.now[0] == RECALL:
+        _recall(learner, slot, chunk)
+        return
     if learner.now[0] != LEARN:
-        _update(learner, chunk)
+        _other_phase(learner, slot, chunk)
         return
     acts, sequences = _share(learner, chunk)
     trained = share_of(learner.actor if acts else learner.critic, slot, chunk // 2)
@@ -470,6 +513,21 @@ def shares_of(rows, remembers):
     """Into how many shares a minibatch of so many rows is cut; of sequences if the actor ``remembers``."""
     size = AT_ONCE if remembers else BLOCK
     return min(SHARES, (rows + size - 1) // size)
+
+
+@njit(**KERNEL | RUNTIME)
+def _other_phase(learner, slot, chunk):
+    """A chunk of a phase that all networks have."""
+    if learner.now[0] != VALUE:
+        _update(learner, chunk)
+        return
+    first, last = chunk * BLOCK, min((chunk + 1) * BLOCK, learner.data.size[0])
+    trained = share_of(learner.critic, slot, 0)
+    rows = np.arange(first, last)
+    _fill_inputs(trained, learner, learner.data.critic_inputs, rows, learner.valued.after[first:])
+    values = forward(trained.network, trained.inputs[: len(rows)])
+    for i in range(len(rows)):
+        learner.valued.values[first + i] = values[i, 0]
 
 
 @njit(**KERNEL)

@@ -25,7 +25,7 @@ class Played(NamedTuple):
     begun: Mask | None  # (T, N) reset steps, which belong to no episode; None if there are none
     info: dict[str, Any]  # of the last step
     draws: Mapping[str, Any]  # "params" and "draw_index", unless hidden, in the layout of info: N or N + M of each
-    diverged: Any = False  # simulations that did; broadcasts to (T, N)
+    diverged: Mask | None = None  # (T, N) simulations that did, in a rollout; None if none
     of_rollout: bool = False  # whether ``draws`` are a table
 
     @classmethod
@@ -35,16 +35,8 @@ class Played(NamedTuple):
         """What a call of ``step`` returned; ``begun`` (N,) are the sub-environments that it has reset."""
         terminated = np.asarray(terminations)[None]
         ended = np.logical_or(terminated, truncations)
-        return cls(
-            observations,
-            np.asarray(rewards)[None],
-            terminated,
-            ended,
-            None if begun is None else begun[None],
-            info,
-            info,
-            info.get("diverged", False) if isinstance(info, dict) else False,
-        )
+        rows = None if begun is None else begun[None]
+        return cls(observations, np.asarray(rewards)[None], terminated, ended, rows, info, info)
 
     def episodes(self, rows: Any, envs: Any) -> Indices:
         """Where ``draws`` have the episodes that steps belong to, that they begin, or whose ends they follow.

@@ -449,7 +449,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             begun=played.begun,
             info=self._info(played.last),
             draws=self._with_params({}, self._table.described(played.values, played.draw_index)),
-            diverged=False if played.diverged is None else played.diverged,
+            diverged=played.diverged,
             of_rollout=True,
         )
 

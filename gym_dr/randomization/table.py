@@ -235,11 +235,9 @@ class ParamTable:
 
     def described(self, values: Array, index: Indices) -> dict[str, Any]:
         """Values ``(len(names), K)`` and draw indices ``(K,)`` of any K episodes, in the layout of ``info``."""
-        params: dict[str, Any] = {}
-        for name, row, told in zip(self.names, values, ~np.isnan(values), strict=True):
-            if told.any():
-                params[name], params[f"_{name}"] = np.where(told, row, 0.0), told
-        return {"params": params, "draw_index": index}
+        rows = [(name, row, ~np.isnan(row)) for name, row in zip(self.names, values, strict=True)]
+        params = {name: np.where(told, row, 0.0) for name, row, told in rows if told.any()}
+        return {"params": params | {f"_{name}": told for name, _, told in rows}, "draw_index": index}
 
     def _lay_out_info(self) -> None:
         """Prepares each name's row, and what ``info`` needs: its keys for values and mask, and masks that are true."""

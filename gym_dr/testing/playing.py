@@ -146,18 +146,18 @@ def assert_rollout_is_stepping(envs: Any, twin: Any) -> list[int]:
     for t, (played, row) in enumerate(rows):
         discrete = isinstance(space, gym.spaces.Discrete)
         actions = steps.discrete[t] + space.start if discrete else np.clip(steps.raw_actions[t], space.low, space.high)
-        observations, *others, info = twin.step(actions)
-        assert_same([steps.observations[t + 1], played.observations[row]], [observations.astype(np.float32)] * 2)
-        assert_same([steps.rewards[t], steps.terminated[t], steps.truncated[t]], others)
-        ended = others[1] | others[2]
-        told = [rows[row] for rows in (played.rewards, played.terminations, played.ended, np.asarray(played.begun))]
-        assert_same(told, [*others[:2], ended, resets])
-        places, drawn_in = played.episodes(row, everyone), played.draws
-        assert_same(drawn_in["draw_index"][places], info["draw_index"])
-        assert_same({name: drawn_in["params"][name][places] for name in info["params"]}, info["params"])
+        observations, rewards, *ends, info = twin.step(actions)
+        expected = [observations.astype(np.float32), rewards, ends[0], ends[0] | ends[1], resets]
+        assert_same([np.asarray(rows)[row] for rows in played[:5]], expected)
+        assert_same(
+            [steps.observations[t + 1], steps.rewards[t], steps.terminated[t], steps.truncated[t]],
+            [*expected[:2], *ends],
+        )
+        places, draws, resets = played.episodes(row, everyone), played.draws, expected[3]
+        assert_same(draws["draw_index"][places], info["draw_index"])
+        assert_same({name: draws["params"][name][places] for name in info["params"]}, info["params"])
         if row == len(played.ended) - 1:
             assert_same(played.info, info)
-        resets = ended
     left, right = interface(envs), interface(twin)
     assert_same([left.params, left.draw_index], [right.params, right.draw_index])
     return [len(played.ended) for played in calls]

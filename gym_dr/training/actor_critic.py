@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
@@ -22,9 +23,9 @@ from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, Training
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
-from gym_dr.training.behavior import make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig
-from gym_dr.training.epochs import CompiledLearner
+from gym_dr.training.behavior import CompiledBehavior, make_behavior, trained_policy
+from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig, RolloutConfig
+from gym_dr.training.epochs import CompiledLearner, compiled_learner
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -59,6 +60,7 @@ class ActorCritic:
         critic_lr: Current learning rate of the critic.
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
+        num_envs: Sub-environments.
         threads: For small networks, which learn in compiled code.
         compiled: The memory of this code, from its first use on.
     """
@@ -120,6 +122,7 @@ class ActorCritic:
         self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
         self.threads = Threads(usable_threads())
+        self.num_envs = envs.num_envs
         self.compiled: CompiledLearner | None = None  # made when it is needed
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (
@@ -140,8 +143,8 @@ class ActorCritic:
     def recall(self, rollout: Rollout) -> Rollout:
         """Adds the critic's memory, the context and the draws to the latest rollout, as far as networks need them.
 
-        The critic's own memory, if any, runs over the rollout. The context stays for an asymmetric critic, and becomes
-        ``draws`` for a memory that predicts it.
+        The critic's own memory, if any, runs over the rollout; its states are valid until the next call. The context
+        stays for an asymmetric critic, and becomes ``draws`` for a memory that predicts it.
         """
         if self.predictor is not None:
             rollout = replace(rollout, draws=rollout.context)
@@ -150,20 +153,31 @@ class ActorCritic:
         memory = rollout.memory
         if memory is None or self.critic_memory is None:
             return rollout
-        with torch.no_grad():
-            inputs = self.actor.memory_inputs(rollout.observations, memory.previous)
-            after = self.critic_memory(inputs, self._critic_state, memory.starts)
-            before = torch.cat([self._critic_state[None], after[:-2]]).masked_fill(memory.starts[:-1, :, None], 0.0)
-        self._critic_state = after[-2]  # the next rollout begins with the last observation of this one
-        return replace(rollout, memory=replace(memory, critic_states=before, critic_memories=after))
+        if (learner := self._compiled(rollout)) is not None:
+            given = rollout.observations, memory.previous, memory.starts, self._critic_state
+            before, after = learner.recall(*given)
+        else:
+            with torch.no_grad():
+                inputs = self.actor.memory_inputs(rollout.observations, memory.previous)
+                after = self.critic_memory(inputs, self._critic_state, memory.starts)
+                before = torch.cat([self._critic_state[None], after[:-1]]).masked_fill(memory.starts[..., None], 0.0)
+        self._critic_state = after[-2].clone()  # the next rollout begins with the last observation of this one
+        return replace(rollout, memory=replace(memory, critic_states=before[:-1], critic_memories=after))
 
     def values_of(self, rollout: Rollout) -> Tensor:
         """The critic's values of a rollout's observations, shape ``(T + 1, N)``, without a graph; after ``recall``."""
         inputs = critic_inputs(rollout)
-        if rollout.memory is not None and rollout.memory.critic_memories is not None:
-            inputs = torch.cat([inputs, rollout.memory.critic_memories], -1)
+        memories = None if rollout.memory is None else rollout.memory.critic_memories
+        if (learner := self._compiled(rollout)) is not None:
+            return learner.values(inputs, memories)
         with torch.no_grad():
-            return self.value(inputs)
+            return self.value(inputs if memories is None else torch.cat([inputs, memories], -1))
+
+    def _compiled(self, rollout: Rollout) -> CompiledLearner | None:
+        """What values a rollout in compiled code, if networks are small."""
+        if isinstance(self.behavior, CompiledBehavior) and isinstance(self._config, RolloutConfig):
+            return compiled_learner(self, self._config, rollout.observations[..., 0].numel())
+        return None
 
     def batch_of(self, rollout: Rollout, values: Tensor, estimates: Floats) -> Batch | Sequences:
         """The steps of a rollout to learn from, in sequences if the actor has a memory; see ``make_batch``."""
@@ -232,8 +246,8 @@ class ActorCritic:
     def observe_observations(self, rollout: Rollout) -> None:
         """Updates the moments of observations with a rollout, after learning from it."""
         if self.observation_moments is not None:
-            valid = torch.as_tensor(rollout.valid, device=rollout.observations.device)
-            self.observation_moments.update(rollout.observations[:-1][valid])
+            valid = torch.as_tensor(np.flatnonzero(rollout.valid), device=rollout.observations.device)
+            self.observation_moments.update(rollout.observations.flatten(0, 1).index_select(0, valid))
 
     def prediction_loss(self, part: Batch) -> Tensor:
         """Mean squared error of the draws that the memory predicts, in units of the context, without its weight."""

@@ -110,16 +110,20 @@ def make_batch(rollout: Rollout, values: Tensor, estimates: Floats) -> Batch:
         values: The critic's values of all observations, shape ``(T + 1, N)``.
         estimates: Advantages from ``advantages_of``, shape ``(T, N)``.
     """
-    advantages = torch.as_tensor(estimates, device=values.device)
-    rows = torch.as_tensor(rollout.valid, device=values.device)
+    rows = torch.as_tensor(np.flatnonzero(rollout.valid), device=values.device)
+
+    def chosen(steps: Tensor) -> Tensor:
+        return steps.flatten(0, 1).index_select(0, rows)  # faster than a mask, which is counted each time
+
+    observations, advantages = chosen(rollout.observations), chosen(torch.as_tensor(estimates, device=values.device))
     return Batch(
-        observations=rollout.observations[:-1][rows],
-        critic_inputs=critic_inputs(rollout)[:-1][rows],
-        actions=rollout.actions[rows],
-        advantages=advantages[rows],
-        returns=advantages[rows] + values[:-1][rows],
-        log_probs=rollout.log_probs[rows],
-        labels=None if rollout.labels is None else rollout.labels[rows],
+        observations=observations,
+        critic_inputs=observations if rollout.context is None else chosen(critic_inputs(rollout)),
+        actions=chosen(rollout.actions),
+        advantages=advantages,
+        returns=advantages + chosen(values),
+        log_probs=chosen(rollout.log_probs),
+        labels=None if rollout.labels is None else chosen(rollout.labels),
     )
 
 

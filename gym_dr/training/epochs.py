@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions
+from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions, Valued
 from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
-from gym_dr.compiled.network import LANES, Optimizer, Trained
+from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
 from gym_dr.compiled.structs import Job, Struct
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.batch import Batch, Sequences
@@ -43,10 +43,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Rollou
     Yields:
         A function that runs one epoch: rows of minibatches -> losses of each.
     """
-    learner = agent.compiled
-    fits = learner is not None and learner.config == config and learner.capacity >= batch.log_probs.numel()
-    if learner is None or not fits:
-        learner = agent.compiled = CompiledLearner(agent, config, batch.log_probs.numel())
+    learner = compiled_learner(agent, config, batch.log_probs.numel())
     learner.begin(batch)
     try:
         yield learner.epoch
@@ -54,12 +51,19 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Rollou
         learner.copy_back()
 
 
+def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> CompiledLearner:
+    """The agent's, made anew for another configuration or more rows than it has memory for."""
+    if agent.compiled is None or agent.compiled.config != config or agent.compiled.capacity < rows:
+        agent.compiled = CompiledLearner(agent, config, max(rows, (config.rollout_steps + 1) * agent.num_envs))
+    return cast(CompiledLearner, agent.compiled)
+
+
 class CompiledLearner:
     """Networks, moments of their optimizers and a batch, in memory that threads share.
 
     Attributes:
         config: Defines the losses.
-        capacity: The most steps in a batch.
+        capacity: The most steps in a batch, and the most observations in a rollout.
     """
 
     def __init__(self, agent: ActorCritic, config: RolloutConfig, capacity: int) -> None:
@@ -75,14 +79,22 @@ class CompiledLearner:
         valued = [agent.critic] if remembering is None else [agent.critic, remembering]
         self._critic = _Copy(agent.critic, valued, agent.critic_optimizer, sizes)
         self._copies = self._actor, self._critic
+        data = _transitions(agent, config, capacity, length)
         ranges = sum(gradients.ranges_of.py_func(each.trained) for each in self._copies)
         self._learner = Learner(
             actor=self._actor.trained,
             critic=self._critic.trained,
             actor_memory=_working_memory(memory, length, agent.threads.count),
             critic_memory=_working_memory(remembering, length, agent.threads.count),
-            data=_transitions(agent, config, capacity, length),
+            data=data,
+            valued=Valued(
+                values=np.zeros(capacity, np.float32),
+                before=np.zeros((capacity, 0 if remembering is None else remembering.size), np.float32),
+                after=np.zeros((capacity, 0 if remembering is None else remembering.size), np.float32),
+            ),
             settings=_settings(agent, config),
+            shift=np.zeros(max(data.observations.shape[1], data.critic_inputs.shape[1]), np.float32),
+            spread=np.ones(max(data.observations.shape[1], data.critic_inputs.shape[1]), np.float32),
             rows=np.zeros(capacity // length, np.int64),
             now=np.zeros(4, np.int64),
             rates=np.zeros(3),
@@ -91,43 +103,74 @@ class CompiledLearner:
             lanes=np.zeros((ranges, LANES)),
             norms=np.zeros(2),
         )
-        shared = Struct(self._learner)
+        self._shared = shared = Struct(self._learner)
+        self._chunks = _job(gradients.learn_rows if memory is None else gradients.learn_sequences, shared.kind)
         self._epoch = gradients.Epoch(
             learner=self._learner,
             address=shared.address,
             pool=agent.threads.pool,
-            job=_job(gradients.learn_rows if memory is None else gradients.learn_sequences, shared.kind).address,
+            job=self._chunks.address,
             threads=agent.threads.count,
             starts=np.zeros(config.minibatches + 1, np.int64),
             losses=np.zeros((config.minibatches, gradients.LOSSES)),
             result=np.zeros(2, np.int64),
         )
-        self._kept = shared
         self._struct = Struct(self._epoch)
         self._job = _job(gradients.learn_epoch, self._struct.kind)
 
     def begin(self, batch: Batch | Sequences) -> None:
         """Copies weights, moments, the agent's current rates and a batch."""
-        agent, data = self._agent, self._learner.data
-        for copied in self._copies:
-            copied.copy()
+        agent = self._agent
+        self._actor.copy()
         self._learner.rates[:] = agent.actor_lr, agent.critic_lr, agent.entropy_coef
         self._learner.scale[3] = self._actor.steps
-        data.size[0] = batch.log_probs.numel()
-        data.kept[:] = True
-        first = agent.observation_moments if agent.observation_moments is not None else nn.Identity()
         given = {name: part for name, part in vars(batch).items() if part is not None}
-        given |= {name: first(given[name]) for name in ("observations", "critic_inputs")}
-        given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given["actions"]
+        given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given.pop("actions")
         if not isinstance(self.config, PPOConfig):
             given["log_probs"] = torch.zeros_like(batch.log_probs)
         if isinstance(batch, Sequences):
-            given["actor_states"] = given["states"]
-        for name, target in (data._asdict() | data.remembered._asdict()).items():
-            if name in given and target.size:
-                part = given[name].numpy()
-                rows = part.reshape(-1, *part.shape[2:]) if isinstance(batch, Sequences) else part
-                target[: len(rows)] = rows
+            given["actor_states"] = given.pop("states")
+        else:
+            given["kept"] = torch.ones(len(batch), dtype=torch.bool, device="cpu")
+        self._fill(2 if isinstance(batch, Sequences) else 1, given, batch.log_probs.numel())
+
+    def _fill(self, axes: int, given: Mapping[str, Tensor], rows: int) -> None:
+        """Copies the critic's weights, moments of observations, and arrays whose first ``axes`` are rows."""
+        self._critic.copy()
+        learner, moments = self._learner, self._agent.observation_moments
+        if moments is not None:
+            learner.shift[: len(moments.mean)] = moments.mean.float().numpy()
+            learner.spread[: len(moments.mean)] = moments.std().float().numpy()
+        learner.data.size[0] = rows
+        every = learner.data._asdict() | learner.data.remembered._asdict()
+        for name, part in given.items():
+            if (target := every.get(name)) is not None and target.size:
+                target[: int(np.prod(part.shape[:axes]))] = part.numpy().reshape(-1, *part.shape[axes:])
+
+    def recall(self, observations: Tensor, previous: Tensor, starts: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The critic's memory of a rollout; for arguments see ``GRUMemory`` and ``RolloutMemory``.
+
+        Returns:
+            The states before and after each observation, shape ``(T + 1, N, H)``, valid until the next call.
+        """
+        rows, num_envs = starts.numel(), starts.shape[1]
+        valued, now = self._learner.valued, self._learner.now
+        self._fill(2, {"observations": observations, "previous": previous, "starts": starts}, rows)
+        valued.before[:num_envs] = states.numpy()
+        now[0], now[1] = gradients.RECALL, num_envs
+        self._agent.threads.run(self._chunks, self._shared, -(-num_envs // AT_ONCE))
+        shape = *starts.shape, states.shape[1]
+        return torch.from_numpy(valued.before[:rows]).view(shape), torch.from_numpy(valued.after[:rows]).view(shape)
+
+    def values(self, inputs: Tensor, states: Tensor | None) -> Tensor:
+        """The critic's values ``(T + 1, N)`` of ``inputs`` ``(T + 1, N, obs + k)`` and its memory's states."""
+        rows, valued = inputs.shape[0] * inputs.shape[1], self._learner.valued
+        self._fill(2, {"critic_inputs": inputs}, rows)
+        if states is not None:
+            valued.after[:rows] = states.numpy().reshape(rows, -1)
+        self._learner.now[0] = gradients.VALUE
+        self._agent.threads.run(self._chunks, self._shared, -(-rows // BLOCK))
+        return torch.from_numpy(valued.values[:rows].copy()).view(inputs.shape[:2])
 
     def epoch(self, parts: Sequence[Tensor | slice]) -> Sequence[Sequence[float]]:
         """Runs one epoch: rows of minibatches -> losses of each."""
@@ -268,5 +311,9 @@ class _Copy:
         with torch.no_grad():
             torch._foreach_copy_(self._parameters, self._weights)
         for i, weights in enumerate(self._parameters):
+            state = self._optimizer.state[weights]
+            if all(state.get(name) is views[i] for name, views in self._moments.items()):
+                state["step"].fill_(self.steps)
+                continue
             moments = {name: views[i] for name, views in self._moments.items()}
             self._optimizer.state[weights] = {"step": torch.tensor(float(self.steps), **PLAIN), **moments}

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.arrays import Floats, Mask
+from gym_dr.training.returns import accumulated
 
 SCALE_FLOOR = 1e-2  # scales inputs by at most 100: a nearly constant input may vary later
 IGNORED = 1e120  # variance that scales every float32 to exactly 0
@@ -37,8 +38,11 @@ class Moments(nn.Module):
         """Adds ``rows``, shape ``(B, columns)``, at least one (Chan et al. 1979, "Updating Formulae", eq. 1.5)."""
         rows = rows.double()
         count = self.count + len(rows)
-        delta, new = rows.mean(0) - self.mean, len(rows) / count
-        self.variance += new * (rows.var(0, correction=0) - self.variance + delta**2 * (1.0 - new))
+        ones = rows.new_ones((1, len(rows)))  # a product with it is much faster than a sum over rows
+        mean = (ones @ rows)[0] / len(rows)
+        variance = (ones @ (rows - mean).square_())[0] / len(rows)
+        delta, new = mean - self.mean, len(rows) / count
+        self.variance += new * (variance - self.variance + delta**2 * (1.0 - new))
         self.mean += new * delta
         self.count.copy_(count)
 
@@ -101,9 +105,7 @@ class NormalizeRewards(Moments):
             fresh: Whether all episodes were reset before the rollout.
         """
         following = np.zeros(rewards.shape[1]) if fresh else self._returns
-        returns = np.empty(rewards.shape, np.float64)
-        for t in range(len(rewards)):
-            returns[t] = self.gamma * following + rewards[t]
-            following = returns[t] * ~ends[t]
-        self._returns = following
+        begins = np.concatenate([np.zeros_like(ends[:1]), ends[:-1]])
+        returns = accumulated(rewards, self.gamma * ~begins, following)
+        self._returns = returns[-1] * ~ends[-1]
         self.update(torch.from_numpy(returns[valid])[:, None])

@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from gym_dr.arrays import Floats, Mask
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.flags import ENTRY
+
+
+def accumulated(added: npt.NDArray[Any], kept: npt.NDArray[Any], first: npt.NDArray[Any]) -> Array:
+    """``x_t = added_t + kept_t * x_{t-1}`` in float64, for T steps of N columns.
+
+    Args:
+        added: Shape ``(T, N)``.
+        kept: Shape ``(T, N)``.
+        first: ``x_{-1}``, shape ``(N,)``.
+    """
+    sums, factors = np.array(added, np.float64, order="C"), np.ascontiguousarray(kept, np.float64)
+    _accumulate(sums, factors, np.ascontiguousarray(first, np.float64))
+    return sums
+
+
+@njit(**ENTRY)  # type: ignore[untyped-decorator]  # numba has no types
+def _accumulate(sums: Array, kept: Array, first: Array) -> None:
+    for i in range(len(first)):
+        sums[0, i] += kept[0, i] * first[i]
+    for t in range(1, len(sums)):
+        for i in range(len(first)):
+            sums[t, i] += kept[t, i] * sums[t - 1, i]
+
+
+cache_on_disk(_accumulate, "returns")
 
 
 def gae(
@@ -37,12 +68,8 @@ def gae(
         Advantages, shape ``(T, N)`` float32.
     """
     deltas = (rewards + gamma * next_values * ~terminated - values) * valid
-    carried = np.float32(gamma * gae_lambda) * (valid & ~(terminated | truncated))
-    advantages = np.empty_like(rewards)
-    following = np.zeros_like(rewards[0])
-    for t in reversed(range(len(rewards))):
-        following = np.add(deltas[t], carried[t] * following, out=advantages[t])
-    return advantages
+    carried = gamma * gae_lambda * (valid & ~(terminated | truncated))
+    return accumulated(deltas[::-1], carried[::-1], np.zeros(rewards.shape[1]))[::-1].astype(rewards.dtype)
 
 
 def discounted_returns(rewards: Floats, ends: Mask, final_values: Floats, *, gamma: float) -> Floats:
@@ -60,9 +87,5 @@ def discounted_returns(rewards: Floats, ends: Mask, final_values: Floats, *, gam
     Returns:
         Returns, shape ``(T, N)`` float32; those of an unfinished episode cover only its steps so far.
     """
-    returns = np.zeros_like(rewards)
-    following = np.zeros(rewards.shape[1:], dtype=np.float64)
-    for t in reversed(range(len(rewards))):
-        following = rewards[t] + gamma * np.where(ends[t], final_values[t], following)
-        returns[t] = following
-    return returns
+    added = rewards + gamma * np.where(ends, final_values, 0.0)
+    return accumulated(added[::-1], gamma * ~ends[::-1], np.zeros(rewards.shape[1]))[::-1].astype(rewards.dtype)

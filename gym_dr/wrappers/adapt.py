@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Indices, Mask
@@ -95,7 +97,7 @@ class AdaptParams(RecordEpisodes):
         self.interval, self._learner = interval, sampler
         self._callback, self._on_update = callback, on_update
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
-        self._versions: list[int | None] = [None] * self.num_envs  # that drew the current episodes
+        self._versions: npt.NDArray[Any] = np.full(self.num_envs, None)  # that drew the current episodes
         self._hand_over()
 
     def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
@@ -105,24 +107,20 @@ class AdaptParams(RecordEpisodes):
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
                 "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
-        self._note_versions(mask)
+        self._versions[mask] = self._learner.version
 
     def _stepped(self, played: Played) -> None:
         super()._stepped(played)
         begun = played.ended if self._autoreset.mode == AutoresetMode.SAME_STEP else played.begun
         if begun is not None:
-            self._note_versions(begun)
-
-    def _note_versions(self, begun: Mask) -> None:
-        """The current version has drawn the current episodes of sub-environments; ``begun`` is ``(..., N)``."""
-        for i in set(begun.nonzero()[-1].tolist()):
-            self._versions[i] = self._learner.version
+            self._versions[np.logical_or.reduce(begun)] = self._learner.version
 
     def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> list[int | None]:
         """See ``RecordEpisodes``; samplers learn between rollouts only."""
-        old = played.episodes(rows, envs) == played.episodes(-1, envs)  # under way before
-        pairs = zip(old.tolist(), envs.tolist(), strict=True)
-        return [self._versions[i] if before else self._learner.version for before, i in pairs]
+        before = played.episodes(rows, envs) == played.episodes(-1, envs)
+        versions = self._versions[envs]
+        versions[~before] = self._learner.version
+        return list(versions)
 
     def _due(self) -> None:
         self.update()

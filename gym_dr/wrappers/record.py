@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,63 +49,55 @@ class RecordEpisodes(EpisodeWrapper):
         self._returns[mask], self._lengths[mask] = 0.0, 0
 
     def _stepped(self, played: Played) -> None:
-        rewards, first = played.rewards, 0
+        rewards = played.rewards
         if played.begun is not None and not played.of_rollout:  # in rollouts, rewards of resets are 0
             rewards = np.where(played.begun, 0.0, rewards)
         rows, envs = played.ended.nonzero()  # in the order of steps, then of sub-environments
-        returns: list[float] = []
-        lengths: list[int] = []
-        quotas: list[int] = []
+        found: list[tuple[float, int, int]] = []  # returns, lengths and quotas
         for row, count in enumerate(np.bincount(rows, minlength=len(rewards)).tolist()):
             self._returns += rewards[row]
             self._lengths += 1
             if count:
-                ended = envs[first : first + count]
-                returns += self._returns[ended].tolist()
-                lengths += self._lengths[ended].tolist()
-                quotas += self.quota[ended].tolist()
+                ended = envs[len(found) : len(found) + count]
+                found += zip(
+                    *(each[ended].tolist() for each in (self._returns, self._lengths, self.quota)), strict=True
+                )
                 self._returns[ended], self._lengths[ended] = 0.0, self._start
                 self.quota[ended] -= 1
-                first += count
-        if returns:
-            for record, quota in zip(self._records(played, rows, envs, returns, lengths), quotas, strict=True):
-                if quota > 0:
-                    self.callback(record)
+        if found:
+            self._report(played, rows, envs, found)
 
-    def _records(
-        self, played: Played, rows: Indices, envs: Indices, returns: Sequence[float], lengths: Sequence[int]
-    ) -> Iterator[EpisodeRecord]:
-        """The episodes that ended in these rows and sub-environments."""
+    def _report(self, played: Played, rows: Indices, envs: Indices, found: list[tuple[float, int, int]]) -> None:
+        """Calls the function with the episodes that ended in these rows and sub-environments."""
         if self._seeds is None:
             seeds = self.env.unwrapped.np_random_seed
             self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
-        draws, diverged = played.draws, played.diverged
-        if self._autoreset.mode == AutoresetMode.SAME_STEP:
-            draws = played.info["final_info"]
-            diverged = draws.get("diverged", False)
-        places, given = played.episodes(rows, envs), draws.get("params", {})
-        index = draws["draw_index"][places].tolist() if "draw_index" in draws else [-1] * len(rows)
+        draws = played.info["final_info"] if self._autoreset.mode == AutoresetMode.SAME_STEP else played.draws
+        places, given, nothing = played.episodes(rows, envs), draws.get("params", {}), [False] * len(rows)
         params = [
             (name, values[places].tolist(), given.get(f"_{name}", self._everyone)[places].tolist())
             for name, values in given.items()
             if name[0] != "_"
         ]
+        index = draws["draw_index"][places].tolist() if "draw_index" in draws else [-1] * len(rows)
+        diverged = draws.get("diverged", played.diverged)
+        failed = nothing if diverged is None else np.broadcast_to(diverged, played.ended.shape)[rows, envs].tolist()
         terminated, versions = played.terminations[rows, envs].tolist(), self._versions_of(played, rows, envs)
-        failed = [False] * len(rows)
-        if diverged is not False:
-            failed = np.broadcast_to(diverged, played.ended.shape)[rows, envs].tolist()
-        for k, (env, total, length) in enumerate(zip(envs.tolist(), returns, lengths, strict=True)):
-            yield EpisodeRecord(
-                env_index=env,
-                seed=self._seeds[env],
-                draw_index=index[k],
-                params={name: float(values[k]) for name, values, told in params if told[k]},
-                episode_return=total,
-                length=length,
-                terminated=terminated[k],
-                version=versions[k],
-                diverged=failed[k],
-            )
+        for k, (env, (total, length, quota)) in enumerate(zip(envs.tolist(), found, strict=True)):
+            if quota > 0:
+                self.callback(
+                    EpisodeRecord(
+                        env_index=env,
+                        seed=self._seeds[env],
+                        draw_index=index[k],
+                        params={name: float(values[k]) for name, values, told in params if told[k]},
+                        episode_return=total,
+                        length=length,
+                        terminated=terminated[k],
+                        version=versions[k],
+                        diverged=failed[k],
+                    )
+                )
 
     def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> Sequence[int | None]:
         """Versions of the samplers that drew the episodes of these steps."""
