@@ -122,6 +122,7 @@ class Job:
 
     Attributes:
         address: Of the machine code, for ``threads.run``.
+        compiled: The function that numba has compiled.
     """
 
     def __init__(self, function: Any, kind: Any, what: str, *, name: str = "", content: str = "") -> None:
@@ -150,7 +151,7 @@ class Job:
         compiled.compile((types.int64, types.int64, types.int64))
         (result,) = compiled.overloads.values()
         self.address = int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
-        self._call = result.entry_point
+        self.compiled, self._call = compiled, result.entry_point
 
     def __call__(self, args: Struct, slot: int, chunk: int) -> None:
         """Calls the function on this thread; unlike a call by address, it passes on errors."""
