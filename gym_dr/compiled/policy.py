@@ -1,27 +1,36 @@
-"""Actions of a small network without a call into torch: one compiled function from observations to actions.
+"""Actions of a small network without a call into torch: compiled jobs from blocks of observations to actions.
 
 The trainer copies the weights before each rollout.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from gym_dr.arrays import Floats
-from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.flags import ENTRY, KERNEL, RUNTIME
+from gym_dr.arrays import Floats, Mask
+from gym_dr.compiled.flags import KERNEL, RUNTIME
 from gym_dr.compiled.gru import ActingMemory, forget, remember
 from gym_dr.compiled.network import Network, forward, softplus
+from gym_dr.compiled.steps import Steps
+from gym_dr.compiled.structs import Job, Struct
 
 CATEGORICAL: Final = 0  # one of n actions by softmax(output)
 GAUSSIAN: Final = 1  # output is the mean; the standard deviation is state-independent; [-1, 1] maps to the bounds
 TWO_HEADS: Final = 2  # outputs are the mean and, through softplus, the standard deviation; in the environment's units
 
+WIDTH: Final = 16  # observations of a block where there are many
+
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
 _HALF_LOG_2PI = np.float32(0.5 * np.log(2.0 * np.pi))
+
+
+def block_width(num_envs: int) -> int:
+    """Observations that go through a policy at a time; the last bits of a matrix product depend on their number."""
+    return min(WIDTH, -(-num_envs // 2))
 
 
 class SmallPolicy(NamedTuple):
@@ -63,34 +72,78 @@ class SmallPolicy(NamedTuple):
         )
 
 
-@njit(**KERNEL | RUNTIME)
-def choose(policy, starts, noise, steps, t, env_actions):
-    """Samples an action for each observation in row ``t`` of ``Steps`` from a ``SmallPolicy``.
+class Acting(NamedTuple):
+    """A policy that acts on T rows of N observations."""
 
-    Where an observation is the first of an episode, ``starts`` (N,), the policy forgets what it remembers. ``noise``
-    float32 is uniform on [0, 1) and (N, 1) for discrete actions, or standard normal and (N, actions). Fills the row's
-    actions, log-probabilities and states of memory, and ``env_actions`` (N, actions) with continuous actions in the
-    form that the environment takes.
+    policy: SmallPolicy
+    steps: Steps
+    noise: Floats  # (T or 1, N, 1) uniform on [0, 1) for discrete actions, or (T or 1, N, actions) standard normal
+    starts: Mask  # (N,) where an observation of the row is the first of an episode, so that the policy forgets
+    actions: Floats  # (N, actions) continuous actions of the row in the form that the environment takes
+    width: int  # observations of a block
+
+
+@njit(**KERNEL | RUNTIME)
+def _view(network, first, last):
+    """The network with memory of its own for some rows."""
+    units = 0
+    for layer in range(1, len(network.sizes)):
+        units += network.sizes[layer]
+    values = network.values[first * units : last * units]
+    return Network(network.sizes, network.tanh, network.inputs_first, network.weights, values)
+
+
+@njit(**KERNEL | RUNTIME)
+def choose(acting, slot, chunk):
+    """Samples an action for each observation of block ``chunk % blocks`` in row ``chunk // blocks`` of the steps.
+
+    Fills the row's actions and log-probabilities, and ``actions``.
     """
-    observations = steps.observations[t]
-    remembers = policy.memory.state.shape[1] > 0
-    if remembers:
-        forget(policy.memory, starts)
-        steps.states[t] = policy.memory.state
-        outputs = forward(policy.network, remember(policy.memory, observations))
-    else:
-        outputs = forward(policy.network, observations)
-    for i in range(len(outputs)):
+    num_envs, width = len(acting.starts), acting.width
+    blocks = (num_envs + width - 1) // width
+    t, first = chunk // blocks, chunk % blocks * width
+    last = min(first + width, num_envs)
+    outputs = forward(_view(acting.policy.network, first, last), acting.steps.observations[t, first:last])
+    _sample(acting, t, first, outputs)
+
+
+@njit(**KERNEL | RUNTIME)
+def choose_remembering(acting, slot, chunk):
+    """``choose`` for a policy with a memory, whose states before the row it stores too."""
+    policy, steps, num_envs, width = acting.policy, acting.steps, len(acting.starts), acting.width
+    blocks = (num_envs + width - 1) // width
+    t, first = chunk // blocks, chunk % blocks * width
+    last = min(first + width, num_envs)
+    rows, whole = slice(first, last), policy.memory
+    memory = ActingMemory(
+        *(whole.weights, whole.state[rows], whole.previous[rows], whole.inputs[rows]),
+        *(whole.from_inputs[rows], whole.from_state[rows], whole.features[rows]),
+    )
+    forget(memory, acting.starts[rows])
+    for env in range(first, last):
+        for j in range(whole.state.shape[1]):
+            steps.states[t, env, j] = whole.state[env, j]
+    outputs = forward(_view(policy.network, first, last), remember(memory, steps.observations[t, rows]))
+    _sample(acting, t, first, outputs)
+    for env in range(first, last):
         if policy.kind == CATEGORICAL:
-            choice, steps.log_probs[t, i] = _draw_index(outputs[i], noise[i, 0])
-            steps.discrete[t, i] = choice
-            if remembers:
-                for j in range(len(outputs[i])):
-                    policy.memory.previous[i, j] = _ONE if j == choice else _ZERO
+            for j in range(outputs.shape[1]):
+                whole.previous[env, j] = _ONE if j == steps.discrete[t, env] else _ZERO
         else:
-            steps.log_probs[t, i] = _draw_numbers(policy, outputs[i], noise[i], steps.raw_actions[t, i], env_actions[i])
-            if remembers:
-                _remember_numbers(policy, steps.raw_actions[t, i], policy.memory.previous[i])
+            _remember_numbers(policy, steps.raw_actions[t, env], whole.previous[env])
+
+
+@njit(**KERNEL)
+def _sample(acting, t, first, outputs):
+    """Actions from a block's outputs of the network."""
+    policy, steps, noise = acting.policy, acting.steps, acting.noise[t % len(acting.noise)]
+    for i in range(len(outputs)):
+        env = first + i
+        if policy.kind == CATEGORICAL:
+            steps.discrete[t, env], steps.log_probs[t, env] = _draw_index(outputs[i], noise[env, 0])
+        else:
+            raw, action = steps.raw_actions[t, env], acting.actions[env]
+            steps.log_probs[t, env] = _draw_numbers(policy, outputs[i], noise[env], raw, action)
 
 
 @njit(**KERNEL)
@@ -144,10 +197,33 @@ def _draw_index(logits, uniform):
     return choice, logits[choice] - largest - np.log(total)
 
 
-@njit(**ENTRY | RUNTIME)
-def act(policy, starts, noise, steps, t, env_actions):
-    """``choose``, callable from Python."""
-    choose(policy, starts, noise, steps, t, env_actions)
+@cache
+def _job(function: Any, kind: Any) -> Job:
+    return Job(function, kind, "small networks")
 
 
-cache_on_disk(act, "small networks")
+class Chooser:
+    """A policy that acts on rows of the same steps.
+
+    Attributes:
+        acting: What the rows need.
+        args: The same for compiled code.
+        job: Acts on a block of a row.
+    """
+
+    def __init__(self, policy: SmallPolicy, steps: Steps, noise: Floats) -> None:
+        """Prepares for ``steps``, with ``noise`` of all rows, or of one row that is filled anew before each."""
+        num_envs = steps.discrete.shape[1]
+        actions = np.zeros((num_envs, len(policy.low)), np.float32)
+        self.acting = Acting(policy, steps, noise, np.zeros(num_envs, np.bool_), actions, block_width(num_envs))
+        self.args = Struct(self.acting)
+        remembers = policy.memory.state.shape[1] > 0
+        self.job = _job(choose_remembering if remembers else choose, self.args.kind)
+        self.blocks = -(-num_envs // self.acting.width)
+
+    def row(self, t: int, starts: Mask) -> Floats:
+        """Acts on row ``t``; returns the continuous actions, in the same array each time."""
+        self.acting.starts[:] = starts
+        for block in range(self.blocks):
+            self.job(self.args, 0, t * self.blocks + block)
+        return self.acting.actions

@@ -8,6 +8,7 @@ memory, and ``chunk`` the part of the work. All jobs look alike to their callers
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +40,13 @@ class Struct:
         self._values = values  # keeps the arrays alive
         self._words: npt.NDArray[np.int64] = np.array(_words(values), np.uint64).view(np.int64)
         self.address = int(self._words.ctypes.data)
+
+    def lead(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Replaces the first fields by arrays of the same kinds and shapes, which the caller keeps alive."""
+        place = 0
+        for array in arrays:
+            self._words[place] = array.ctypes.data
+            place += 1 + array.ndim
 
 
 def kind_of(value: Any) -> Any:
@@ -114,6 +122,7 @@ class Job:
 
     Attributes:
         address: Of the machine code, for ``threads.run``.
+        compiled: The function that numba has compiled.
     """
 
     def __init__(self, function: Any, kind: Any, what: str, *, name: str = "", content: str = "") -> None:
@@ -142,4 +151,8 @@ class Job:
         compiled.compile((types.int64, types.int64, types.int64))
         (result,) = compiled.overloads.values()
         self.address = int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
-        self._kept = compiled
+        self.compiled, self._call = compiled, result.entry_point
+
+    def __call__(self, args: Struct, slot: int, chunk: int) -> None:
+        """Calls the function on this thread; unlike a call by address, it passes on errors."""
+        self._call(args.address, slot, chunk)

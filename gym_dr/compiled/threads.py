@@ -13,6 +13,7 @@ import ctypes
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -222,7 +223,7 @@ class Threads:
     def __init__(self, count: int) -> None:
         """Starts no thread yet."""
         self.count, self.pool = count, _POOL.address
-        self.close = lambda: None
+        self.close: Callable[[], object] = lambda: None
         if count > 1:
             _POOL.users.add(id(self))
             self.close = weakref.finalize(self, _POOL.leave, id(self))

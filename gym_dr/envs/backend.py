@@ -7,30 +7,26 @@ sub-environment, eight times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.replay import LogReplay
 from gym_dr.errors import EnvStateError, shortened
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 
 if TYPE_CHECKING:  # numba is heavy
-    from gym_dr.compiled.policy import SmallPolicy
-    from gym_dr.compiled.steps import Steps
+    from gym_dr.envs.stepper import Stepper
 
-
-# Many steps with a policy in one compiled call, until an episode ends:
-# (policy, noise, steps, elapsed, max_steps, (first row, last row + 1), skip in the first row) -> last row played + 1
-PlayRollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int], Indices | None], int]
 
 Info = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
 EnvState = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
+Divergence = tuple[str, int | None, int, dict[str, float]]  # which sub-environment, its seed, draw index and parameters
 _VALUES = ("draws/value/", "draws/pin/")  # one for each parameter that was drawn or set, so states differ in them
 
 
@@ -50,7 +46,7 @@ class Backend(Protocol):
     context. All arguments have been checked already.
 
     A subclass may omit ``num_threads`` (1), ``bytes_each`` (few), ``observe`` (a copy of ``observations``),
-    ``rollout`` (none) and ``rollout_report``, ``check_options`` (no options), ``reset_info`` (nothing to report),
+    ``check_options`` (no options), ``reset_info`` (nothing to report),
     ``get_state``, ``check_state`` and ``set_state`` (states are refused), ``replay`` (logs are refused) and ``close``
     (nothing to release).
     """
@@ -115,15 +111,6 @@ class Backend(Protocol):
         """The latest observations, a new array ``(N, size)``."""
         return self.observations.copy()
 
-    @property
-    def rollout(self) -> PlayRollout | None:
-        """The compiled rollout; None if there is none for this number of threads."""
-        return None
-
-    def rollout_report(self) -> tuple[Info, Mask | None]:
-        """``info`` and ``diverged`` of a rollout's last row, as in ``Outcome``."""
-        return {}, None
-
     def reset_info(self) -> Info:
         """What sub-environments report at a reset: name -> ``(N, ...)``, new arrays."""
         return {}
@@ -169,15 +156,47 @@ class Backend(Protocol):
 
 
 class CompiledBackend(Backend):
-    """A backend whose compiled code draws the random numbers.
+    """A backend whose step is compiled code, which draws the random numbers.
+
+    Its ``step`` serves single environments; ``play.py`` steps many, and begins their next episodes.
 
     Attributes:
+        stepper: The compiled step; made by ``allocate``.
         streams: The random stream of each sub-environment, shape ``(N, STREAM)``, see ``compiled.pcg64``.
         random_steps: Whether steps draw random numbers too, not only resets.
+        begins: Whether ``reset`` must begin every episode, since the compiled step cannot.
     """
 
+    stepper: Stepper
     streams: npt.NDArray[np.uint64]
     random_steps: bool = True
+    begins: bool = False
+
+    def set_actions(self, actions: npt.NDArray[Any]) -> None:
+        """Stores the actions of the next step."""
+        buffers = self.stepper.buffers
+        (buffers.continuous if self.action_space.shape else buffers.discrete)[:] = actions
+
+    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
+        self.set_actions(actions)
+        self.stepper.step()
+        buffers = self.stepper.buffers
+        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), {})
+
+    def finish(self, envs: Indices) -> Mask | None:
+        """Makes the steps that compiled code has left ``UNFINISHED``, or raises the error that has ended them.
+
+        Args:
+            envs: The sub-environments.
+
+        Returns:
+            Those of all that diverged, ``(N,)``; None if none.
+        """
+        raise NotImplementedError
+
+    def report(self) -> Info:
+        """``Outcome.info`` of the latest step."""
+        return {}
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         from gym_dr.compiled.pcg64 import seeded  # heavy: numba

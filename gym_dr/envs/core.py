@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, EnvState, Outcome, check_layout, put_under
+from gym_dr.envs.backend import Backend, CompiledBackend, Divergence, EnvState, Outcome, check_layout, put_under
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
@@ -27,11 +28,12 @@ from gym_dr.randomization.table import ParamTable, part_of
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
+    from gym_dr.envs.play import Play
 
 NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
 
 
-Divergence = tuple[str, int | None, int, dict[str, float]]  # which sub-environment, its seed, draw index and parameters
+Drawn = tuple[Indices, Indices, Array]  # sub-environments (M,) of episodes, draw indices and values (P, M)
 
 
 class Step(NamedTuple):
@@ -43,6 +45,8 @@ class Step(NamedTuple):
     begun: Mask | None = None  # (N,) sub-environments that were reset; None if none
     final_observations: npt.NDArray[Any] | None = None  # (N, size) before those resets, with SAME_STEP
     final_params: dict[str, Any] | None = None  # ``ParamTable.info`` before them
+    # observations (N, size), values (P, N) and draw indices (N,) after the step, if they are at hand
+    seen: tuple[npt.NDArray[Any], Array, Indices] | None = None
 
 
 class Rollout(NamedTuple):
@@ -90,12 +94,26 @@ class Episodes:
             environment: From ``fingerprint``; states of other environments are refused.
         """
         backend.table = table
+        self._compiled = backend if isinstance(backend, CompiledBackend) else None
         self.backend, self.table, self.context, self.max_steps = backend, table, context, max_steps
         self.autoreset = AutoresetState(mode, table.num_envs)
         self.elapsed: Indices = np.zeros(table.num_envs, np.int64)
         self.seeds: list[int | None] = [None] * table.num_envs
         self.check_actions = action_check(backend.action_space, table.num_envs)
         self._environment = environment
+
+    @cached_property
+    def play(self) -> Play:
+        """Steps the sub-environments of a compiled backend."""
+        from gym_dr.envs.play import Play  # heavy: numba
+
+        return Play(cast(Any, self.backend), self.table, self.elapsed, self.divergences)
+
+    def close(self) -> None:
+        """Frees the physics, and leaves the threads."""
+        if "play" in vars(self):
+            self.play.threads.close()
+        self.backend.close()
 
     # ---- resets and steps --------------------------------------------------------------------------------------------
 
@@ -119,73 +137,99 @@ class Episodes:
         Args:
             actions: From ``check_actions``.
         """
+        if self._compiled is not None:
+            return self._step_compiled(self._compiled, actions)
         self.elapsed += 1
         mode = self.autoreset.mode
         if mode is AutoresetMode.NEXT_STEP:  # resets those whose episode had ended, and steps the others
             begun = self.autoreset.resets
             return self._note(self.backend.step(actions, self._begin_again(begun)), begun)
-        step = self._note(self.backend.step(actions), None)
+        return self._begin_in_same_step(self._note(self.backend.step(actions), None))
+
+    def _step_compiled(self, backend: CompiledBackend, actions: npt.NDArray[Any]) -> Step:
+        """``step`` of a backend whose step is compiled."""
+        begun = self.autoreset.resets
+        observations, numbers, index, flags, diverged = self.play.step(actions, begun, self.max_steps)
+        outcome = Outcome(numbers[-1], flags[0], backend.report(), diverged)
+        step = self._note(outcome, begun, flags[1])
+        return self._begin_in_same_step(step._replace(seen=(observations, numbers[:-1], index)))
+
+    def _begin_in_same_step(self, step: Step) -> Step:
+        """With SAME_STEP, resets those whose episode has ended; with the others, the next step or the user does."""
         ended = step.outcome.terminations | step.truncations
-        if mode is AutoresetMode.SAME_STEP and ended.any():  # steps all, then resets those whose episode ends
-            step = step._replace(begun=ended, final_observations=self.observe(), final_params=self.table.info(ended))
+        if self.autoreset.mode is AutoresetMode.SAME_STEP and ended.any():
+            final, params = self.observe(), self.table.info(ended)
+            step = step._replace(begun=ended, final_observations=final, final_params=params, seen=None)
             self._begin_again(ended)
-        return step  # DISABLED: steps all; the user resets
+        return step
 
     def observe(self) -> npt.NDArray[Any]:
         """The latest observations, with the context if the policy may see it; a new array ``(N, size)``."""
-        observations = self.backend.observe()
+        return self.visible(self.backend.observe())
+
+    def visible(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Observations ``(N, size)`` with the context, if the policy may see it."""
         return self.context.extend(observations, self.table.params()) if self.context.ranges else observations
 
     def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Rollout:
         """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``."""
-        table, size = self.table, (last - first, self.table.num_envs)
-        begun, diverged = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
-        drawn = [(np.arange(size[1]), table.index.copy(), table.current.copy())]  # episodes by when they begin
-        divergences: list[Divergence] = []
-        row = first
-        while row < last:
-            resets = self.autoreset.resets
-            stop, step = self._play(policy, noise, steps, row, last)
-            if resets is not None:
-                begun[row - first], envs = resets, resets.nonzero()[0]
-                drawn.append((envs, table.index[envs], table.current[:, envs]))
-            if step.outcome.diverged is not None:
-                diverged[stop - 1 - first] = step.outcome.diverged
-            divergences += step.divergences
-            row = stop
-        envs, index, values = (np.concatenate(part, axis=-1) for part in zip(*drawn, strict=True))
+        play = self._rollout_by_steps if self.context.ranges or self._compiled is None else self._rollout_compiled
+        index, values, resets = self.table.index.copy(), self.table.current.copy(), self.autoreset.resets
+        step, diverged, begun = play(policy, noise, steps, first, last)
+        ends = steps.terminated[first:last] | steps.truncated[first:last]
+        envs, indices, later = (
+            np.concatenate(part, -1) for part in zip((np.arange(len(index)), index, values), begun, strict=True)
+        )
         order = np.argsort(envs, kind="stable")
-        step = step._replace(divergences=divergences)
-        return Rollout(step, begun, index[order], values[:, order], diverged if divergences else None)
+        begins = np.concatenate([np.zeros_like(ends[:1]) if resets is None else resets[None], ends[:-1]])
+        step = step._replace(begun=begins[-1] if begins[-1].any() else None)
+        return Rollout(step, begins, indices[order], later[:, order], diverged)
 
-    def _play(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> tuple[int, Step]:
-        """Plays until an episode ends; returns the row after the last one played, and the last step."""
-        play = self.backend.rollout
-        if play is None or self.context.ranges:
-            return self._play_by_steps(policy, noise, steps, first, last)
-        begun = self.autoreset.resets
-        skip = self._begin_again(begun)
-        stop = play(policy, noise, steps, self.elapsed, self.max_steps, (first, last), skip)
-        outcome = Outcome(steps.rewards[stop - 1], steps.terminated[stop - 1], *self.backend.rollout_report())
-        return stop, self._note(outcome, begun if stop == first + 1 else None)
-
-    def _play_by_steps(
+    def _rollout_compiled(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[int, Step]:
-        """``_play`` step by step: where none is compiled, or for a policy that also sees the draw."""
-        from gym_dr.compiled.policy import act
+    ) -> tuple[Step, Mask | None, Drawn]:
+        """``rollout`` of a backend whose step is compiled."""
+        begun = self.play.rollout(policy, noise, steps, (first, last), self.autoreset.resets, self.max_steps)
+        outcome = Outcome(
+            steps.rewards[last - 1], steps.terminated[last - 1], cast(CompiledBackend, self.backend).report()
+        )
+        truncations = steps.truncated[last - 1]
+        self.autoreset.step(outcome.terminations | truncations)
+        diverged = None
+        if begun.diverged:
+            diverged = np.zeros((last - first, len(truncations)), np.bool_)
+            for row, env in begun.diverged:
+                diverged[row - first, env] = True
+            outcome = outcome._replace(diverged=diverged[-1])
+        return Step(outcome, truncations, begun.divergences), diverged, (begun.envs, begun.draw_index, begun.values.T)
 
-        choose, space = cast(Any, act), self.backend.action_space
+    def _rollout_by_steps(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
+    ) -> tuple[Step, Mask | None, Drawn]:
+        """``rollout`` step by step: where none is compiled, or for a policy that also sees the draw."""
+        from gym_dr.compiled.policy import Chooser
+
+        chooser, space = Chooser(policy, steps, noise), self.backend.action_space
         start = space.start if isinstance(space, Discrete) else None
-        numbers = np.zeros((self.table.num_envs, *(space.shape or (0,))), np.float32)
+        diverged = np.zeros((last - first, self.table.num_envs), np.bool_)
+        divergences: list[Divergence] = []
+        drawn: list[Drawn] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), self.table.current[:, :0])]
         for t in range(first, last):
-            choose(policy, self.elapsed == 0, noise[t], steps, t, numbers)
+            resets = self.autoreset.resets
+            numbers = chooser.row(t, self.elapsed == 0)
             step = self.step(self.check_actions(numbers if start is None else steps.discrete[t] + start))
             steps.rewards[t], steps.terminated[t] = step.outcome.rewards, step.outcome.terminations
-            steps.truncated[t], steps.observations[t + 1] = step.truncations, self.observe()
-            if self.autoreset.resets is not None:
-                break
-        return t + 1, step
+            steps.truncated[t] = step.truncations
+            steps.observations[t + 1] = self.observe() if step.seen is None else self.visible(step.seen[0])
+            if resets is not None:
+                envs = resets.nonzero()[0]
+                drawn.append((envs, self.table.index[envs], self.table.current[:, envs]))
+            if step.outcome.diverged is not None:
+                diverged[t - first] = step.outcome.diverged
+            divergences += step.divergences
+        envs, index, values = (np.concatenate(part, axis=-1) for part in zip(*drawn, strict=True))
+        step = step._replace(divergences=divergences)
+        return step, diverged if divergences else None, (envs, index, values)
 
     def _seed(self, envs: list[int], seeds: Sequence[int | None]) -> None:
         """Restarts the random streams and the draws of some sub-environments."""
@@ -211,18 +255,28 @@ class Episodes:
         self._begin(envs, {})
         return envs
 
-    def _note(self, outcome: Outcome, begun: Mask | None) -> Step:
+    def _note(self, outcome: Outcome, begun: Mask | None, truncations: Mask | None = None) -> Step:
         """Records which episodes end: they terminate, reach the step limit, or diverge."""
-        truncations = self.elapsed >= self.max_steps
+        truncations = self.elapsed >= self.max_steps if truncations is None else truncations
         divergences: list[Divergence] = []
         if outcome.diverged is not None:
             truncations |= outcome.diverged
-            params, index = self.table.params(), self.table.index
-            for i in outcome.diverged.nonzero()[0].tolist():
-                values = {name: float(array[i]) for name, array in params.items()}
-                divergences.append((f"Sub-environment {i}", self.seeds[i], int(index[i]), values))
+            divergences = self.divergences(outcome.diverged)
         self.autoreset.step(outcome.terminations | truncations)
         return Step(outcome, truncations, divergences, begun)
+
+    def divergences(self, diverged: Mask) -> list[Divergence]:
+        """The current episodes of sub-environments whose simulation has diverged, ``(N,)``."""
+        params, index = self.table.params(), self.table.index
+        return [
+            (
+                f"Sub-environment {i}",
+                self.seeds[i],
+                int(index[i]),
+                {name: float(row[i]) for name, row in params.items()},
+            )
+            for i in diverged.nonzero()[0].tolist()
+        ]
 
     # ---- states ------------------------------------------------------------------------------------------------------
 

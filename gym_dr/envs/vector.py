@@ -309,7 +309,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             episodes.autoreset.check_step()
             step = episodes.step(episodes.check_actions(actions))
             return (
-                episodes.observe(),
+                episodes.observe() if step.seen is None else episodes.visible(step.seen[0]),
                 step.outcome.rewards,
                 step.outcome.terminations,
                 step.truncations,
@@ -342,7 +342,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def close_extras(self, **kwargs: Any) -> None:
         """Ends threads and frees memory."""
         if hasattr(self, "_backend"):
-            _alone(lambda envs: envs._backend.close())(self)
+            _alone(lambda envs: envs._episodes.close())(self)
 
     # ---- beyond Gymnasium --------------------------------------------------------------------------------------------
 
@@ -477,7 +477,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         report: dict[str, Any] = {}
         if outcome.info or begun is not None or outcome.diverged is not None:  # every microsecond counts
             report = self._report(outcome, np.ones(self.num_envs, np.bool_) if begun is None else ~begun, begun)
-        info = self._with_params(report, self._table.info())
+        now = self._table.info() if step.seen is None else self._table.laid_out(*step.seen[1:])
+        info = self._with_params(report, now)
         if step.final_observations is not None and step.final_params is not None and begun is not None:  # SAME_STEP
             final = np.full(self.num_envs, None, dtype=object)
             for i in begun.nonzero()[0].tolist():

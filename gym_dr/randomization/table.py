@@ -34,6 +34,7 @@ class ParamTable:
         index: Shape ``(num_envs,)``, the draw index of the current episodes; -1 before the first.
         seed_words: Shape ``(num_envs,)``, the seed words in the keys of draws.
         held: Seed words and indices of the draws that all episodes use, each ``(num_envs,)``; None to count on.
+        changes: How often arrays that ``arrays`` returns have been replaced.
     """
 
     def __init__(self, space: ParamSpace, sampler: ParamSampler, num_envs: int, current: Array | None = None) -> None:
@@ -53,6 +54,7 @@ class ParamTable:
         self._pins: Array | None = None  # shape of current, nan where not pinned
         self.index: Indices = np.full(num_envs, -1, np.int64)
         self.held: tuple[Words, Indices] | None = None
+        self.changes = 0
         self._lay_out_info()
         self.seed_words: Words = np.zeros(num_envs, np.uint64)
         self._draws = _DrawCache(sampler, self.seed_words)
@@ -68,7 +70,7 @@ class ParamTable:
         rows = self._rows_of(exact)  # may add some
         values = np.empty((len(self.names), len(envs)))
         values[:] = self._nominal[:, None]
-        self.index[envs] = self.index[envs] + 1 if self.held is None else self.held[1][envs]
+        self.index[envs] = self.following[envs]
         values[self._drawn] = self._draws.get(envs, self.index)
         if self._pins is not None:
             pins = self._pins[:, envs]
@@ -80,6 +82,23 @@ class ParamTable:
     # ---- draws -------------------------------------------------------------------------------------------------------
 
     @property
+    def following(self) -> Indices:
+        """The draw index of each sub-environment's next episode, shape ``(num_envs,)``."""
+        return self.index + 1 if self.held is None else self.held[1]
+
+    def make_ahead(self, envs: Indices) -> None:
+        """Makes sure that the draws of the next episodes are among those made ahead."""
+        self._draws.reach(envs, self.following)
+
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What compiled code needs to begin episodes, see ``compiled.play.Draws``; valid until ``changes``."""
+        draws, held, pins = self._draws, np.zeros(0, np.int64), np.zeros((0, 0))
+        held = held if self.held is None else self.held[1]
+        pins = pins if self._pins is None else self._pins
+        made = draws.ahead, draws.first, draws.depth
+        return (self.current.T, self._nominal, self._drawn, *made, self.index, held, pins)
+
+    @property
     def sampler(self) -> ParamSampler:
         """The sampler that makes the draws; a new one takes effect at each sub-environment's next episode."""
         return self._draws.sampler
@@ -89,6 +108,7 @@ class ParamTable:
         check_support(sampler, self.sampler.support)
         if sampler is not self.sampler:
             self._draws = _DrawCache(sampler, self.seed_words)
+            self.changes += 1
 
     def seed(self, envs: Indices, seed_words: Words) -> None:
         """Restarts the draws of some sub-environments, keyed by their seed words."""
@@ -108,6 +128,7 @@ class ParamTable:
         if {np.shape(seed_words), np.shape(index)} != {self.index.shape}:
             raise RandomizationError(f"Expected seed words and indices of draws of shape {self.index.shape}.")
         self.held = seed_words.copy(), index.copy()
+        self.changes += 1
         changed = np.flatnonzero(seed_words != self.seed_words)  # others keep the draws that were made ahead
         self._draws.seed(changed, seed_words[changed])
 
@@ -121,6 +142,7 @@ class ParamTable:
             envs: The sub-environments to pin them in.
         """
         rows = self._rows_of(values or ())
+        self.changes += 1
         if self._pins is None:
             self._pins = np.full(self.current.shape, np.nan)
         if values is None:
@@ -187,8 +209,11 @@ class ParamTable:
         Args:
             mask: Shape ``(num_envs,)``, the sub-environments that report; None for all.
         """
-        count, values, index = len(self.names), self.current.copy(), self.index.copy()
-        reported = self._everyone.copy()
+        return self.laid_out(self.current.copy(), self.index.copy(), mask)
+
+    def laid_out(self, values: Array, index: Indices, mask: Mask | None = None) -> dict[str, Any]:
+        """``info`` of these values ``(len(names), num_envs)`` and draw indices; both arrays become part of it."""
+        count, reported = len(self.names), self._everyone.copy()
         sparse = count > len(self.space.nominal)  # some sub-environments do not report all rows
         if sparse:
             reported[:count] = ~np.isnan(values)
@@ -224,6 +249,7 @@ class ParamTable:
         """The rows of some parameters; adds new ones."""
         new = [name for name in names if name not in self._places]
         if new:
+            self.changes += 1
             self.names += new
             self._lay_out_info()
             padding = ((0, len(new)), (0, 0))
@@ -250,37 +276,41 @@ class _DrawCache:
         self._version = sampler.version
         count = len(sampler.support)
         self._deepest = min(max(_LOOK_AHEAD // (len(seed_words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
-        self._depth = self._deepest if sampler.version is None else 0
         # draw number first + k of sub-environment i is ahead[:, i, k] for k < depth
-        self._ahead: Array = np.zeros((count, len(seed_words), self._deepest))
-        self._first: Indices = np.full(len(seed_words), _NOTHING, np.int64)
+        self.ahead: Array = np.zeros((count, len(seed_words), self._deepest))
+        self.first: Indices = np.full(len(seed_words), _NOTHING, np.int64)
+        self.depth: Indices = np.array([self._deepest if sampler.version is None else 0])  # an array for compiled code
 
     def seed(self, envs: Indices, seed_words: Words) -> None:
         self.seed_words[envs] = seed_words
-        self._first[envs] = _NOTHING
+        self.first[envs] = _NOTHING
 
     def get(self, envs: Indices, index: Indices) -> Array:
         """The draws ``index[envs]``, shape ``(parameters, len(envs))``."""
+        if not len(self.ahead):
+            return np.empty((0, len(envs)))
+        return self.ahead[:, envs, self.reach(envs, index)]
+
+    def reach(self, envs: Indices, index: Indices) -> Indices:
+        """Makes sure that the draws ``index[envs]`` are made; returns their places in ``ahead``."""
         if self.sampler.version != self._version:
             self._version = self.sampler.version
-            self._first[:] = _NOTHING
-            self._depth = 0  # the next change may be near, so start with one draw and double from there
-        if not len(self._ahead):
-            return np.empty((0, len(envs)))
-        place = index[envs] - self._first[envs]
+            self.first[:] = _NOTHING
+            self.depth[0] = 0  # the next change may be near, so start with few draws and double from there
+        place = index[envs] - self.first[envs]
         # held draws may jump, so places can be anywhere; as unsigned, negative ones are large
-        if np.maximum.reduce(place.view(np.uint64), initial=0) >= self._depth:
+        if len(self.ahead) and np.maximum.reduce(place.view(np.uint64), initial=0) >= self.depth[0]:
             self._make(index)
-            place = index[envs] - self._first[envs]
-        return self._ahead[:, envs, place]
+            place = index[envs] - self.first[envs]
+        return place
 
     def _make(self, index: Indices) -> None:
         """Makes draws for all sub-environments that have used half of theirs, so that this happens rarely."""
-        used, before = index - self._first, self._depth
-        self._depth = min(max(1, 2 * before), self._deepest)
-        needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= before) | (self._depth > before)))
-        self._first[needed] = index[needed]
-        indices = self._first[needed, None] + np.arange(self._depth)
-        drawn = self.sampler.draw(np.repeat(self.seed_words[needed], self._depth), indices.ravel())
+        used, before = index - self.first, int(self.depth[0])
+        self.depth[0] = depth = min(max(_MIN_DEPTH, 2 * before), self._deepest)
+        needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= before) | (depth > before)))
+        self.first[needed] = index[needed]
+        indices = self.first[needed, None] + np.arange(depth)
+        drawn = self.sampler.draw(np.repeat(self.seed_words[needed], depth), indices.ravel())
         for row, name in enumerate(self.sampler.support):
-            self._ahead[row, needed, : self._depth] = drawn[name].reshape(indices.shape)
+            self.ahead[row, needed, :depth] = drawn[name].reshape(indices.shape)

@@ -117,7 +117,7 @@ class CompiledBehavior:
             num_envs=num_envs,
             units=self.units,
         )
-        self._env_actions = np.zeros((num_envs, bounds.shape[1]), np.float32)
+        self._chooser: compiled.Chooser | None = None  # for the steps of the latest call
 
     def begin(self) -> None:
         """Copies the weights, which may have changed since the last rollout."""
@@ -149,11 +149,14 @@ class CompiledBehavior:
 
     def act(self, steps: Steps, t: int, noise: Floats, starts: Mask) -> npt.NDArray[Any]:
         """See ``TorchBehavior.act``."""
-        cast(Any, compiled.act)(self.policy, starts, noise, steps, t, self._env_actions)
+        if self._chooser is None or self._chooser.acting.steps is not steps:
+            self._chooser = compiled.Chooser(self.policy, steps, np.empty((1, *noise.shape), np.float32))
+        self._chooser.acting.noise[0] = noise
+        numbers = self._chooser.row(t, starts)
         if isinstance(self.actor, CategoricalActor):
             chosen: npt.NDArray[Any] = steps.discrete[t] + self.actor.start
             return chosen
-        return self._env_actions.astype(self.actor.space.dtype)
+        return numbers.astype(self.actor.space.dtype)
 
 
 Behavior: TypeAlias = TorchBehavior | CompiledBehavior
@@ -207,6 +210,7 @@ class _ActorPolicy:
         self.actor, self._deterministic = actor, deterministic
         self._generator = torch.Generator("cpu").manual_seed(seed_for(0, stream=2, index=2))
         self._behaviors: dict[int, Behavior] = {}  # by the number of observations
+        self._rows: dict[int, Steps] = {}  # memory for their actions
         self._ahead: list[Floats] = []
 
     def reseed(self, seed: int) -> None:
@@ -227,9 +231,12 @@ class _ActorPolicy:
 
     def _act(self, observations: npt.NDArray[Any], starts: Mask) -> npt.NDArray[Any]:
         """Actions for the environment; for arguments see ``RememberingPolicy``."""
-        behavior = self._behavior(len(observations))
-        steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
-        return behavior.act(steps, 0, self._noise(behavior, len(observations)), starts)
+        count = len(observations)
+        behavior = self._behavior(count)
+        if count not in self._rows:
+            self._rows[count] = allocate_steps(behavior, 1, observations)
+        self._rows[count].observations[0] = observations
+        return behavior.act(self._rows[count], 0, self._noise(behavior, count), starts)
 
     def _noise(self, behavior: Behavior, num_envs: int) -> Floats:
         """Noise for sampling discrete actions; zeros for continuous actions and if nothing is sampled."""

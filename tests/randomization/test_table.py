@@ -109,7 +109,7 @@ def test_a_sampler_of_another_support_is_refused() -> None:
     assert (values.params()["mass"] < 0.65).all()
 
 
-def test_a_new_version_of_a_sampler_draws_once_for_each_sub_environment_then_ahead() -> None:
+def test_a_new_version_of_a_sampler_draws_a_few_ahead_and_then_more() -> None:
     asked: list[int] = []
 
     class Counting(GrowingSampler):
@@ -124,4 +124,4 @@ def test_a_new_version_of_a_sampler_draws_once_for_each_sub_environment_then_ahe
         for _ in range(7):
             one.begin(envs, {})
         sampler.shares.append(sampler.shares[-1])  # the next version
-    assert asked == [3, 6, 12] * 2
+    assert asked == [3 * 4, 3 * 8] * 2

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.compiled.rollout import StepBuffers
-from gym_dr.envs.backend import CompiledBackend, EnvState, Outcome, PlayRollout, check_within
+from gym_dr.compiled.play import StepBuffers
+from gym_dr.compiled.processors import usable_threads
+from gym_dr.compiled.structs import Job, kind_of
+from gym_dr.envs.backend import CompiledBackend, EnvState, check_within
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.solver.layout import (
     BODY,
@@ -23,25 +25,28 @@ from gym_dr.envs.box2d.solver.layout import (
     VELOCITY_X,
     VELOCITY_Y,
 )
-from gym_dr.envs.box2d.stepping import Stepper, threads_for
+from gym_dr.envs.stepper import Stepper
 from gym_dr.errors import EnvStateError
+
+CHUNK = 512  # sub-environments that a thread takes at a time; the solver is slower with fewer
+FEWEST = 5  # sub-environments of a thread
 
 
 class Box2DBackend(CompiledBackend):
     """Many small worlds in compiled code."""
 
     push_size = 2
+    name: ClassVar[str]
     bodies: ClassVar[int]  # bodies per world
-    kernel: ClassVar[Any]  # compiled ``step(group, envs, first, last)``
+    kernel: ClassVar[Any]  # compiled ``step(group, first, last)``
     arrays: Environments  # of all sub-environments
-    buffers: StepBuffers
-    stepper: Stepper | Any = None
+    envs: Indices  # (N,) in the order in which the next step takes them
 
     def _allocate(self, num_envs: int) -> tuple[Environments, npt.NDArray[Any]]:
         """The family's arrays of sub-environments, and the numbers of continuous actions ``(num_envs, size)``."""
         raise NotImplementedError
 
-    def _group(self) -> Any:
+    def _group(self, buffers: StepBuffers) -> Any:
         """Everything that a step reads and writes on one thread."""
         raise NotImplementedError
 
@@ -53,36 +58,26 @@ class Box2DBackend(CompiledBackend):
         self.arrays, numbers = self._allocate(num_envs)
         self.observations, self.streams = self.arrays.observations, self.arrays.streams
         results = self.observations, self.arrays.rewards, self.arrays.terminations
-        self.buffers = StepBuffers(
-            np.zeros(num_envs, np.int64), numbers, self.arrays.world.status[:, S_FRESH], *results
-        )
-        self.num_threads = threads_for(num_envs, num_threads)
-        groups = [self._group() for _ in range(self.num_threads)]
-        self.stepper = Stepper(type(self).kernel, groups, self.buffers)  # an instance would bind it like a method
+        buffers = StepBuffers(np.zeros(num_envs, np.int64), numbers, self.arrays.world.status[:, S_FRESH], *results)
+        self.envs = np.arange(num_envs)
+        self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
+        groups = [self._group(buffers) for _ in range(self.num_threads)]
+        job = Job(type(self).kernel, kind_of(groups[0]), f"the native {self.name}", name=self.name)
+        self.stepper = Stepper(job, groups, buffers, chunk=CHUNK)
+        self._begun: Indices | None = None  # marked, but not yet stepped
         return self.arrays.params.T
-
-    @property
-    def rollout(self) -> PlayRollout | None:
-        """See ``Backend.rollout``; threads share the work of one step, not of many."""
-        return self.stepper.rollout if self.num_threads == 1 else None
 
     def reset(self, envs: Indices, options: Any = None) -> None:
         """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without an action, to be made later."""
-        self.stepper.begin(envs)
+        self.stepper.buffers.fresh[envs], self._begun = 1, envs
 
     def observe(self) -> npt.NDArray[Any]:
-        self.stepper.finish()
+        if self._begun is not None:
+            self.envs[: len(self._begun)] = self._begun
+            self.stepper.job(self.stepper.groups[0], 0, len(self._begun))
+            self.envs[:] = np.arange(len(self.envs))
+            self._begun = None
         return super().observe()
-
-    def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        """See ``Backend.step``; those in ``skip`` make their first step together with the others."""
-        self._set_actions(actions)
-        self.stepper.step()
-        return Outcome(self.arrays.rewards.copy(), self.arrays.terminations.copy(), {})
-
-    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
-        """Stores the actions of the next step."""
-        (self.buffers.continuous if self.action_space.shape else self.buffers.discrete)[:] = actions
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes all bodies equally."""
@@ -123,10 +118,6 @@ class Box2DBackend(CompiledBackend):
         world = {f"world.{name}": value for name, value in arrays.pop("world")._asdict().items()}
         fixed = ("world.shapes", "world.edge_width", "params", "observations")
         return {name: value for name, value in {**world, **arrays}.items() if name not in fixed}
-
-    def close(self) -> None:
-        if self.stepper is not None:
-            self.stepper.close()
 
 
 def bytes_needed(arrays: Environments) -> int:

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
-from gym_dr.arrays import Array, Indices
-from gym_dr.envs.backend import CompiledBackend, EnvState, Outcome, PlayRollout
+from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.compiled.processors import usable_threads
+from gym_dr.envs.backend import CompiledBackend, EnvState, Outcome
 from gym_dr.envs.equations.equations import Bounds, spread_of
 from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.functions import called
 from gym_dr.envs.equations.replay import EquationsLogReplay
-from gym_dr.envs.equations.simulation import Simulation
+from gym_dr.envs.equations.simulation import FEWEST, Simulation
 from gym_dr.envs.equations.trial import try_out
 from gym_dr.envs.replay import LogReplay
 from gym_dr.errors import EquationsError, located, shortened
@@ -24,7 +24,7 @@ from gym_dr.randomization.distributions import Uniform
 
 
 class EquationsBackend(CompiledBackend):
-    """Many environments with the same equations in compiled code, on one thread.
+    """Many environments with the same equations in compiled code.
 
     Attributes:
         family: Where the equations come from.
@@ -61,17 +61,13 @@ class EquationsBackend(CompiledBackend):
         self.random_steps = bool(self.equations.process_noise)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        self.simulation = Simulation(self.equations, num_envs)
-        self.streams, self.observations = self.simulation.streams, self.simulation.buffers.observations
-        blocks: Array
-        blocks, options = np.split(self.simulation.params, [len(self.space)])
-        options[:] = np.array(self._options)[:, None]
-        return blocks
-
-    @property
-    def rollout(self) -> PlayRollout:
-        """See ``Backend.rollout``."""
-        return self.simulation.rollout
+        self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
+        self.simulation = Simulation(self.equations, num_envs, self.num_threads)
+        self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
+        self.observations = self.stepper.buffers.observations
+        self.simulation.params[:, len(self.space) :] = self._options
+        current: Array = self.simulation.params[:, : len(self.space)].T
+        return current
 
     def check_options(self, options: Mapping[str, Any]) -> Bounds | None:
         """Reads bounds of the uniform numbers that begin an episode, if the equations have reset options."""
@@ -92,14 +88,18 @@ class EquationsBackend(CompiledBackend):
     def reset(self, envs: Indices, options: Bounds | None = None) -> None:
         self.simulation.begin(envs, options)
 
+    def set_actions(self, actions: npt.NDArray[Any]) -> None:
+        super().set_actions(actions - self._first_choice if self._first_choice else actions)
+
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        buffers = self.simulation.buffers
-        if self._first_choice is None:
-            buffers.continuous[:] = actions
-        else:
-            buffers.discrete[:] = actions - self._first_choice if self._first_choice else actions
-        self.simulation.step(skip)
-        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), {})
+        with self.simulation.located():
+            return super().step(actions)
+
+    def finish(self, envs: Indices) -> Mask | None:
+        """Makes the steps again, since only a call from Python passes an error on."""
+        with self.simulation.located():
+            self.stepper.step()
+        return None
 
     def get_state(self) -> EnvState:
         return self.simulation.get_state()

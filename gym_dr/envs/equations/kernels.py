@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,12 +19,11 @@ import numpy.typing as npt
 from gymnasium.spaces import Discrete
 from numba import njit
 
-from gym_dr.arrays import Array
-from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.flags import ENTRY, INLINE
+from gym_dr.arrays import Array, Indices
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula, described
 from gym_dr.compiled.pcg64 import standard_normal, uniform
-from gym_dr.compiled.rollout import StepBuffers
+from gym_dr.compiled.play import BEGUN, StepBuffers
 from gym_dr.envs.equations.equations import Equations, fields_of, spread_of
 from gym_dr.randomization.distributions import Distribution, Normal
 
@@ -36,16 +34,18 @@ class EquationsArrays(NamedTuple):
     """All sub-environments."""
 
     blocks: Array  # (blocks * FIELDS * LANES,)
-    params: Array  # (parameters, N) of new episodes
+    params: Array  # (N, parameters) of new episodes
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     buffers: StepBuffers
+    bounds: Array  # (numbers drawn, 2) of the random numbers that begin an episode
+    envs: Indices  # (N,) scratch: sub-environments to reset
 
 
 class Kernels(NamedTuple):
     """The compiled functions of equations, and where their numbers are in memory."""
 
-    begin: Any  # (world, envs, bounds (numbers drawn, 2)): begins episodes
-    step: Any  # (world, envs, first, last): steps sub-environments first to last - 1, of which ``first`` begins a block
+    begin: Any  # (world, first, last): begins episodes in ``envs[first:last]``
+    step: Any  # (world, first, last): steps sub-environments first to last - 1
     fields: int  # of a block
     state: int  # index of the first field of the state; those of the physics come before
 
@@ -71,7 +71,7 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
 
     functions = equations.derive, equations.step, equations.observe, equations.begin
     derive, step_one, observe, begin_one = map(compile_formula, functions)
-    read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
+    read_params = _reader(equations.params, [f"block[lane, {k}]" for k in range(len(fields_of(equations.params)))])
     read_physics = _reader(equations.physics, _places(physics))
     read_state = _reader(equations.state, _places(state))
     read_drawn = _reader(namedtuple("Start", equations.start), _places(drawn))
@@ -83,33 +83,39 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
     take_action = _action_reader(equations, _places(action))
     advance = _stepper(equations, step_one, _places(action), _places(noise))
 
-    def begin(world, envs, bounds):
-        blocks, params, streams, buffers = world
-        for k in range(len(envs)):
-            env = envs[k]
-            first = env // LANES * size
-            block, lane = blocks[first : first + size], env % LANES
-            write_physics(block, lane, derive(read_params(params, env)), False)
-            draw_first(streams, env, block, lane, bounds)
-            constants = read_physics(block, lane)
-            state = begin_one(constants, read_drawn(block, lane))
-            write_state(block, lane, state, False)
-            write_seen(block, lane, observe(constants, read_state(block, lane)), False)
-            for j in range(seen_count):
-                buffers.observations[env, j] = block[lane + seen_at + j * LANES]
+    def begin_in(world, env, block, lane):
+        write_physics(block, lane, derive(read_params(world.params, env)), False)
+        draw_first(world.streams, env, block, lane, world.bounds)
+        constants = read_physics(block, lane)
+        write_state(block, lane, begin_one(constants, read_drawn(block, lane)), False)
+        write_seen(block, lane, observe(constants, read_state(block, lane)), False)
 
-    def step(world, envs, first, last):
-        blocks, _, streams, buffers = world
-        for at in range(first, last, LANES):
-            block = blocks[at // LANES * size : (at // LANES + 1) * size]
-            count = min(LANES, last - at)
-            for lane in range(count):
+    begin_env = _named(begin_in, content, KERNEL)
+
+    def begin(world, first, last):
+        for k in range(first, last):
+            env = world.envs[k]
+            block = world.blocks[env // LANES * size : (env // LANES + 1) * size]
+            begin_env(world, env, block, env % LANES)
+            for j in range(seen_count):
+                world.buffers.observations[env, j] = block[env % LANES + seen_at + j * LANES]
+
+    def step(world, first, last):
+        streams, buffers = world.streams, world.buffers
+        at = first
+        while at < last:
+            block = world.blocks[at // LANES * size : (at // LANES + 1) * size]
+            start, end = at % LANES, min(LANES, last - at // LANES * LANES)
+            at -= start
+            for lane in range(start, end):
                 take_action(buffers, at + lane, block, lane)
                 fresh = buffers.fresh[at + lane]
                 block[lane + fresh_at] = fresh
-                if fresh == 0:  # the stream is that of an environment that is reset instead
+                if fresh == 0:
                     draw_noise(streams, at + lane, block, lane, None)
-            for lane in range(count):
+                elif fresh != BEGUN:
+                    begin_env(world, at + lane, block, lane)
+            for lane in range(start, end):
                 fresh = block[lane + fresh_at] != 0.0
                 constants = read_physics(block, lane)
                 after, reward, ended = advance(constants, read_state(block, lane), block, lane)
@@ -117,28 +123,25 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
                 write_seen(block, lane, observe(constants, after), fresh)
                 block[lane + reward_at] = 0.0 if fresh else reward
                 block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
-            for lane in range(count):
+            for lane in range(start, end):
                 buffers.fresh[at + lane] = 0
                 buffers.rewards[at + lane] = block[lane + reward_at]
                 buffers.terminations[at + lane] = block[lane + ended_at] != 0.0
                 for j in range(seen_count):
                     buffers.observations[at + lane, j] = block[lane + seen_at + j * LANES]
+            at += LANES
 
-    name = re.sub(r"\W+", "_", equations.name)
-    begin_all, step_all = (_named(kernel, content) for kernel in (begin, step))
-    for kernel in (begin_all, step_all):
-        cache_on_disk(kernel, f"the native {equations.name}", name=name[:60], content=content)
-    return Kernels(begin_all, step_all, size // LANES, len(physics))
+    return Kernels(_named(begin, content, KERNEL), _named(step, content, KERNEL), size // LANES, len(physics))
 
 
-def _named(kernel, content):
+def _named(kernel, content, flags):
     """Compiles a kernel under a name that no other equations have.
 
     Machine code from the cache finds functions by name. Numba numbers functions in each process, so kernels compiled
-    in different processes could share a name, and a rollout would step other equations.
+    in different processes could share a name, and a job would step other equations.
     """
     kernel.__qualname__ = f"{kernel.__name__}_{hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
-    return njit(**ENTRY)(kernel)
+    return njit(**flags)(kernel)
 
 
 def content_of(equations: Equations) -> str:

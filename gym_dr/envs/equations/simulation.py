@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats, Indices
+from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.pcg64 import STREAM
-from gym_dr.compiled.pointers import Address, entry_point
-from gym_dr.compiled.rollout import UNFINISHED, StepBuffers
-from gym_dr.compiled.rollout import rollout as play_rollout
+from gym_dr.compiled.play import StepBuffers
+from gym_dr.compiled.structs import Job, Struct
 from gym_dr.envs.backend import EnvState
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of, spread_of
 from gym_dr.envs.equations.functions import not_compiled
-from gym_dr.envs.equations.kernels import LANES, EquationsArrays, kernels_of
+from gym_dr.envs.equations.kernels import LANES, EquationsArrays, content_of, kernels_of
+from gym_dr.envs.stepper import Stepper
 from gym_dr.errors import EquationsError
 
-if TYPE_CHECKING:
-    from gym_dr.compiled.policy import SmallPolicy
-    from gym_dr.compiled.steps import Steps
+CHUNK = 16 * LANES  # sub-environments that a thread takes at a time
+FEWEST = 5  # sub-environments of a thread
 
 
 class Simulation:
     """Steps many environments of one kind.
 
     Attributes:
-        buffers: Inputs and outputs of a step.
-        params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
+        stepper: Steps them.
+        params: Shape ``(num_envs, parameters)``, the parameters of new episodes.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
-    def __init__(self, equations: Equations, num_envs: int) -> None:
+    def __init__(self, equations: Equations, num_envs: int, num_threads: int = 1) -> None:
         """Makes the arrays and compiles the equations, or loads them from the cache.
 
         Raises:
@@ -42,7 +42,7 @@ class Simulation:
         """
         self.equations, self.num_envs = equations, num_envs
         seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () if discrete
-        self.buffers = StepBuffers(
+        buffers = StepBuffers(
             discrete=np.zeros(num_envs, np.int64),
             continuous=np.zeros((num_envs, *(numbers or (0,)))),
             fresh=np.zeros(num_envs, np.int64),
@@ -51,23 +51,28 @@ class Simulation:
             terminations=np.zeros(num_envs, np.bool_),
         )
         self.streams = np.zeros((num_envs, STREAM), np.uint64)
-        self.params = np.zeros((len(fields_of(equations.params)), num_envs))
+        self.params = np.zeros((num_envs, len(fields_of(equations.params))))
         kernels = kernels_of(equations)
         blocks = -(-num_envs // LANES)
         self._blocks: Array = np.zeros((blocks, kernels.fields, LANES))
-        self._world = EquationsArrays(self._blocks.reshape(-1), self.params, self.streams, self.buffers)
         self._all: Indices = np.arange(num_envs)
         self._bounds: Array = np.array([spread_of(each) for each in equations.start.values()]).reshape(-1, 2)
+        self._world = EquationsArrays(
+            self._blocks.reshape(-1), self.params, self.streams, buffers, self._bounds.copy(), self._all.copy()
+        )
         self._state_at = kernels.state
         self._state_fields = slice(kernels.state, kernels.state + len(fields_of(equations.state)))
-        no_one = np.zeros(0, np.int64)
+        self._group = Struct(self._world)
+        name = re.sub(r"\W+", "_", equations.name)[:60]
+        given = f"the native {equations.name}", name, content_of(equations)
         try:
-            kernels.begin(self._world, no_one, self._bounds)
-            kernels.step(self._world, no_one, 0, 0)
+            self._begin, step = (self._job(kernel, *given) for kernel in (kernels.begin, kernels.step))
         except Exception as error:  # numba raises many types
             raise not_compiled(equations, error) from error
-        self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
-        self._play = partial(play_rollout, Address(kernels.step), self._world, self.buffers)
+        self.stepper = Stepper(step, [self._world] * num_threads, buffers, chunk=CHUNK)
+
+    def _job(self, kernel: Any, what: str, name: str, content: str) -> Job:
+        return Job(kernel, self._group.kind, what, name=name, content=content)
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
         """Begins episodes with ``params``.
@@ -76,48 +81,29 @@ class Simulation:
             envs: The sub-environments.
             bounds: Of the random numbers; None for those of the equations.
         """
+        self._world.envs[: len(envs)] = envs
         try:
-            self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds).reshape(-1, 2))
-        except Exception as error:
-            raise self._named(error) from error
+            if bounds is not None:
+                self._world.bounds[:] = np.array(bounds).reshape(-1, 2)
+            with self.located():
+                self._begin(self._group, 0, len(envs))
+        finally:
+            self._world.bounds[:] = self._bounds
 
-    def step(self, skip: Indices | None = None) -> None:
-        """Steps all sub-environments except those in ``skip``, through ``buffers``."""
-        if skip is not None:
-            self.buffers.fresh[skip] = 1
-        try:
-            self._step(self._world, self._all, 0, self.num_envs)
-        except Exception as error:
-            raise self._named(error) from error
-
-    def rollout(
-        self,
-        policy: SmallPolicy,
-        noise: Floats,
-        steps: Steps,
-        elapsed: Indices,
-        max_steps: int,
-        rows: tuple[int, int],
-        skip: Indices | None,
-    ) -> int:
-        """Plays many steps in one call, see ``PlayRollout``.
+    @contextlib.contextmanager
+    def located(self) -> Iterator[None]:
+        """Adds the name of the equations to an error of a compiled function.
 
         Raises:
             EquationsError: A function has raised an error.
         """
-        if skip is not None:
-            self.buffers.fresh[skip] = 1
-        last = int(self._play(policy, noise, steps, elapsed, max_steps, rows))
-        if (steps.rewards[last - 1] == UNFINISHED).any():
-            self.step()  # again, since only a call from Python passes the error on
-        return last
-
-    def _named(self, error: Exception) -> EquationsError:
-        """An error of a compiled function, with the name of the equations."""
-        return EquationsError(
-            f"Equations {self.equations.name!r}: a compiled function raised {type(error).__name__}: {error}. It may "
-            "read a tuple beyond its end."
-        )
+        try:
+            yield
+        except Exception as error:
+            raise EquationsError(
+                f"Equations {self.equations.name!r}: a compiled function raised {type(error).__name__}: {error}. It "
+                "may read a tuple beyond its end."
+            ) from error
 
     def state(self, env: int) -> Array:
         """The state of a sub-environment, a view: shape ``(fields,)``."""

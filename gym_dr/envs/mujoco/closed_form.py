@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats, Indices, Mask
-from gym_dr.compiled.policy import SmallPolicy
-from gym_dr.compiled.steps import Steps
-from gym_dr.envs.backend import CompiledBackend, EnvState, Info, Outcome, PlayRollout
-from gym_dr.envs.equations.simulation import Simulation
+from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.compiled.play import UNFINISHED
+from gym_dr.compiled.processors import usable_threads
+from gym_dr.envs.backend import CompiledBackend, EnvState, Info, Outcome
+from gym_dr.envs.equations.simulation import FEWEST, Simulation
 from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
@@ -32,14 +32,14 @@ _WARMSTART = "qacc_warmstart"  # of MjData: where the solver starts
 
 
 class ClosedFormBackend(CompiledBackend, MujocoBackend):
-    """Inverted pendulums in compiled code, on one thread.
+    """Inverted pendulums in compiled code.
 
     Attributes:
         simulation: The pendulums.
         engine: MuJoCo's simulations of them, current only where MuJoCo made the latest step; None until needed.
     """
 
-    random_steps = False
+    random_steps, begins = False, True
 
     def __init__(self, env: Any, task: Task) -> None:
         """As ``MujocoBackend``."""
@@ -48,14 +48,15 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation: Simulation | Any = None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
-        self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs)
-        self.streams, self.observations = self.simulation.streams, self.simulation.buffers.observations
+        self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
+        self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs, self.num_threads)
+        self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
+        self.observations = self.stepper.buffers.observations
         places = inverted_pendulum.PLACES.items()
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
-        self.simulation.params[:] = np.concatenate(nominal)[:, None]
+        self.simulation.params[:] = np.concatenate(nominal)
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
-        self._latest: tuple[Info, Mask | None] = {}, None
 
     def reset(self, envs: Indices, options: Any = None) -> None:
         known = self.model_fields
@@ -63,7 +64,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         if self.model_fields is not known:
             self._follow(self.model_fields)
         fields = self.model_fields.rows(self.table.current[:, envs].T)
-        self.simulation.params[self._rows[:, None], envs] = fields[:, self._columns].T
+        self.simulation.params[envs[:, None], self._rows] = fields[:, self._columns]
         self._stale[envs] = True
         self.simulation.begin(envs, self._bounds)
 
@@ -76,57 +77,25 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        buffers = self.simulation.buffers
-        buffers.continuous[:] = actions
-        self.simulation.step(skip)
-        self._finish()
-        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), *self._latest)
+        super().set_actions(actions)
+        self.stepper.step()
+        held = (self.stepper.buffers.rewards == UNFINISHED).nonzero()[0]
+        diverged = self.finish(held) if len(held) else None
+        buffers = self.stepper.buffers
+        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), self.report(), diverged)
 
-    @property
-    def rollout(self) -> PlayRollout:
-        """See ``Backend.rollout``."""
-        return self._play
-
-    def rollout_report(self) -> tuple[Info, Mask | None]:
-        """See ``Backend.rollout_report``."""
-        return self._latest
-
-    def _play(
-        self,
-        policy: SmallPolicy,
-        noise: Floats,
-        steps: Steps,
-        elapsed: Indices,
-        max_steps: int,
-        rows: tuple[int, int],
-        skip: Indices | None,
-    ) -> int:
-        """Continues where the compiled rollout stops only because MuJoCo must make a step."""
-        buffers = self.simulation.buffers
-        row, last = rows
-        while True:
-            row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last), skip)
-            t, skip = row - 1, None
-            check_finite(buffers.continuous, buffers.continuous.shape)
-            held = self._finish()
-            if len(held):
-                steps.observations[row, held] = self.observations[held]
-                steps.rewards[t], steps.terminated[t] = buffers.rewards, buffers.terminations
-                diverged = self._latest[1]
-                if diverged is not None:
-                    steps.truncated[t] |= diverged
-            if row == last or (steps.terminated[t] | steps.truncated[t]).any():
-                return row
+    def report(self) -> Info:
+        return {"reward_survive": self.stepper.buffers.rewards.astype(np.int64)}
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)
 
     def get_state(self) -> EnvState:
-        return {**self.simulation.get_state(), "params": self.simulation.params.T.copy()}
+        return {**self.simulation.get_state(), "params": self.simulation.params.copy()}
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
-        self.simulation.params[:, envs] = state["params"][envs].T
+        self.simulation.params[envs] = state["params"][envs]
         self._stale[envs] = True
 
     def replay(self) -> LogReplay:
@@ -139,18 +108,10 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     # ---- what MuJoCo does --------------------------------------------------------------------------------------------
 
-    def _finish(self) -> Indices:
-        """Lets MuJoCo make the remaining steps; returns their sub-environments."""
-        buffers = self.simulation.buffers
-        ended = buffers.terminations.nonzero()[0]
-        held: Indices = ended[self.simulation.states(ended)[:, -1] != 0.0]
-        diverged = self._simulate(held) if len(held) else None
-        self._latest = {"reward_survive": buffers.rewards.astype(np.int64)}, diverged
-        return held
-
-    def _simulate(self, envs: Indices) -> Mask | None:
-        """Steps some sub-environments in MuJoCo; returns which diverged: they keep their previous observation."""
-        buffers = self.simulation.buffers
+    def finish(self, envs: Indices) -> Mask | None:
+        """Steps some sub-environments in MuJoCo; those that diverge keep their previous observation."""
+        buffers = self.stepper.buffers
+        check_finite(buffers.continuous[envs], (len(envs), 1))
         self._hand_over(envs)
         engine = self.engine
         engine.ctrl[envs] = buffers.continuous[envs]
@@ -160,7 +121,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         buffers.rewards[envs] = rewards[envs] * fine
         buffers.terminations[envs] = terminations[envs] & fine
         self.observations[envs[fine]] = self.task.observe(engine, envs[fine])
-        reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs], np.zeros((len(envs), 1))]
+        reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs]]
         self.simulation.put(envs, np.concatenate(reached, axis=1))
         return None if fine.all() else engine.diverged.copy()
 

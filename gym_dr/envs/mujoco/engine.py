@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
@@ -43,7 +44,7 @@ class Engine(ABC):
     diverged: Mask  # (num_envs,), in the last step
     body_mass: Array  # (num_envs or 1, nbody)
     _fields: dict[str, Array]
-    _pool: ThreadPoolExecutor | None = None
+    _pool: Any = None  # a ThreadPoolExecutor
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
@@ -317,11 +318,23 @@ class OwnDataEngine(Engine):
                 for row in range(start, min(start + size, len(rows))):
                     work(row, rows[row])
 
-        helpers = min(self._threads, -(-len(rows) // size)) - 1
-        futures = [self._pool.submit(run) for _ in range(helpers)] if self._pool is not None else []
+        # a signal may interrupt the wait of a future halfway, but not that of a queue
+        outbox: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def help_out() -> None:
+            try:
+                run()
+                outbox.put(None)
+            except BaseException as error:  # passed to the caller
+                outbox.put(error)
+
+        helpers = range(min(self._threads, -(-len(rows) // size)) - 1)
+        for _ in helpers:
+            self._pool.submit(help_out)
         run()
-        for future in futures:
-            future.result()
+        for _ in helpers:
+            if (failure := outbox.get()) is not None:
+                raise failure
         self._idle = True
 
 

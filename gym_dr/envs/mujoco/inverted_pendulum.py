@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box
 
+from gym_dr.compiled.play import UNFINISHED
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.randomization.distributions import Uniform
 
@@ -90,7 +91,7 @@ class Physics(NamedTuple):
 
 
 class State(NamedTuple):
-    """Positions, velocities, accelerations for MuJoCo's warm start, and whether MuJoCo must make the step."""
+    """Positions, velocities, and accelerations for MuJoCo's warm start."""
 
     x: float  # m
     theta: float  # rad, 0 is upright
@@ -98,7 +99,6 @@ class State(NamedTuple):
     w: float  # rad/s
     x_acceleration: float
     theta_acceleration: float
-    held: float
 
 
 class Motion(NamedTuple):
@@ -136,7 +136,7 @@ def derive(p: Params) -> Physics:
 
 def begin(c: Physics, u: Any) -> State:
     """MuJoCo's solver begins with zeros."""
-    return State(u.x, u.theta, u.v, u.w, 0.0, 0.0, 0.0)
+    return State(u.x, u.theta, u.v, u.w, 0.0, 0.0)
 
 
 def accelerations(c: Physics, x: float, theta: float, v: float, w: float, force: float) -> tuple[float, float]:
@@ -179,7 +179,7 @@ def integrate(c: Physics, x: float, theta: float, v: float, w: float, force: flo
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
-    """Two steps of the integrator; none, reported as an end, if only MuJoCo can make them."""
+    """Two steps of the integrator; none, left unfinished, if only MuJoCo can make them."""
     force = c.gear * min(max(action, -_CONTROL), _CONTROL)
     m = integrate(c, s.x, s.theta, s.v, s.w, force)
     n = integrate(c, m.x, m.theta, m.v, m.w, force)
@@ -192,9 +192,9 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
         n.w if ours else s.w,
         n.x_acceleration if ours else s.x_acceleration,
         n.theta_acceleration if ours else s.theta_acceleration,
-        0.0 if ours else 1.0,
     )
-    return after, 0.0 if fallen else 1.0, fallen or not ours
+    reward = 0.0 if fallen else 1.0
+    return after, reward if ours else UNFINISHED, fallen and ours
 
 
 def observe(c: Physics, s: State) -> tuple[float, float, float, float]:

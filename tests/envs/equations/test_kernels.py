@@ -17,7 +17,7 @@ import gym_dr
 from gym_dr import Normal
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.equations.family import family_with
-from gym_dr.envs.equations.kernels import LANES, kernels_of
+from gym_dr.envs.equations.kernels import LANES
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.errors import EquationsError
 from gym_dr.randomization.draws import draw
@@ -195,9 +195,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         equations = importlib.import_module("cached").FAMILY.equations
         simulation = Simulation(equations, 1)
         simulation.begin(np.zeros(1, np.int64), ((0.25, 0.25),))
-        simulation.step()
-        kernel: Any = kernels_of(equations).step
-        return float(simulation.buffers.observations[0, 0]), bool(sum(kernel._cache_hits.values()))
+        simulation.stepper.step()
+        kernel: Any = simulation.stepper.job.compiled
+        return float(simulation.stepper.buffers.observations[0, 0]), bool(sum(kernel._cache_hits.values()))
 
     return loaded
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Floats
-from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.play import StepBuffers
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
@@ -24,8 +24,6 @@ from gym_dr.envs.box2d.solver.arrays import Scratch
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector import NativeVectorEnv
 
-cache_on_disk(step, "the native BipedalWalker")
-
 # Gymnasium's bounds: the hull, then each leg, then the lidar
 _LEG = [math.pi, 5.0, math.pi, 5.0, 5.0]
 _HIGH = np.array([math.pi, 5.0, 5.0, 5.0, *_LEG, *_LEG, *[1.0] * walker.LIDAR_RAYS], np.float32)
@@ -36,7 +34,7 @@ _LOW[[8, 13]] = -0.0
 class BipedalWalkerBackend(Box2DBackend):
     """Many walkers in compiled code."""
 
-    bodies, kernel = BODIES, step
+    name, bodies, kernel = "BipedalWalker", BODIES, step
     random_steps = False
     metadata = {"render_modes": ["rgb_array"], "render_fps": walker.FPS}
 
@@ -51,13 +49,14 @@ class BipedalWalkerBackend(Box2DBackend):
         arrays = allocate(num_envs, len(self.space), self.hardcore)
         return arrays, np.zeros((num_envs, ACTIONS), np.float32)
 
-    def _group(self) -> Walkers:
+    def _group(self, buffers: StepBuffers) -> Walkers:
         boxes = np.zeros((ground.MAX_BOXES, 4))
-        return Walkers(self.arrays, self.buffers.continuous, np.zeros(ground.LENGTH), boxes, Scratch.allocate(BLOCK))
+        heights, scratch = np.zeros(ground.LENGTH), Scratch.allocate(BLOCK)
+        return Walkers(self.arrays, buffers.continuous, heights, boxes, scratch, self.envs)
 
-    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
+    def set_actions(self, actions: npt.NDArray[Any]) -> None:
         with np.errstate(over="ignore"):  # beyond float32 is beyond the bounds too
-            super()._set_actions(actions)
+            super().set_actions(actions)
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene."""

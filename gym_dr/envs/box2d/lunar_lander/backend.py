@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.play import StepBuffers
 from gym_dr.envs.backend import check_within
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
@@ -31,8 +31,6 @@ from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_keywords
 
-cache_on_disk(step, "the native LunarLander")
-
 # Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
 _OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)
 _OBSERVATION_LOW = np.array([-2.5, -2.5, -10.0, -10.0, -2 * math.pi, -10.0, 0.0, 0.0], np.float32)
@@ -48,7 +46,7 @@ def _gusts() -> Array:
 class LunarLanderBackend(Box2DBackend):
     """Many landers in compiled code."""
 
-    bodies, kernel = BODIES, step
+    name, bodies, kernel = "LunarLander", BODIES, step
     metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
     def __init__(self, *, continuous: bool = False, **constants: float) -> None:
@@ -71,9 +69,9 @@ class LunarLanderBackend(Box2DBackend):
     def _allocate(self, num_envs: int) -> tuple[Environments, Array]:
         return allocate(num_envs), np.zeros((num_envs, 2))
 
-    def _group(self) -> Landers:
-        actions = Actions(self.buffers.discrete, self.buffers.continuous, self.continuous)
-        return Landers(self.arrays, actions, _gusts(), Scratch.allocate(BLOCK))
+    def _group(self, buffers: StepBuffers) -> Landers:
+        actions = Actions(buffers.discrete, buffers.continuous, self.continuous)
+        return Landers(self.arrays, actions, _gusts(), Scratch.allocate(BLOCK), self.envs)
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         super().check_state(state)

@@ -39,3 +39,4 @@ class Walkers(NamedTuple):
     heights: npt.NDArray[np.float64]  # (TERRAIN_LENGTH,) scratch of ``ground.generate``
     boxes: npt.NDArray[np.float64]  # (MAX_BOXES, 4) as well
     scratch: Scratch
+    envs: npt.NDArray[np.int64]  # (N,) the sub-environments in the order in which they are stepped

@@ -65,7 +65,7 @@ def _set_box(boxes, env, i, box, friction):
 @njit(**KERNEL)
 def _build_terrain(walkers, env):
     """Edges and boxes of the ground."""
-    arrays, _, heights, boxes, _ = walkers
+    arrays, heights, boxes = walkers.arrays, walkers.heights, walkers.boxes
     world, params = arrays.world, arrays.params
     hardcore = params.shape[1] > fields.P_OBSTACLES
     obstacles = _obstacles(params, env) if hardcore else ground.Obstacles(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.flags import ENTRY, INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.native import episode, observe
@@ -91,10 +91,10 @@ def _before_solving(walkers, env):
     return _class_of(world, env)
 
 
-@njit(**ENTRY)
-def step(walkers, envs, first, last):
+@njit(**KERNEL)
+def step(walkers, first, last):
     """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
-    arrays, actions, scratch = walkers.arrays, walkers.actions, walkers.scratch
+    arrays, actions, scratch, envs = walkers.arrays, walkers.actions, walkers.scratch, walkers.envs
     world, ints = arrays.world, scratch.ints
     for start in range(first, last, CHUNK):
         count = min(CHUNK, last - start)

@@ -43,3 +43,4 @@ class Landers(NamedTuple):
     actions: Actions
     gusts: npt.NDArray[np.float64]  # (G,) strength of the wind from index WIND_INDEX_LOW on
     scratch: Scratch
+    envs: npt.NDArray[np.int64]  # (N,) the sub-environments in the order in which they are stepped

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from gym_dr.compiled.flags import ENTRY, INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
@@ -40,7 +40,7 @@ def _throttles(landers, env):
 @njit(**INLINE)
 def _before_solving(landers, env):
     """Begins the episode if it is fresh, pushes and collides; returns its class."""
-    arrays, _, gusts, scratch = landers
+    arrays, _, gusts, scratch, _ = landers
     world = arrays.world
     rows, contact_ints, status = world.rows, world.contact_ints, world.status
     force_x = ZERO
@@ -62,10 +62,10 @@ def _before_solving(landers, env):
     return pair + min(touching, CLASSES // 2 - 1)
 
 
-@njit(**ENTRY)
-def step(landers, envs, first, last):
+@njit(**KERNEL)
+def step(landers, first, last):
     """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
-    arrays, _, _, scratch = landers
+    arrays, _, _, scratch, envs = landers
     world, ints = arrays.world, scratch.ints
     status = world.status
     for start in range(first, last, CHUNK):

@@ -1,0 +1,208 @@
+"""Plays the episodes of a compiled backend: steps and rollouts on the threads of the process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.compiled import play as compiled
+from gym_dr.compiled.policy import Chooser, SmallPolicy
+from gym_dr.compiled.steps import Steps
+from gym_dr.compiled.structs import Job, Struct
+from gym_dr.compiled.threads import Threads
+from gym_dr.envs.backend import CompiledBackend, Divergence
+from gym_dr.randomization.table import ParamTable
+
+Divergences = Callable[[Mask], list[Divergence]]
+_TASKS = 2  # of a rollout for each thread, if there are enough sub-environments: threads that are late take fewer
+
+
+@cache
+def _job(function: Any, kind: Any) -> Job:
+    return Job(function, kind, "steps of native environments")
+
+
+class Results(NamedTuple):
+    """Of a step: new arrays."""
+
+    observations: npt.NDArray[Any]  # (N, size)
+    numbers: Array  # (P + 1, N) values of parameters, then rewards
+    draw_index: Indices  # (N,) draw indices
+    flags: Mask  # (2, N) terminations and truncations
+    diverged: Mask | None  # (N,)
+
+
+class Begun(NamedTuple):
+    """The episodes that begin in a rollout, those of each sub-environment in order."""
+
+    envs: Indices  # (M,)
+    draw_index: Indices  # (M,) draw indices
+    values: Array  # (M, P)
+    diverged: list[tuple[int, int]]  # (row, sub-environment) of simulations that diverged
+    divergences: list[Divergence]  # the same for users
+
+
+class Play:
+    """Steps a compiled backend's sub-environments, and begins their next episodes."""
+
+    def __init__(self, backend: CompiledBackend, table: ParamTable, elapsed: Indices, divergences: Divergences) -> None:
+        """Prepares for steps; ``backend.num_threads`` threads share them.
+
+        Args:
+            backend: The physics.
+            table: The parameters.
+            elapsed: Steps so far of the current episodes, ``(N,)``, which are counted here.
+            divergences: Describes the current episodes of sub-environments that diverged.
+        """
+        self._backend, self._stepper, self._table, self._elapsed = backend, backend.stepper, table, elapsed
+        self._divergences = divergences
+        self.threads = Threads(backend.num_threads)
+        num_envs, most = self._stepper.num_envs, backend.num_threads
+        chunks = most * math.ceil(num_envs / (most * self._stepper.chunk))
+        self._bounds: Indices = np.linspace(0, num_envs, chunks + 1).astype(np.int64)
+        self._due: Mask = np.zeros(num_envs, np.bool_)
+        self._max_steps, self._unfinished = np.zeros((2, 1), np.int64)
+        self._changes = -1
+        self._struct: Struct | Any = None
+        self._play: compiled.Play | Any = None
+
+    def _prepare(self, max_steps: int) -> None:
+        """Packs the arrays again if some have been replaced."""
+        table, backend = self._table, self._backend
+        self._max_steps[0] = max_steps
+        if table.changes == self._changes:
+            return
+        self._changes = table.changes
+        begun = np.zeros(table.num_envs if backend.begins else 0, np.bool_)
+        numbers, index, flags = np.zeros((1, table.num_envs)), table.index, np.zeros((2, table.num_envs), np.bool_)
+        self._play = compiled.Play(
+            *(backend.stepper.buffers.observations, numbers, index, flags),
+            step=self._stepper.job.address,
+            groups=self._stepper.addresses,
+            buffers=self._stepper.buffers,
+            draws=compiled.Draws._make((*table.arrays(), begun)),
+            elapsed=self._elapsed,
+            max_steps=self._max_steps,
+            due=self._due,
+            unfinished=self._unfinished,
+            bounds=self._bounds,
+        )
+        self._struct = Struct(self._play)
+
+    def _begin(self, envs: Indices) -> None:
+        """Prepares the next episodes of sub-environments that the next step begins."""
+        if self._backend.begins:
+            self._table.begin(envs, {})
+            self._backend.reset(envs)
+            self._play.draws.begun[envs] = True
+        else:
+            self._table.make_ahead(envs)
+
+    def step(self, actions: npt.NDArray[Any], due: Mask | None, max_steps: int) -> Results:
+        """Steps all sub-environments, except those in ``due``, which begin an episode."""
+        self._prepare(max_steps)
+        self._backend.set_actions(actions)
+        if due is not None:
+            self._due[:] = due
+            self._begin(due.nonzero()[0])
+        count, num_envs = len(self._play.draws.nominal), len(self._due)
+        observations = self._backend.observations
+        results = Results(
+            np.empty(observations.shape, observations.dtype),
+            np.empty((count + 1, num_envs)),
+            np.empty(num_envs, np.int64),
+            np.empty((2, num_envs), np.bool_),
+            None,
+        )
+        self._struct.lead(results[:4])
+        self.threads.run(_job(compiled.step, self._struct.kind), self._struct, len(self._bounds) - 1)
+        if due is not None:
+            self._due[:] = False
+        return self._finished(results) if self._unfinished[0] else results
+
+    def _finished(self, results: Results) -> Results:
+        """The results of a step that compiled code has left unfinished in some sub-environments."""
+        self._unfinished[0] = 0
+        envs = (results.numbers[-1] == compiled.UNFINISHED).nonzero()[0]
+        diverged, buffers = self._backend.finish(envs), self._stepper.buffers
+        results.numbers[-1, envs], results.flags[0, envs] = buffers.rewards[envs], buffers.terminations[envs]
+        results.observations[envs] = buffers.observations[envs]
+        return results._replace(diverged=diverged)
+
+    def rollout(
+        self,
+        policy: SmallPolicy,
+        noise: Floats,
+        steps: Steps,
+        rows: tuple[int, int],
+        due: Mask | None,
+        max_steps: int,
+    ) -> Begun:
+        """Plays rows, from the first to the one before the last; those in ``due`` begin an episode in the first."""
+        first, last = rows
+        self._prepare(max_steps)
+        num_envs, count = len(self._due), len(self._play.draws.nominal)
+        self._due[:] = False if due is None else due
+        chooser = Chooser(policy, steps, noise)
+        most = min(chooser.blocks, self.threads.count * (_TASKS if chooser.blocks >= 8 * self.threads.count else 1))
+        tasks = np.linspace(0, chooser.blocks, most + 1).astype(np.int64) if self.threads.count > 1 else None
+        tasks = np.array([0, chooser.blocks]) if tasks is None else tasks
+        notes = np.zeros(1, np.int64), *np.empty((2, 4 * num_envs), np.int64), np.empty((4 * num_envs, count))
+        following = np.full(len(tasks) - 1, first)
+        acting = chooser.acting
+        args = Struct(
+            compiled.Rollout(
+                *(self._play, chooser.job.address, chooser.args.address, steps, acting.starts, acting.actions),
+                *(acting.width, tasks, following, last, *notes),
+            )
+        )
+        job, begun = _job(compiled.rollout, args.kind), []
+        diverged: list[tuple[int, int]] = []
+        divergences: list[Divergence] = []
+        self._table.make_ahead(np.arange(num_envs))
+        while True:
+            self.threads.run(job, args, len(following))
+            made, notes[0][0] = int(notes[0][0]), 0
+            begun.append([part[:made].copy() for part in notes[1:]])
+            if (following == last).all() and not (steps.rewards[last - 1] == compiled.UNFINISHED).any():
+                break
+            diverged += self._go_on(steps, first, following, last, tasks * acting.width, divergences)
+        parts = [np.concatenate(part) for part in zip(*begun, strict=True)]
+        return Begun._make((*parts, diverged, divergences))
+
+    def _go_on(
+        self,
+        steps: Steps,
+        first: int,
+        rows: Indices,
+        last: int,
+        bounds: Indices,
+        divergences: list[Divergence],
+    ) -> list[tuple[int, int]]:
+        """Does what compiled code cannot, in the tasks that have stopped; returns what has diverged."""
+        found, stopped, buffers = [], np.zeros_like(self._due), self._stepper.buffers
+        for row, low, high in zip(rows.tolist(), bounds[:-1], bounds[1:], strict=True):
+            stopped[low:high] = row < last
+            if row == first:
+                continue
+            t = row - 1
+            envs = low + (steps.rewards[t, low:high] == compiled.UNFINISHED).nonzero()[0]
+            if len(envs):
+                diverged = self._backend.finish(envs)
+                steps.observations[row, envs] = buffers.observations[envs]
+                steps.rewards[t, envs], steps.terminated[t, envs] = buffers.rewards[envs], buffers.terminations[envs]
+                if diverged is not None:
+                    steps.truncated[t, envs] |= diverged[envs]
+                    found += [(t, int(env)) for env in envs if diverged[env]]
+                    divergences += self._divergences(diverged)
+                self._due[envs] = steps.terminated[t, envs] | steps.truncated[t, envs]
+        if self._backend.begins:
+            stopped &= ~self._play.draws.begun
+        self._begin((stopped & self._due).nonzero()[0])
+        return found

@@ -1,0 +1,34 @@
+"""The compiled step of many sub-environments behind a plain Python interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Indices
+from gym_dr.compiled.play import StepBuffers
+from gym_dr.compiled.structs import Job, Struct
+
+
+class Stepper:
+    """Steps sub-environments through ``buffers``; a step may begin an episode instead.
+
+    Attributes:
+        buffers: Inputs and outputs.
+        job: ``step(group, first, last)``.
+        groups: Its first argument for each thread, with scratch memory of its own.
+        chunk: Sub-environments that a thread takes at a time in a step.
+    """
+
+    def __init__(self, job: Job, groups: Sequence[Any], buffers: StepBuffers, *, chunk: int) -> None:
+        """Packs the groups, which share the ``buffers``."""
+        self.job, self.buffers, self.chunk = job, buffers, chunk
+        self.groups = [Struct(group) for group in groups]
+        self.num_envs = len(buffers.rewards)
+        self.addresses: Indices = np.array([group.address for group in self.groups])
+
+    def step(self) -> None:
+        """Steps all sub-environments on the calling thread, which gets errors."""
+        self.job(self.groups[0], 0, self.num_envs)
