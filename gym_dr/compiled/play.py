@@ -38,7 +38,7 @@ class StepBuffers(NamedTuple):
 class Draws(NamedTuple):
     """Parameters of the current episodes and of those to come; see ``ParamTable``."""
 
-    current: Array  # (N, P)
+    current: Array  # (P, N)
     nominal: Array  # (P,)
     drawn: Indices  # (D,) parameters that are drawn
     ahead: Array  # (D, N, K) draws made ahead
@@ -51,11 +51,11 @@ class Draws(NamedTuple):
 
 
 class Play(NamedTuple):
-    """What a step of N sub-environments needs, and its results, new arrays in each step."""
+    """What a step of N sub-environments needs, and where to copy its results, new arrays in each step."""
 
-    observations: Floats  # (N, size)
+    observations: Floats  # (N * size,)
     numbers: Array  # (P + 1, N) values of parameters, and rewards
-    draw_index: Indices  # (N,) draw indices
+    draw_index: Indices  # (N,)
     flags: Mask  # (2, N) terminations and truncations
     step: int  # address of the environment's step
     groups: Indices  # (threads,) addresses of its arguments
@@ -66,6 +66,8 @@ class Play(NamedTuple):
     due: Mask  # (N,) episodes that the next step begins
     unfinished: Indices  # (1,) set where a step is left unfinished
     bounds: Indices  # (chunks + 1,) the sub-environments of each chunk
+    seen: Floats  # (N * size,) the observations in ``buffers``
+    copies: bool  # whether to fill the results
 
 
 class Rollout(NamedTuple):
@@ -98,12 +100,8 @@ def _has_draw(draws, env):
 
 
 @njit(**KERNEL)
-def _prepare(play, env):
-    """Before a step: the parameters of the episode that it begins, and elapsed steps."""
-    play.buffers.rewards[env] = UNFINISHED
-    if not play.due[env]:
-        play.elapsed[env] += 1
-        return
+def _begin(play, env):
+    """Before a step that begins an episode: its parameters."""
     play.elapsed[env] = 0
     play.buffers.fresh[env] = 1
     draws = play.draws
@@ -113,32 +111,57 @@ def _prepare(play, env):
         return
     draws.draw_index[env] = draws.held[env] if len(draws.held) > 0 else draws.draw_index[env] + 1
     for k in range(len(draws.nominal)):
-        draws.current[env, k] = draws.nominal[k]
+        draws.current[k, env] = draws.nominal[k]
     for d in range(len(draws.drawn)):
-        draws.current[env, draws.drawn[d]] = draws.ahead[d, env, draws.draw_index[env] - draws.first[env]]
+        draws.current[draws.drawn[d], env] = draws.ahead[d, env, draws.draw_index[env] - draws.first[env]]
     for k in range(len(draws.pins)):
         if not np.isnan(draws.pins[k, env]):
-            draws.current[env, k] = draws.pins[k, env]
+            draws.current[k, env] = draws.pins[k, env]
+
+
+@njit(**KERNEL)
+def _copy(target, source):
+    """Loops over whole slices become SIMD: numba knows that their indices are not negative."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@njit(**KERNEL)
+def _advance(play, group, first, last):
+    """Steps some sub-environments, after those in ``due`` have begun their episodes; returns whether all could be."""
+    elapsed, due, rewards = play.elapsed[first:last], play.due[first:last], play.buffers.rewards[first:last]
+    for i in range(len(due)):
+        elapsed[i] += 0 if due[i] else 1
+    for i in range(len(due)):
+        rewards[i] = UNFINISHED
+    call(play.step, group, first, last)
+    finished = True
+    for i in range(len(due)):
+        finished &= rewards[i] != UNFINISHED
+    return finished
 
 
 @njit(**KERNEL)
 def step(play, slot, chunk):
-    """A step of the sub-environments of a chunk, and the results in new arrays."""
+    """A step of the sub-environments of a chunk."""
     first, last = play.bounds[chunk], play.bounds[chunk + 1]
     for env in range(first, last):
-        _prepare(play, env)
-    call(play.step, play.groups[slot], first, last)
-    for env in range(first, last):
-        for k in range(len(play.draws.nominal)):
-            play.numbers[k, env] = play.draws.current[env, k]
-        for j in range(play.observations.shape[1]):
-            play.observations[env, j] = play.buffers.observations[env, j]
-        play.numbers[len(play.draws.nominal), env] = play.buffers.rewards[env]
-        play.draw_index[env] = play.draws.draw_index[env]
-        play.flags[0, env] = play.buffers.terminations[env]
-        play.flags[1, env] = play.elapsed[env] >= play.max_steps[0]
-        if play.buffers.rewards[env] == UNFINISHED:
-            play.unfinished[0] = 1
+        if play.due[env]:
+            _begin(play, env)
+    if not _advance(play, play.groups[slot], first, last):
+        play.unfinished[0] = 1
+    if not play.copies:
+        return
+    buffers, count, size = play.buffers, len(play.draws.nominal), play.buffers.observations.shape[1]
+    for k in range(count):
+        _copy(play.numbers[k, first:last], play.draws.current[k, first:last])
+    _copy(play.numbers[count, first:last], buffers.rewards[first:last])
+    _copy(play.observations[first * size : last * size], play.seen[first * size : last * size])
+    _copy(play.draw_index[first:last], play.draws.draw_index[first:last])
+    _copy(play.flags[0, first:last], buffers.terminations[first:last])
+    elapsed, truncations, most = play.elapsed[first:last], play.flags[1, first:last], play.max_steps[0]
+    for i in range(len(elapsed)):
+        truncations[i] = elapsed[i] >= most
 
 
 @njit(**KERNEL)
@@ -147,8 +170,8 @@ def _note(args, env):
     place = add(args.noted.ctypes.data, 1)
     draws = args.play.draws
     args.envs[place], args.draw_index[place] = env, draws.draw_index[env]
-    for k in range(draws.current.shape[1]):
-        args.values[place, k] = draws.current[env, k]
+    for k in range(len(draws.current)):
+        args.values[place, k] = draws.current[k, env]
 
 
 @njit(**KERNEL)
@@ -177,11 +200,10 @@ def rollout(args, slot, task):
             play.buffers.discrete[env] = steps.discrete[t, env]
             for j in range(args.actions.shape[1]):
                 play.buffers.continuous[env, j] = args.actions[env, j]
-            due = play.due[env]
-            _prepare(play, env)
-            if due:
+            if play.due[env]:
+                _begin(play, env)
                 _note(args, env)
-        call(play.step, play.groups[slot], first, last)
+        unfinished = not _advance(play, play.groups[slot], first, last)
         for env in range(first, last):
             for j in range(play.buffers.observations.shape[1]):
                 steps.observations[t + 1, env, j] = play.buffers.observations[env, j]
@@ -189,5 +211,4 @@ def rollout(args, slot, task):
             steps.terminated[t, env] = play.buffers.terminations[env]
             steps.truncated[t, env] = play.elapsed[env] >= play.max_steps[0]
             play.due[env] = steps.terminated[t, env] or steps.truncated[t, env]
-            unfinished = unfinished or play.buffers.rewards[env] == UNFINISHED
         args.rows[task] = t + 1

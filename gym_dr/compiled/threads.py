@@ -235,6 +235,9 @@ class Threads:
 
     def run(self, job: Job, args: Struct, chunks: int) -> None:
         """Calls a job for each chunk, without the interpreter lock."""
-        if chunks > 1:
+        if chunks > 1 and self.count > 1:
             self.start()
-        cast(Any, _run)(self.pool, job.address, args.address, chunks, self.count)
+            cast(Any, _run)(self.pool, job.address, args.address, chunks, self.count)
+        else:
+            for chunk in range(chunks):
+                job(args, 0, chunk)

@@ -149,15 +149,18 @@ class Episodes:
     def _step_compiled(self, backend: CompiledBackend, actions: npt.NDArray[Any]) -> Step:
         """``step`` of a backend whose step is compiled."""
         begun = self.autoreset.resets
-        observations, numbers, index, flags, diverged = self.play.step(actions, begun, self.max_steps)
-        outcome = Outcome(numbers[-1], flags[0], backend.report(), diverged)
-        step = self._note(outcome, begun, flags[1])
-        return self._begin_in_same_step(step._replace(seen=(observations, numbers[:-1], index)))
+        seen, values, index, rewards, terminations, truncations, diverged = self.play.step(
+            actions, begun, self.max_steps
+        )
+        outcome = Outcome(rewards, terminations, backend.report(), diverged)
+        return self._begin_in_same_step(self._note(outcome, begun, truncations, (seen, values, index)))
 
     def _begin_in_same_step(self, step: Step) -> Step:
         """With SAME_STEP, resets those whose episode has ended; with the others, the next step or the user does."""
+        if self.autoreset.mode is not AutoresetMode.SAME_STEP:
+            return step
         ended = step.outcome.terminations | step.truncations
-        if self.autoreset.mode is AutoresetMode.SAME_STEP and ended.any():
+        if ended.any():
             final, params = self.observe(), self.table.info(ended)
             step = step._replace(begun=ended, final_observations=final, final_params=params, seen=None)
             self._begin_again(ended)
@@ -255,7 +258,13 @@ class Episodes:
         self._begin(envs, {})
         return envs
 
-    def _note(self, outcome: Outcome, begun: Mask | None, truncations: Mask | None = None) -> Step:
+    def _note(
+        self,
+        outcome: Outcome,
+        begun: Mask | None,
+        truncations: Mask | None = None,
+        seen: tuple[npt.NDArray[Any], Array, Indices] | None = None,
+    ) -> Step:
         """Records which episodes end: they terminate, reach the step limit, or diverge."""
         truncations = self.elapsed >= self.max_steps if truncations is None else truncations
         divergences: list[Divergence] = []
@@ -263,7 +272,7 @@ class Episodes:
             truncations |= outcome.diverged
             divergences = self.divergences(outcome.diverged)
         self.autoreset.step(outcome.terminations | truncations)
-        return Step(outcome, truncations, divergences, begun)
+        return Step(outcome, truncations, divergences, begun, seen=seen)
 
     def divergences(self, diverged: Mask) -> list[Divergence]:
         """The current episodes of sub-environments whose simulation has diverged, ``(N,)``."""

@@ -20,6 +20,7 @@ from gym_dr.envs.backend import CompiledBackend, Divergence
 from gym_dr.randomization.table import ParamTable
 
 Divergences = Callable[[Mask], list[Divergence]]
+_LARGE = 2**17  # bytes: from here on threads copy results to new arrays
 _TASKS = 2  # of a rollout for each thread, if there are enough sub-environments: threads that are late take fewer
 
 
@@ -32,10 +33,12 @@ class Results(NamedTuple):
     """Of a step: new arrays."""
 
     observations: npt.NDArray[Any]  # (N, size)
-    numbers: Array  # (P + 1, N) values of parameters, then rewards
-    draw_index: Indices  # (N,) draw indices
-    flags: Mask  # (2, N) terminations and truncations
-    diverged: Mask | None  # (N,)
+    values: Array  # (P, N) of parameters
+    draw_index: Indices  # (N,)
+    rewards: Array  # (N,)
+    terminations: Mask  # (N,)
+    truncations: Mask  # (N,)
+    diverged: Mask | None = None  # (N,)
 
 
 class Begun(NamedTuple):
@@ -64,7 +67,7 @@ class Play:
         self._divergences = divergences
         self.threads = Threads(backend.num_threads)
         num_envs, most = self._stepper.num_envs, backend.num_threads
-        chunks = most * math.ceil(num_envs / (most * self._stepper.chunk))
+        chunks = most * math.ceil(num_envs / (most * self._stepper.chunk)) if most > 1 else 1
         self._bounds: Indices = np.linspace(0, num_envs, chunks + 1).astype(np.int64)
         self._due: Mask = np.zeros(num_envs, np.bool_)
         self._max_steps, self._unfinished = np.zeros((2, 1), np.int64)
@@ -80,9 +83,12 @@ class Play:
             return
         self._changes = table.changes
         begun = np.zeros(table.num_envs if backend.begins else 0, np.bool_)
-        numbers, index, flags = np.zeros((1, table.num_envs)), table.index, np.zeros((2, table.num_envs), np.bool_)
+        seen, count = self._stepper.buffers.observations, len(table.names) + 1
+        numbers, index = np.zeros((count, table.num_envs)), table.index.copy()
+        self._results = seen.copy(), numbers, index, np.zeros((2, table.num_envs), np.bool_)
+        self._large = numbers.nbytes > _LARGE
         self._play = compiled.Play(
-            *(backend.stepper.buffers.observations, numbers, index, flags),
+            *(self._results[0].reshape(-1), *self._results[1:]),
             step=self._stepper.job.address,
             groups=self._stepper.addresses,
             buffers=self._stepper.buffers,
@@ -92,8 +98,11 @@ class Play:
             due=self._due,
             unfinished=self._unfinished,
             bounds=self._bounds,
+            seen=seen.reshape(-1),
+            copies=self._large,
         )
         self._struct = Struct(self._play)
+        self._step = _job(compiled.step, self._struct.kind)
 
     def _begin(self, envs: Indices) -> None:
         """Prepares the next episodes of sub-environments that the next step begins."""
@@ -111,29 +120,28 @@ class Play:
         if due is not None:
             self._due[:] = due
             self._begin(due.nonzero()[0])
-        count, num_envs = len(self._play.draws.nominal), len(self._due)
-        observations = self._backend.observations
-        results = Results(
-            np.empty(observations.shape, observations.dtype),
-            np.empty((count + 1, num_envs)),
-            np.empty(num_envs, np.int64),
-            np.empty((2, num_envs), np.bool_),
-            None,
-        )
-        self._struct.lead(results[:4])
-        self.threads.run(_job(compiled.step, self._struct.kind), self._struct, len(self._bounds) - 1)
+        buffers, table = self._stepper.buffers, self._table
+        if self._large:
+            observations, numbers, index, flags = map(np.empty_like, self._results)
+            self._struct.lead((observations.reshape(-1), numbers, index, flags))
+        self.threads.run(self._step, self._struct, len(self._bounds) - 1)
         if due is not None:
             self._due[:] = False
-        return self._finished(results) if self._unfinished[0] else results
-
-    def _finished(self, results: Results) -> Results:
-        """The results of a step that compiled code has left unfinished in some sub-environments."""
-        self._unfinished[0] = 0
-        envs = (results.numbers[-1] == compiled.UNFINISHED).nonzero()[0]
-        diverged, buffers = self._backend.finish(envs), self._stepper.buffers
-        results.numbers[-1, envs], results.flags[0, envs] = buffers.rewards[envs], buffers.terminations[envs]
-        results.observations[envs] = buffers.observations[envs]
-        return results._replace(diverged=diverged)
+        finished, diverged = not self._unfinished[0], None
+        if not finished:
+            self._unfinished[0] = 0
+            diverged = self._backend.finish((buffers.rewards == compiled.UNFINISHED).nonzero()[0])
+        if self._large and finished:
+            return Results(observations, numbers[:-1], index, numbers[-1], *flags)
+        return Results(
+            buffers.observations.copy(),
+            table.current.copy(),
+            table.index.copy(),
+            buffers.rewards.copy(),
+            buffers.terminations.copy(),
+            self._elapsed >= max_steps,
+            diverged,
+        )
 
     def rollout(
         self,

@@ -96,7 +96,7 @@ class ParamTable:
         held = held if self.held is None else self.held[1]
         pins = pins if self._pins is None else self._pins
         made = draws.ahead, draws.first, draws.depth
-        return (self.current.T, self._nominal, self._drawn, *made, self.index, held, pins)
+        return (self.current, self._nominal, self._drawn, *made, self.index, held, pins)
 
     @property
     def sampler(self) -> ParamSampler:

@@ -65,7 +65,7 @@ class ClassicControlBackend(EquationsBackend):
     def render(self, env: int) -> Any:
         """One frame, rendered by Gymnasium's class."""
         state = self.simulation.states(np.array(env))
-        values = dict(zip(self.space, self.simulation.params[env].tolist(), strict=False))
+        values = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
         vars(self.reference).update({attribute: values[name] for attribute, name in self.known_as})
         vars(self.reference).update(**self.state_attributes(state), state=state)
         return self.reference.render()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
@@ -65,8 +66,9 @@ class EquationsBackend(CompiledBackend):
         self.simulation = Simulation(self.equations, num_envs, self.num_threads)
         self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
         self.observations = self.stepper.buffers.observations
-        self.simulation.params[:, len(self.space) :] = self._options
-        current: Array = self.simulation.params[:, : len(self.space)].T
+        current: Array
+        current, options = np.split(self.simulation.params, [len(self.space)])
+        options[:] = np.array(self._options)[:, None]
         return current
 
     def check_options(self, options: Mapping[str, Any]) -> Bounds | None:

@@ -23,7 +23,7 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.compiled.formula import compile_formula, described
 from gym_dr.compiled.pcg64 import standard_normal, uniform
-from gym_dr.compiled.play import BEGUN, StepBuffers
+from gym_dr.compiled.play import StepBuffers
 from gym_dr.envs.equations.equations import Equations, fields_of, spread_of
 from gym_dr.randomization.distributions import Distribution, Normal
 
@@ -34,7 +34,7 @@ class EquationsArrays(NamedTuple):
     """All sub-environments."""
 
     blocks: Array  # (blocks * FIELDS * LANES,)
-    params: Array  # (N, parameters) of new episodes
+    params: Array  # (parameters, N) of new episodes
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     buffers: StepBuffers
     bounds: Array  # (numbers drawn, 2) of the random numbers that begin an episode
@@ -71,7 +71,7 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
 
     functions = equations.derive, equations.step, equations.observe, equations.begin
     derive, step_one, observe, begin_one = map(compile_formula, functions)
-    read_params = _reader(equations.params, [f"block[lane, {k}]" for k in range(len(fields_of(equations.params)))])
+    read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
     read_physics = _reader(equations.physics, _places(physics))
     read_state = _reader(equations.state, _places(state))
     read_drawn = _reader(namedtuple("Start", equations.start), _places(drawn))
@@ -104,18 +104,20 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
         streams, buffers = world.streams, world.buffers
         at = first
         while at < last:
-            block = world.blocks[at // LANES * size : (at // LANES + 1) * size]
-            start, end = at % LANES, min(LANES, last - at // LANES * LANES)
-            at -= start
-            for lane in range(start, end):
+            start = at % LANES
+            # lanes count from the first to step: indices that cannot be negative make loops SIMD
+            block = world.blocks[at // LANES * size + start : (at // LANES + 1) * size]
+            count = min(LANES - start, last - at)
+            for lane in range(count):
+                if buffers.fresh[at + lane] == 1:
+                    begin_env(world, at + lane, block, lane)
+            for lane in range(count):
                 take_action(buffers, at + lane, block, lane)
                 fresh = buffers.fresh[at + lane]
                 block[lane + fresh_at] = fresh
-                if fresh == 0:
+                if fresh == 0:  # the stream is that of an environment that is reset instead
                     draw_noise(streams, at + lane, block, lane, None)
-                elif fresh != BEGUN:
-                    begin_env(world, at + lane, block, lane)
-            for lane in range(start, end):
+            for lane in range(count):
                 fresh = block[lane + fresh_at] != 0.0
                 constants = read_physics(block, lane)
                 after, reward, ended = advance(constants, read_state(block, lane), block, lane)
@@ -123,13 +125,13 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
                 write_seen(block, lane, observe(constants, after), fresh)
                 block[lane + reward_at] = 0.0 if fresh else reward
                 block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
-            for lane in range(start, end):
+            for lane in range(count):
                 buffers.fresh[at + lane] = 0
                 buffers.rewards[at + lane] = block[lane + reward_at]
                 buffers.terminations[at + lane] = block[lane + ended_at] != 0.0
                 for j in range(seen_count):
                     buffers.observations[at + lane, j] = block[lane + seen_at + j * LANES]
-            at += LANES
+            at += count
 
     return Kernels(_named(begin, content, KERNEL), _named(step, content, KERNEL), size // LANES, len(physics))
 

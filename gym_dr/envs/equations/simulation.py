@@ -30,7 +30,7 @@ class Simulation:
 
     Attributes:
         stepper: Steps them.
-        params: Shape ``(num_envs, parameters)``, the parameters of new episodes.
+        params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
@@ -51,7 +51,7 @@ class Simulation:
             terminations=np.zeros(num_envs, np.bool_),
         )
         self.streams = np.zeros((num_envs, STREAM), np.uint64)
-        self.params = np.zeros((num_envs, len(fields_of(equations.params))))
+        self.params = np.zeros((len(fields_of(equations.params)), num_envs))
         kernels = kernels_of(equations)
         blocks = -(-num_envs // LANES)
         self._blocks: Array = np.zeros((blocks, kernels.fields, LANES))

@@ -54,7 +54,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.observations = self.stepper.buffers.observations
         places = inverted_pendulum.PLACES.items()
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
-        self.simulation.params[:] = np.concatenate(nominal)
+        self.simulation.params[:] = np.concatenate(nominal)[:, None]
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
 
@@ -64,7 +64,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         if self.model_fields is not known:
             self._follow(self.model_fields)
         fields = self.model_fields.rows(self.table.current[:, envs].T)
-        self.simulation.params[envs[:, None], self._rows] = fields[:, self._columns]
+        self.simulation.params[self._rows[:, None], envs] = fields[:, self._columns].T
         self._stale[envs] = True
         self.simulation.begin(envs, self._bounds)
 
@@ -91,11 +91,11 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation.push(velocities, envs)
 
     def get_state(self) -> EnvState:
-        return {**self.simulation.get_state(), "params": self.simulation.params.copy()}
+        return {**self.simulation.get_state(), "params": self.simulation.params.T.copy()}
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         self.simulation.set_state(state, envs)
-        self.simulation.params[envs] = state["params"][envs]
+        self.simulation.params[:, envs] = state["params"][envs].T
         self._stale[envs] = True
 
     def replay(self) -> LogReplay:
