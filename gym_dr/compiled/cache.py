@@ -5,6 +5,10 @@ calls; it writes next to the package, and unpickles damaged files. This cache is
 of everything that it imports from this package, and by numba, Python and the processor. It lives in the user's cache
 folder, writes files atomically, so that two processes may start at once, and recompiles if a file's checksum is wrong.
 
+A function may name *parts*: large functions that it calls, which are stored as well. While one process compiles the
+function, a second one, ``companion.py``, compiles parts. Each file has a lock: whoever finds it taken compiles another
+part meanwhile, or waits. Locks are taken from callers to callees only, so nobody waits in a circle.
+
 The only parts of numba used beyond its documented interface are those with which its own cache stores code
 (``CompileResult._reduce`` and ``_rebuild``, and a dispatcher's ``_cache``), and the lock that it holds meanwhile.
 """
@@ -20,29 +24,35 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numba.core import serialize, types
-from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 
+from gym_dr.compiled import companion
+from gym_dr.compiled.kernel import rebuild
 from gym_dr.errors import ConfigError
 from gym_dr.wording import say
 
 _DIGEST_BYTES = 32
-_PATIENCE = 120.0  # seconds to wait for another process that compiles
-_THREAD = "gym_dr compiles"
+_PATIENCE = 120.0  # seconds to wait for another process that compiles a function
 _IMPORT = re.compile(r"^ *(?:from|import) (gym_dr[.\w]*)(?: import (\([^)]*\)|[^(\n]*))?", re.MULTILINE)
 _MESSAGE = (
     "gym_dr: compiling {what} for this machine. This may take up to a minute, but only once (the result is cached in "
     "{folder})."
 )
-_announced: set[str] = set()  # messages that this process has shown, one for all functions of a part
+
+Part = tuple[Any, tuple[Any, ...]]  # a compiled function that is cached on disk, and the types of its arguments
+_announced: set[str] = set()  # messages that this process has shown, one for all functions of a kind
+_parts: list[Part] = []  # that a function which is being compiled here calls, and nobody has begun
+_locks: dict[Path | None, FileLock] = {}  # of files that this process is about to write, until they are dropped
+_needed: dict[Path | None, str] = {}  # files, and the functions in them
+_watching = threading.Event()
 
 
 def sources_of(file: Path) -> dict[Path, bytes]:
@@ -91,7 +101,15 @@ def _is_ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = "", source: Path | None = None) -> None:
+def cache_on_disk(
+    function: Any,
+    what: str,
+    *,
+    name: str = "",
+    content: str = "",
+    source: Path | None = None,
+    parts: Sequence[Part] = (),
+) -> None:
     """Caches the machine code of a jitted function, like ``cache=True`` with numba's own cache.
 
     Args:
@@ -101,6 +119,7 @@ def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = ""
         name: Of what it belongs to, for the name of the file.
         content: Text that differs if other functions that it calls differ.
         source: File of the functions that it calls, if they are not its own module's.
+        parts: Kernels that it calls, by name in their modules, which a second process may compile.
 
     Raises:
         ConfigError: The compiler is turned off.
@@ -108,7 +127,8 @@ def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = ""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it from the environment
         raise ConfigError("NUMBA_DISABLE_JIT: expected no such variable: this code runs compiled only. Unset it.")
     file = source or Path(function.py_func.__code__.co_filename)
-    function._cache = KernelCache("-".join(filter(None, [name, function.__name__])), what, file, content)
+    name = "-".join(filter(None, [name, function.__name__]))
+    function._cache = KernelCache(name, what, source_key(file, content), parts)
 
 
 def _field_names(signature: Any) -> Iterator[Any]:
@@ -119,28 +139,74 @@ def _field_names(signature: Any) -> Iterator[Any]:
             yield from _field_names(cast(Iterable[Any], kind))
 
 
-def _watch(lock: FileLock) -> None:
-    """Counts seconds on a terminal while this process compiles, then lets others do so.
+def _reserve(path: Path | None) -> bool:
+    """Whether nobody else is about to write a file; then, this process may."""
+    if path is None or path in _locks:
+        return True
+    lock = FileLock(f"{path}.lock", thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except (OSError, NotImplementedError):  # without locks, each process compiles
+        return True
+    _locks[path] = lock
+    if not _watching.is_set():
+        _watching.set()
+        threading.Thread(target=_watch, name="gym_dr compiles", daemon=True).start()
+    return True
+
+
+def _compile_part() -> bool:
+    """Compiles the last part that nobody has begun; False if there is none."""
+    while _parts:
+        function, signature = _parts.pop()
+        path = function._cache.path(signature, function.targetctx)
+        if _reserve(path):
+            with contextlib.suppress(Exception):  # whoever calls it finds out
+                function.compile(signature)
+            _locks.pop(path, None)
+            return True
+    return False
+
+
+def serve() -> None:
+    """The life of a companion: compiles the parts that it is given, with the key of the function that calls them."""
+    key, parts = companion.receive()
+    KernelCache("", "", key, parts)._expect_parts()
+    with global_compiler_lock:
+        while _compile_part():
+            pass
+    os._exit(0)  # whatever modules do at the end of an interpreter, such as compile
+
+
+def _watch() -> None:
+    """Tells on a terminal what this process compiles and how much is left; in the end, lets others compile.
 
     It runs in a thread of its own, as numba tells its cache nothing of a function that cannot be compiled.
     """
     began = time.monotonic()
     while not global_compiler_lock._lock.acquire(timeout=1.0):
-        say(f"gym_dr: compiling, {time.monotonic() - began:.0f} s", end="\r")
+        now = _needed.get(next(reversed([*_locks]), None), "")
+        left = sum(not path.exists() for path in [*_needed] if path)
+        line = f"gym_dr: compiling {now}, {left} of {len(_needed)} parts left, {time.monotonic() - began:.0f} s"
+        say(f"{line:79}", end="\r")
+    say(" " * 79, end="\r")
+    _locks.clear()
+    _watching.clear()
     global_compiler_lock._lock.release()
-    say(" " * 40, end="\r")
-    lock.release()
 
 
 class KernelCache:
     """Replaces numba's cache in a dispatcher."""
 
-    def __init__(self, name: str, what: str, file: Path, content: str = "") -> None:
-        """Makes a cache for one function of a module; see ``cache_on_disk``."""
+    def __init__(self, name: str, what: str, key: str, parts: Sequence[Part] = ()) -> None:
+        """Makes a cache for one function, and for its parts; see ``cache_on_disk``."""
         self._name = name
         self._what = what
         self._folder = cache_folder()
-        self._key = source_key(file, content)
+        self._key = key
+        self.parts = parts
 
     @property
     def cache_path(self) -> str:
@@ -150,26 +216,41 @@ class KernelCache:
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled function for these argument types; None, with a message on stderr, if it must be compiled.
 
-        One process compiles at a time: others wait and find the result.
+        One process compiles it: others compile something else or wait, and find the result.
         """
         target_context.refresh()
-        result = self._load(signature, target_context)
-        if result is None and self._folder and all(each.name != _THREAD for each in threading.enumerate()):
-            lock = FileLock(self._folder / "compiling.lock", thread_local=False)
-            with contextlib.suppress(OSError, NotImplementedError):  # without locks, each process compiles
-                lock.acquire(timeout=_PATIENCE)
-            threading.Thread(target=_watch, args=[lock], name=_THREAD, daemon=True).start()
-            result = self._load(signature, target_context)  # another process may have compiled it meanwhile
-        if result is None:
-            where = self._folder or "memory only, since no cache folder is writable"
-            message = _MESSAGE.format(what=self._what, folder=where)
-            if message not in _announced:
-                _announced.add(message)
-                say(message)
-        return result
+        path = self.path(signature, target_context)
+        result = self._load(path, target_context)
+        if result is None and path is not None:
+            _needed[path] = self._name
+            self._expect_parts()
+            deadline = time.monotonic() + _PATIENCE
+            while not _reserve(path) and time.monotonic() < deadline:
+                if not _compile_part():
+                    time.sleep(0.02)
+            result = self._load(path, target_context)  # another process may have compiled it meanwhile
+            if result is None and _parts:
+                companion.start(self._key, _parts, path.parents[1])
+        if result is not None:
+            _locks.pop(path, None)
+            return result
+        where = self._folder or "memory only, since no cache folder is writable"
+        message = _MESSAGE.format(what=self._what, folder=where)
+        if self._what and message not in _announced:
+            _announced.add(message)
+            say(message)
+        return None
 
-    def _load(self, signature: Any, target_context: Any) -> Any:
-        path = self._path(signature, target_context.codegen())
+    def _expect_parts(self) -> None:
+        """Notes the parts that are to be compiled."""
+        for function, signature in self.parts:
+            function._cache = KernelCache(function.__name__, "", self._key)
+            path = function._cache.path(signature, function.targetctx)
+            if path not in _needed and not path.exists():
+                _needed[path] = function.__name__
+                _parts.append((function, signature))
+
+    def _load(self, path: Path | None, target_context: Any) -> Any:
         try:
             data = path.read_bytes() if path else b""
         except OSError:
@@ -179,13 +260,13 @@ class KernelCache:
             return None
         try:
             os.utime(cast(Path, path))  # it is in use
-            return CompileResult._rebuild(target_context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
+            return rebuild(target_context, *pickle.loads(payload))
         except Exception:  # this numba cannot read the file, for whatever reason: compile again
             return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Stores a compiled function; if the disk is full or read-only, the next process compiles again."""
-        path = self._path(signature, result.codegen)
+        path = self.path(signature, result.target_context)
         if path is None:
             return
         with contextlib.suppress(Exception):  # such as from a numba that stores code in another way
@@ -197,11 +278,12 @@ class KernelCache:
             for old in path.parent.glob(f"*{path.suffix}*"):  # of older versions, not loaded for two months
                 if path.stat().st_mtime - old.stat().st_mtime > 60 * 86400:
                     old.unlink()
+        _locks.pop(path, None)
 
-    def _path(self, signature: Any, codegen: Any) -> Path | None:
+    def path(self, signature: Any, target_context: Any) -> Path | None:
         """The file for these argument types and this processor; ``magic_tuple`` is the processor and its features."""
         if self._folder is None:
             return None
-        form = (signature, *_field_names(signature), codegen.magic_tuple())
+        form = (signature, *_field_names(signature), target_context.codegen().magic_tuple())
         digest = hashlib.sha256(repr(form).encode()).hexdigest()[:16]
         return self._folder / f"{self._name}-{self._key}-{digest}.bin"

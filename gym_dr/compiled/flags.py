@@ -18,6 +18,7 @@ ENTRY: Final = _EXACT | {"pipeline_class": EntryCompiler}
 KERNEL: Final = _EXACT | {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
+    "forceinline": False,  # otherwise taken over from the first caller
     "pipeline_class": KernelCompiler,
 }
 

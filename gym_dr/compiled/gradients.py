@@ -56,6 +56,10 @@ class Remembered(NamedTuple):
     actor_states: Floats  # (S, H) states before the first step
     critic_states: Floats  # (S, H); no columns if the critic has no memory
     draws: Floats  # (B, k) draws that the memory learns to predict; no columns if none
+    # (B, H) states of the critic's memory before each row of a rollout of N sub-environments, and after it; no columns
+    # if it has none. The first N to begin with are given
+    before: Floats
+    after: Floats
 
 
 class Transitions(NamedTuple):
@@ -68,6 +72,7 @@ class Transitions(NamedTuple):
     log_probs: Floats  # (B,) of the actions under the policy that took them; zeros for the policy gradient
     advantages: Floats  # (B,)
     returns: Floats  # (B,)
+    values: Floats  # (B,) the critic's, of a rollout's ``critic_inputs``
     labels: Floats  # (B, outputs) what to imitate in place of other losses; no columns if nothing
     kept: Mask  # (B,) False on steps to ignore in the losses
     size: Indices  # (1,) B; arrays may be longer
@@ -77,19 +82,12 @@ class Transitions(NamedTuple):
     remembered: Remembered
 
 
-class Valued(NamedTuple):
-    """The critic's values of the rows of ``critic_inputs``, in rows of N sub-environments."""
-
-    values: Floats  # (B,)
-    before: Floats  # (B, H) states of its memory before each row; at first, the first N are those to begin with
-    after: Floats  # (B, H) and after it; no columns if the critic has no memory
-
-
 class Settings(NamedTuple):
     """Constants of an epoch."""
 
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
     floor: np.float32  # added to the standard deviation of TWO_HEADS
+    layers: int  # weights in the actor's layers; the logarithms of the standard deviations of GAUSSIAN come next
     clip_range: np.float32  # of the ratios of probabilities; 0 for the policy gradient without ratios
     value_clip: np.float32  # 0 for none
     normalize_advantages: bool
@@ -105,10 +103,10 @@ class Learner(NamedTuple):
     actor_memory: TrainedMemory
     critic_memory: TrainedMemory
     data: Transitions
-    valued: Valued
     settings: Settings
     shift: Floats  # (obs + k,) subtracted from inputs
     spread: Floats  # (obs + k,) divides inputs then
+    every: Indices  # 0, 1, 2, ...
     rows: Indices  # sequences of all minibatches of an epoch
     starts: Indices  # (minibatches + 1,) minibatch i are rows starts[i] to starts[i + 1]; the end comes again
     losses: Array  # (minibatches, LOSSES) means over each minibatch
@@ -267,14 +265,11 @@ def _scale_of(learner, sequences):
 
 
 @njit(**KERNEL)
-def _by_outputs(actor, learner, rows, tail, outputs, deltas, losses):
-    """Derivatives of the actor's loss at some rows with respect to its ``outputs``.
-
-    The logarithms of standard deviations lie before the last ``tail`` weights.
-    """
+def _by_outputs(actor, learner, rows, outputs, deltas, losses):
+    """Derivatives of the actor's loss at some rows with respect to its ``outputs``."""
     data, settings, scale = learner.data, learner.settings, learner.scale
-    end = actor.network.weights.size - tail
-    begin = end - data.raw_actions.shape[1] if settings.kind == GAUSSIAN else end
+    begin = settings.layers
+    end = begin + data.raw_actions.shape[1] if settings.kind == GAUSSIAN else begin
     log_std, by_log_std = actor.network.weights[begin:end], actor.gradient[begin:end]
     weights = np.float32(scale[0]), np.float32(learner.rates[2])
     for i in range(len(rows)):
@@ -307,11 +302,15 @@ def _by_values(learner, rows, values, deltas, losses):
 
 
 @njit(**KERNEL | RUNTIME)
-def _learn(trained, acts, learner, rows, tail, losses):
-    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has."""
+def _learn(trained, acts, learner, rows, losses):
+    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has, or finds values."""
     outputs, deltas = forward(trained.network, trained.inputs[: len(rows)]), outputs_deltas(trained, len(rows))
+    if learner.now[0] == VALUE:
+        for i in range(len(rows)):
+            learner.data.values[rows[i]] = outputs[i, 0]
+        return
     if acts:
-        _by_outputs(trained, learner, rows, tail, outputs, deltas, losses)
+        _by_outputs(trained, learner, rows, outputs, deltas, losses)
     else:
         _by_values(learner, rows, outputs, deltas, losses)
     backward(trained, len(rows))
@@ -352,7 +351,7 @@ def learn_rows(learner, slot, chunk):
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
         _fill_inputs(trained, learner, given, block, nothing)
-        _learn(trained, acts, learner, block, 0, losses)
+        _learn(trained, acts, learner, block, losses)
 
 
 @njit(**KERNEL)
@@ -394,10 +393,10 @@ def _steps_of(learner, sequences, first, last, total):
 @njit(**KERNEL | RUNTIME)
 def _recall(learner, slot, chunk):
     """Runs the critic's memory over a rollout, for ``AT_ONCE`` of its sub-environments."""
-    total, valued, length = learner.now[1], learner.valued, learner.data.length
+    total, valued, length = learner.now[1], learner.data.remembered, learner.data.length
     memory = memory_of(learner.critic_memory, slot)
     begin, end = _units(learner.critic, memory, 0)
-    envs = np.arange(chunk * AT_ONCE, min((chunk + 1) * AT_ONCE, total))
+    envs = learner.every[chunk * AT_ONCE : min((chunk + 1) * AT_ONCE, total)]
     count = learner.data.size[0] // total
     states, ids = valued.before, envs
     for first in range(0, count, length):
@@ -464,7 +463,7 @@ def _through_time(trained, memory, acts, learner, part, losses):
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
         _fill_inputs(trained, learner, given, block, memory.states[first:])
-        _learn(trained, acts, learner, block, trained.network.weights.size - begin, losses)
+        _learn(trained, acts, learner, block, losses)
         if size > 0:
             _take_derivatives(trained, memory, first, len(block))
         if predicted > 0:
@@ -513,11 +512,9 @@ def _other_phase(learner, slot, chunk):
         _update(learner, chunk)
         return
     trained, first = share_of(learner.critic, slot, 0), chunk * BLOCK
-    rows = np.arange(first, min(first + BLOCK, learner.data.size[0]))
-    _fill_inputs(trained, learner, learner.data.critic_inputs, rows, learner.valued.after[first:])
-    values = forward(trained.network, trained.inputs[: len(rows)])
-    for i in range(len(rows)):
-        learner.valued.values[first + i] = values[i, 0]
+    rows = learner.every[first : min(first + BLOCK, learner.data.size[0])]
+    _fill_inputs(trained, learner, learner.data.critic_inputs, rows, learner.data.remembered.after[first:])
+    _learn(trained, chunk < 0, learner, rows, learner.found[0])  # a literal would compile it twice
 
 
 @njit(**KERNEL)

@@ -237,23 +237,17 @@ def step(trained, optimizer, lr, norm, steps, begin, end):
     small = np.float32(optimizer.eps)
     weights, gradient = trained.network.weights[begin:end], trained.gradient[0, begin:end]
     first, second = trained.first[begin:end], trained.second[begin:end]
+    # without a first moment and corrections for the zeros that moments begin with, Adam is RMSprop
+    keep1, keep2 = (0.9, 0.999) if optimizer.adam else (0.0, 0.99)
+    size = np.float32(lr / (1.0 - keep1**steps))
+    root = np.float32(1.0 / np.sqrt(1.0 - keep2**steps) if optimizer.adam else 1.0)
+    decay1, decay2 = np.float32(keep1), np.float32(keep2)
+    take1, take2 = np.float32(1.0 - keep1), np.float32(1.0 - keep2)
     lost = 0
-    if optimizer.adam:
-        size = np.float32(lr / (1.0 - 0.9**steps))
-        root = np.float32(1.0 / np.sqrt(1.0 - 0.999**steps))
-        keep1, keep2 = np.float32(0.9), np.float32(0.999)
-        take1, take2 = np.float32(1.0 - 0.9), np.float32(1.0 - 0.999)
-        for i in range(weights.size):
-            slope = gradient[i] * scale
-            first[i] = keep1 * first[i] + take1 * slope
-            second[i] = keep2 * second[i] + take2 * slope * slope
-            weights[i] -= size * first[i] / (np.sqrt(second[i]) * root + small)
-            lost += not np.isfinite(weights[i])
-    else:
-        keep, take, size = np.float32(0.99), np.float32(1.0 - 0.99), np.float32(lr)
-        for i in range(weights.size):
-            slope = gradient[i] * scale
-            second[i] = keep * second[i] + take * slope * slope
-            weights[i] -= size * slope / (np.sqrt(second[i]) + small)
-            lost += not np.isfinite(weights[i])
+    for i in range(weights.size):
+        slope = gradient[i] * scale
+        first[i] = decay1 * first[i] + take1 * slope
+        second[i] = decay2 * second[i] + take2 * slope * slope
+        weights[i] -= size * first[i] / (np.sqrt(second[i]) * root + small)
+        lost += not np.isfinite(weights[i])
     return lost

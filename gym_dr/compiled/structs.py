@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.cache import Part, cache_on_disk
 from gym_dr.compiled.flags import ENTRY
 
 _WORD = ir.IntType(64)
@@ -125,7 +125,16 @@ class Job:
         compiled: The function that numba has compiled.
     """
 
-    def __init__(self, function: Any, kind: Any, what: str, *, name: str = "", content: str = "") -> None:
+    def __init__(
+        self,
+        function: Any,
+        kind: Any,
+        what: str,
+        *,
+        name: str = "",
+        content: str = "",
+        parts: Sequence[Part] = (),
+    ) -> None:
         """Compiles the function, or loads it from the cache.
 
         Args:
@@ -134,6 +143,7 @@ class Job:
             what: Description for users, for a message.
             name: Of what it belongs to, for the name of the file.
             content: Text that differs if other functions that it calls differ.
+            parts: See ``cache_on_disk``.
         """
         read = reader(kind)
 
@@ -147,7 +157,7 @@ class Job:
         entry.__qualname__ = f"{function.__name__}_{digest}"
         compiled = njit(**ENTRY | {"_nrt": function.targetoptions["_nrt"]})(entry)
         source = Path(function.py_func.__code__.co_filename)
-        cache_on_disk(compiled, what, name=name, content=content, source=source)
+        cache_on_disk(compiled, what, name=name, content=content, source=source, parts=parts)
         compiled.compile((types.int64, types.int64, types.int64))
         (result,) = compiled.overloads.values()
         self.address = int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions, Valued
+from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions
 from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
 from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
 from gym_dr.compiled.structs import Job, Struct
@@ -86,17 +86,16 @@ class CompiledLearner:
         data = _transitions(agent, config, capacity, length)
         ranges = gradients.ranges_of.py_func(self._actor.trained, self._critic.trained)
         columns = max(data.observations.shape[1], data.critic_inputs.shape[1])
-        states = 0 if remembering is None else remembering.size
         self._learner = Learner(
             actor=self._actor.trained,
             critic=self._critic.trained,
             actor_memory=_working_memory(memory, length, agent.threads.count),
             critic_memory=_working_memory(remembering, length, agent.threads.count),
             data=data,
-            valued=Valued(np.zeros(capacity, np.float32), *np.zeros((2, capacity, states), np.float32)),
             settings=_settings(agent, config),
             shift=np.zeros(columns, np.float32),
             spread=np.ones(columns, np.float32),
+            every=np.arange(capacity),
             rows=np.zeros(capacity // length, np.int64),
             starts=np.zeros(config.minibatches + 1, np.int64),
             losses=np.zeros((config.minibatches, gradients.LOSSES)),
@@ -150,7 +149,7 @@ class CompiledLearner:
             The states before and after each observation, shape ``(T + 1, N, H)``, valid until the next call.
         """
         rows, num_envs = starts.numel(), starts.shape[1]
-        valued, now = self._learner.valued, self._learner.now
+        valued, now = self._learner.data.remembered, self._learner.now
         self._fill(2, {"observations": observations, "previous": previous, "starts": starts}, rows)
         valued.before[:num_envs] = states.numpy()
         now[0], now[1] = gradients.RECALL, num_envs
@@ -160,18 +159,18 @@ class CompiledLearner:
 
     def values(self, inputs: Tensor, states: Tensor | None) -> Tensor:
         """The critic's values ``(T + 1, N)`` of ``inputs`` ``(T + 1, N, obs + k)`` and its memory's states."""
-        rows, valued = inputs.shape[0] * inputs.shape[1], self._learner.valued
+        rows, data = inputs.shape[0] * inputs.shape[1], self._learner.data
         self._fill(2, {"critic_inputs": inputs}, rows)
         if states is not None:
-            valued.after[:rows] = states.numpy().reshape(rows, -1)
+            data.remembered.after[:rows] = states.numpy().reshape(rows, -1)
         self._learner.now[0] = gradients.VALUE
         self._agent.threads.run(self._chunks, self._struct, -(-rows // BLOCK))
-        return torch.from_numpy(valued.values[:rows].copy()).view(inputs.shape[:2])
+        return torch.from_numpy(data.values[:rows].copy()).view(inputs.shape[:2])
 
     def epoch(self, parts: Sequence[Tensor | slice]) -> Sequence[Sequence[float]]:
         """Runs one epoch: rows of minibatches -> losses of each."""
         learner = self._learner
-        every = np.arange(learner.data.size[0] // learner.data.length)
+        every = learner.every[: learner.data.size[0] // learner.data.length]
         pieces = [every[part.numpy() if isinstance(part, Tensor) else part] for part in parts]
         learner.rows[: len(every)] = np.concatenate(pieces)
         learner.starts[:] = len(every)
@@ -201,6 +200,7 @@ def _settings(agent: ActorCritic, config: RolloutConfig) -> Settings:
     return Settings(
         kind=cast(CompiledBehavior, agent.behavior).policy.kind,
         floor=np.float32(STD_FLOOR),
+        layers=sum(weights.numel() for layer in linear_layers(agent.actor.network) for weights in layer.parameters()),
         clip_range=np.float32(ppo.clip_range if ppo else 0.0),
         value_clip=np.float32(ppo.value_clip if ppo else 0.0),
         normalize_advantages=getattr(config, "normalize_advantages", False),
@@ -234,6 +234,7 @@ def _transitions(agent: ActorCritic, config: RolloutConfig, rows: int, length: i
         log_probs=np.zeros(rows, np.float32),
         advantages=np.zeros(rows, np.float32),
         returns=np.zeros(rows, np.float32),
+        values=np.zeros(rows, np.float32),
         labels=numbers((code if discrete else 2 * code) if imitates else 0),
         kept=np.ones(rows, np.bool_),
         size=np.zeros(1, np.int64),
@@ -246,6 +247,8 @@ def _transitions(agent: ActorCritic, config: RolloutConfig, rows: int, length: i
             actor_states=numbers(memories[0], rows // length),
             critic_states=numbers(memories[1], rows // length),
             draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
+            before=numbers(memories[1]),
+            after=numbers(memories[1]),
         ),
     )
 

@@ -137,14 +137,17 @@ def test_a_change_of_version_is_another_file(tmp_path: Path, monkeypatch: pytest
 def test_another_processor_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = fresh(tmp_path, monkeypatch)._cache
 
-    class Codegen:
+    class Target:
         def __init__(self, processor: str) -> None:
             self.processor = processor
+
+        def codegen(self) -> Target:
+            return self
 
         def magic_tuple(self) -> tuple[str, ...]:
             return ("x86_64", self.processor, "+avx2")
 
-    assert kernel._path("int64", Codegen("skylake")) != kernel._path("int64", Codegen("znver4"))
+    assert kernel.path("int64", Target("skylake")) != kernel.path("int64", Target("znver4"))
 
 
 def test_of_two_processes_that_start_at_once_one_compiles(

@@ -7,13 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
 
 from gym_dr.arrays import Array, Indices
+from gym_dr.compiled.cache import Part
 from gym_dr.compiled.play import StepBuffers
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.structs import Job, kind_of
 from gym_dr.envs.backend import CompiledBackend, EnvState, check_within
 from gym_dr.envs.box2d.arrays import Environments
+from gym_dr.envs.box2d.solver import contacts, impacts, manifolds
+from gym_dr.envs.box2d.solver.island import Topology
 from gym_dr.envs.box2d.solver.layout import (
     BODY,
     C_BODY,
@@ -39,6 +43,7 @@ class Box2DBackend(CompiledBackend):
     name: ClassVar[str]
     bodies: ClassVar[int]  # bodies per world
     kernel: ClassVar[Any]  # compiled ``step(group, first, last)``
+    topology: ClassVar[Topology]
     arrays: Environments  # of all sub-environments
     envs: Indices  # (N,) in the order in which the next step takes them
 
@@ -62,7 +67,8 @@ class Box2DBackend(CompiledBackend):
         self.envs = np.arange(num_envs)
         self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
         groups = [self._group(buffers) for _ in range(self.num_threads)]
-        job = Job(type(self).kernel, kind_of(groups[0]), f"the native {self.name}", name=self.name)
+        parts = parts_of(self.topology, groups[0])
+        job = Job(type(self).kernel, kind_of(groups[0]), f"the native {self.name}", name=self.name, parts=parts)
         self.stepper = Stepper(job, groups, buffers, chunk=CHUNK)
         self._begun: Indices | None = None  # marked, but not yet stepped
         return self.arrays.params.T
@@ -123,3 +129,26 @@ class Box2DBackend(CompiledBackend):
 def bytes_needed(arrays: Environments) -> int:
     """Bytes per sub-environment; ``arrays`` are those of one."""
     return sum(array.nbytes for array in (*arrays.world, *arrays[1:]) if isinstance(array, np.ndarray))
+
+
+def parts_of(topology: Topology, group: Any) -> list[Part]:
+    """The parts of a step that may be compiled on their own, those last that take longest.
+
+    Args:
+        topology: The family's.
+        group: Everything that a step reads and writes on one thread.
+    """
+    world, scratch, number = kind_of(group.arrays.world), kind_of(group.scratch), types.int64
+    floats = types.Array(types.float32, 1, "C")
+    return [
+        (topology.update_boxes, (floats,)),
+        (topology.solve_joint_positions, (floats,)),
+        (contacts.solve_position, (floats, floats, floats, floats, types.float32)),
+        (topology.solve_joints, (floats, number)),
+        (topology.solve_joint_pair, (floats, number)),
+        (contacts.solve_velocity, (floats, floats)),
+        (contacts.prepare, (floats, floats)),
+        (topology.prepare_joints, (floats,)),
+        (manifolds.update, (world, number, number, scratch)),
+        (impacts.resolve, (world, number, scratch)),
+    ]

@@ -19,6 +19,7 @@ from gym_dr.envs.box2d.bipedal_walker.native.arrays import Walkers, allocate
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
 from gym_dr.envs.box2d.bipedal_walker.native.rendering import render
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
+from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 from gym_dr.envs.box2d.solver.arrays import Scratch
 from gym_dr.envs.single import CompiledEnv
@@ -34,7 +35,7 @@ _LOW[[8, 13]] = -0.0
 class BipedalWalkerBackend(Box2DBackend):
     """Many walkers in compiled code."""
 
-    name, bodies, kernel = "BipedalWalker", BODIES, step
+    name, bodies, kernel, topology = "BipedalWalker", BODIES, step, TOPOLOGY
     random_steps = False
     metadata = {"render_modes": ["rgb_array"], "render_fps": walker.FPS}
 

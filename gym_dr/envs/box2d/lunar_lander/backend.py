@@ -22,6 +22,7 @@ from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Landers, alloc
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.lunar_lander.native.rendering import render
 from gym_dr.envs.box2d.lunar_lander.native.step import step
+from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
 from gym_dr.envs.box2d.lunar_lander.replay import LanderLogReplay
@@ -46,7 +47,7 @@ def _gusts() -> Array:
 class LunarLanderBackend(Box2DBackend):
     """Many landers in compiled code."""
 
-    name, bodies, kernel = "LunarLander", BODIES, step
+    name, bodies, kernel, topology = "LunarLander", BODIES, step, TOPOLOGY
     metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
     def __init__(self, *, continuous: bool = False, **constants: float) -> None:

@@ -104,7 +104,7 @@ def update_lane(block, lane, body, vertices, count, local):
     return ZERO if inside else f32(1 << body)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def origin(world, env, body):
     """A body's origin (m); its rotation is kept in its row."""
     rows, properties = world.rows, world.properties
@@ -165,7 +165,7 @@ def place(world, env, body, x, y, angle):
     _set_box(rows, env, base, (low[0], low[1], high[0], high[1]))
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _ground_box(world, env, ground):
     """The fat box of a shape of the ground (m)."""
     boxes = world.boxes
@@ -179,7 +179,7 @@ def _ground_box(world, env, ground):
     return (low_x - SKIN) - MARGIN, (low_y - SKIN) - MARGIN, (high_x + SKIN) + MARGIN, (high_y + SKIN) + MARGIN
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def overlaps(world, env, ground, body):
     """Whether the fat boxes of a body and a shape of the ground overlap (``b2TestOverlap``: touching counts)."""
     rows = world.rows
@@ -193,7 +193,7 @@ def overlaps(world, env, ground, body):
     )
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _begin_contact(world, env, ground, body):
     """Adds a contact for a new overlap, unless there is no room left for it."""
     contact_ints, status = world.contact_ints, world.status
@@ -210,7 +210,7 @@ def _begin_contact(world, env, ground, body):
     status[env, at.S_CONTACTS] = count + 1
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _begin_with(world, env, moved, first, last):
     """New contacts of the bodies in ``moved`` with the ground's shapes from ``first`` up to ``last``."""
     for ground in range(first, last):
@@ -219,7 +219,7 @@ def _begin_with(world, env, moved, first, last):
                 _begin_contact(world, env, ground, body)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def begin_contacts(world, env, moved):
     """``FindNewContacts``: a contact for each new overlap of the bodies in ``moved`` (sum of 1 << body)."""
     rows, width = world.rows, world.edge_width

@@ -30,7 +30,7 @@ POSITION_TOLERANCE = f32(f32(-1.5) * LINEAR_SLOP)  # m
 NO_CONTACT = -1
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _advance(floats, sweep, t):
     """Moves a sweep's start to time ``t`` (``b2Sweep::Advance``)."""
     beta = (t - floats[sweep + 6]) / (ONE - floats[sweep + 6])
@@ -51,7 +51,7 @@ def _set_pose(rows, env, body, floats, sweep):
     rows[env, base + at.COS] = cosine
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _set_ground_time(world, env, contact, time, floats):
     """Moves the static body of a contact to ``time``; other contacts may share it."""
     contact_ints = world.contact_ints
@@ -65,7 +65,7 @@ def _set_ground_time(world, env, contact, time, floats):
             floats[at.W_GROUND_TIMES + i] = time
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _polygon(world, env, body):
     """The body in the form that ``time_of_impact`` takes."""
     shapes, properties = world.shapes, world.properties
@@ -123,6 +123,12 @@ def _earliest(world, env, scratch):
 
 
 @njit(**KERNEL)
+def _renew(world, env, contact, scratch):
+    """``manifolds.update``, not inlined: impacts are rare."""
+    manifolds.update(world, env, contact, scratch)
+
+
+@njit(**KERNEL)
 def _select(world, env, body, first, time, scratch):
     """The body's touching contacts, ``first`` first, each with a fresh manifold; returns how many."""
     contact_ints, floats, ints = world.contact_ints, scratch.floats, scratch.ints
@@ -131,7 +137,7 @@ def _select(world, env, body, first, time, scratch):
     for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):
         if i == first or contact_ints[env, i, at.C_BODY] != body:
             continue
-        manifolds.update(world, env, i, scratch)
+        _renew(world, env, i, scratch)
         ints[at.I_ENABLED + i] = 1
         if contact_ints[env, i, at.C_TOUCHING] != 0:
             _set_ground_time(world, env, i, time, floats)
@@ -228,6 +234,12 @@ def _substep(world, env, body, count, time, scratch):
 
 
 @njit(**KERNEL)
+def _begin_contacts(world, env, moved):
+    """``broad_phase.begin_contacts``, not inlined."""
+    broad_phase.begin_contacts(world, env, moved)
+
+
+@njit(**KERNEL)
 def _sync_boxes(world, env, body, scratch):
     """After a substep: invalidates the body's times of impact, updates its fat box and begins contacts."""
     status, floats, ints = world.status, scratch.floats, scratch.ints
@@ -240,7 +252,7 @@ def _sync_boxes(world, env, body, scratch):
     before = pose_of((cosine, sine), (floats[sweep], floats[sweep + 1]), local)
     if broad_phase.update_body(world, env, body, before):
         first_new = status[env, at.S_CONTACTS]
-        broad_phase.begin_contacts(world, env, 1 << body)
+        _begin_contacts(world, env, 1 << body)
         for i in range(first_new, status[env, at.S_CONTACTS]):
             _reset_contact(ints, i)
             floats[at.W_GROUND_TIMES + i] = _known_ground_time(world, env, i, floats)
@@ -256,14 +268,14 @@ def _known_ground_time(world, env, contact, floats):
     return ZERO
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _reset_contact(ints, contact):
     ints[at.I_ENABLED + contact] = 1
     ints[at.I_KNOWN + contact] = 0
     ints[at.I_IMPACTS + contact] = 0
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _start(world, env, floats, ints):
     """Initializes sweeps over the whole step, and contacts with unknown times of impact."""
     rows = world.rows
@@ -304,7 +316,7 @@ def resolve(world, env, scratch):
         for k in range(3):
             floats[sweep + 3 + k] = floats[sweep + k]
         _set_pose(rows, env, body, floats, sweep)
-        manifolds.update(world, env, contact, scratch)
+        _renew(world, env, contact, scratch)
         ints[at.I_KNOWN + contact] = 0
         ints[at.I_IMPACTS + contact] += 1
         if contact_ints[env, contact, at.C_TOUCHING] == 0:

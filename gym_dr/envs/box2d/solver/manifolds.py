@@ -39,7 +39,7 @@ BEGINS, ENDS = np.int64(1), np.int64(0)
 FIRST = np.int64(0)  # where the vectors of a polygon begin
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _clip(ints, floats, places, nx, ny, offset, vertex):
     """``b2ClipSegmentToLine``: the part of a segment with n.x <= offset; returns the number of points.
 
@@ -73,7 +73,7 @@ def _clip(ints, floats, places, nx, ny, offset, vertex):
     return count
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _swapped(point_id):
     """The id with ground and body exchanged, for a reference face on the body."""
     first = point_id & 0b111
@@ -82,7 +82,7 @@ def _swapped(point_id):
     return second | first << 3 | faces
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _load_body(world, env, body, floats):
     """Loads the body's polygon in world coordinates; returns its pose (cosine, sine, origin) and number of vertices."""
     rows, shapes = world.rows, world.shapes
@@ -96,7 +96,7 @@ def _load_body(world, env, body, floats):
     return pose, count
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _load_normals(world, body, count, pose, floats):
     """Loads the normals of the body's polygon in world coordinates."""
     shapes = world.shapes
@@ -107,7 +107,7 @@ def _load_normals(world, body, count, pose, floats):
         floats[at.W_NORMALS + 2 * i], floats[at.W_NORMALS + 2 * i + 1] = turned((c, s), normal)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _polygon_axis(floats, count, x1, y1, x2, y2):
     """The polygon's face with the largest separation from the edge; face -1 if one separates by more than the skins."""
     best = -LARGEST
@@ -126,7 +126,7 @@ def _polygon_axis(floats, count, x1, y1, x2, y2):
     return face, best
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _load_incident(floats, ints, vertices, face, count, features):
     """The incident face as a segment, its ends with ids: ``features``, and which vertex of the shape it is."""
     after = face + 1 if face + 1 < count else 0
@@ -138,7 +138,7 @@ def _load_incident(floats, ints, vertices, face, count, features):
     ints[at.I_INCIDENT + 1] = features | after << 3
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _clip_both(floats, ints, tangent_x, tangent_y, offset_1, offset_2, first, second):
     """Clips the incident face to both sides of the reference face; False if nothing is left."""
     once = at.W_INCIDENT, at.I_INCIDENT, at.W_CLIPPED, at.I_CLIPPED
@@ -148,7 +148,7 @@ def _clip_both(floats, ints, tangent_x, tangent_y, offset_1, offset_2, first, se
     return _clip(ints, floats, again, tangent_x, tangent_y, offset_2, second) >= 2
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _set_manifold(contact_floats, env, contact, nx, ny, x, y):
     """The reference face: normal, and a point on it (m), in its shape's frame."""
     contact_floats[env, contact, 0] = nx
@@ -157,7 +157,7 @@ def _set_manifold(contact_floats, env, contact, nx, ny, x, y):
     contact_floats[env, contact, 3] = y
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _add_point(world, env, contact, points, x, y, face_b, pose, point_id):
     """Adds a contact point (m, in the world), in the frame of the shape without the reference face."""
     c, s, px, py = pose
@@ -167,7 +167,7 @@ def _add_point(world, env, contact, points, x, y, face_b, pose, point_id):
     contact_ints[env, contact, at.C_ID_1 + points] = _swapped(point_id) if face_b else point_id
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _collide_edge(world, env, contact, edge, body, scratch):
     """Collides an edge with a body's polygon."""
     contact_ints, shapes = world.contact_ints, world.shapes
@@ -359,7 +359,7 @@ def _clip_polygons(world, env, contact, face, face_b, reference, incident, scrat
     world.contact_ints[env, contact, at.C_POINTS] = points
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def collide(world, env, contact, scratch):
     """Computes one contact's manifold from the current poses; discards impulses."""
     contact_ints = world.contact_ints
@@ -373,7 +373,7 @@ def collide(world, env, contact, scratch):
         _collide_edge(world, env, contact, ground - boxes, body, scratch)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def update(world, env, contact, scratch):
     """``b2Contact::Update``: a new manifold that inherits impulses by id, and the events for Gymnasium's listener."""
     contact_ints, contact_floats = world.contact_ints, world.contact_floats
@@ -405,7 +405,7 @@ def update(world, env, contact, scratch):
         announce(world.status, env, np.int64(contact_ints[env, contact, at.C_BODY]), touches)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def announce(status, env, body, touches):
     """Records that a contact begins or ends; the last event counts, even if the body still touches another shape."""
     if touches:

@@ -49,7 +49,7 @@ def pose_at(floats, sweep, polygon, t):
     return pose_of((c, s), (x, y), local)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def load_ground(world, env, ground, scratch):
     """Copies a shape of the ground into scratch."""
     floats, boxes = scratch.floats, world.boxes
@@ -326,7 +326,7 @@ def _separation(floats, axis, on_ground, on_polygon, polygon, pose):
     return (qx - gx) * ax + (qy - gy) * ay
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def may_touch(floats, ints, sweep, polygon, reach, start, end):
     """False only if the polygon stays clearly apart from the ground's shape throughout its sweep.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from gym_dr.compiled.flags import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE
 
 
 @njit(**INLINE)
@@ -39,7 +39,7 @@ def either(condition, first, second):
     return first[0] if condition else second[0], first[1] if condition else second[1]
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def farthest(vectors, first, count, x, y):
     """Index of the first of ``count`` vectors, x and y from ``vectors[first]`` on, that is farthest along (x, y)."""
     found = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.flags import KERNEL
+from gym_dr.compiled.flags import INLINE
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import physics
@@ -24,7 +24,7 @@ _EDGES = walker.TERRAIN_LENGTH - 1
 _ray_end = compile_formula(physics.ray_end)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _cast_edge(world, env, edge, ray, fraction):
     """Fraction of the ray up to an edge, or ``fraction`` if the ray does not reach it."""
     px, py, dx, dy = ray
@@ -50,7 +50,7 @@ def _cast_edge(world, env, edge, ray, fraction):
     return fraction if along < ZERO or along > ONE else t
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _cast_box(world, env, i, ray, fraction):
     """Like ``_cast_edge``, for a box."""
     px, py, dx, dy = ray
@@ -76,7 +76,7 @@ def _cast_box(world, env, i, ray, fraction):
     return lower if enters else fraction
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def cast(world, env, x, y, i, reach):
     """Fraction of ray ``i``, of length ``reach`` (m), from (x, y) to the ground; 1 if it does not reach the ground."""
     far_x, far_y = _ray_end(np.float64(x), np.float64(y), i, reach)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.flags import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import physics
@@ -24,7 +24,7 @@ _observe_hull, _observe_joints = map(compile_formula, (physics.observe_hull, phy
 _shaping, _outcome = map(compile_formula, (physics.shaping, physics.outcome))
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _observe_leg(world, observations, env, first, upper, lower, tilt):
     rows = world.rows
     h, u, d = HULL * BODY, upper * BODY, lower * BODY

@@ -29,7 +29,7 @@ from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT, ZERO, f32
 _motor = compile_formula(physics.drive)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _drive(arrays, actions, env):
     """Speeds and impulse limits of the motors."""
     rows, params = arrays.world.rows, arrays.params
@@ -40,7 +40,7 @@ def _drive(arrays, actions, env):
         rows[env, fields.IMPULSE_0 + i] = DT * limit
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _apply_forces(rows, env, push):
     """Velocities after gravity on all bodies, and a push along x (N) on the hull."""
     gravity = rows[env, fields.GRAVITY]
@@ -49,7 +49,7 @@ def _apply_forces(rows, env, push):
         rows[env, body * BODY + at.VELOCITY_Y] += DT * gravity
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _class_of(world, env):
     """The class of environments that take equally long to solve; see ``island.sort``.
 

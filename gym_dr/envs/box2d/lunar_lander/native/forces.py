@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled import pcg64
-from gym_dr.compiled.flags import INLINE, KERNEL
+from gym_dr.compiled.flags import INLINE
 from gym_dr.compiled.formula import compile_formula
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander import physics
@@ -26,7 +26,7 @@ _wind_strength, _tip_of = map(compile_formula, (physics.wind_strength, physics.t
 _main_engine, _side_engine = map(compile_formula, (physics.main_engine, physics.side_engine))
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _strength(gusts, index):
     """``wind_strength``, looked up in ``gusts`` for the indices that episodes of ordinary length reach."""
     place = index - lander.WIND_INDEX_LOW
@@ -48,7 +48,7 @@ def wind(arrays, gusts, env):
     return f32(force), f32(torque)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def apply(rows, env, force_x, force_y, torque):
     """Velocities after gravity on all bodies, and force (N) and torque (N m) on the lander."""
     gravity = rows[env, fields.GRAVITY]
@@ -59,7 +59,7 @@ def apply(rows, env, force_x, force_y, torque):
     rows[env, LEG_1 * BODY + at.VELOCITY_Y] += DT * gravity
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _push(rows, env, thrust):
     """``ApplyLinearImpulse`` on the lander."""
     fx = f32(thrust.impulse[0])

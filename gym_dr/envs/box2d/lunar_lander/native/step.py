@@ -26,7 +26,7 @@ from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES, ZERO
 _of_choice, _of_numbers = map(compile_formula, (physics.throttles_of_choice, physics.throttles_of_numbers))
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _throttles(landers, env):
     """The action's throttles; engines are off in the step that begins an episode."""
     actions = landers.actions
