@@ -107,7 +107,7 @@ class Episodes:
         """Steps the sub-environments of a compiled backend."""
         from gym_dr.envs.play import Play  # heavy: numba
 
-        return Play(cast(Any, self.backend), self.table, self.elapsed, self.divergences)
+        return Play(cast(Any, self.backend), self.table, self.elapsed)  # without a cycle: it is freed at once
 
     def close(self) -> None:
         """Frees the physics, and leaves the threads."""
@@ -192,7 +192,9 @@ class Episodes:
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[Step, Mask | None, Drawn]:
         """``rollout`` of a backend whose step is compiled."""
-        begun = self.play.rollout(policy, noise, steps, (first, last), self.autoreset.resets, self.max_steps)
+        begun = self.play.rollout(
+            policy, noise, steps, (first, last), self.autoreset.resets, self.max_steps, self.divergences
+        )
         outcome = Outcome(
             steps.rewards[last - 1], steps.terminated[last - 1], cast(CompiledBackend, self.backend).report()
         )

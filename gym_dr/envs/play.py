@@ -54,17 +54,15 @@ class Begun(NamedTuple):
 class Play:
     """Steps a compiled backend's sub-environments, and begins their next episodes."""
 
-    def __init__(self, backend: CompiledBackend, table: ParamTable, elapsed: Indices, divergences: Divergences) -> None:
+    def __init__(self, backend: CompiledBackend, table: ParamTable, elapsed: Indices) -> None:
         """Prepares for steps; ``backend.num_threads`` threads share them.
 
         Args:
             backend: The physics.
             table: The parameters.
             elapsed: Steps so far of the current episodes, ``(N,)``, which are counted here.
-            divergences: Describes the current episodes of sub-environments that diverged.
         """
         self._backend, self._stepper, self._table, self._elapsed = backend, backend.stepper, table, elapsed
-        self._divergences = divergences
         self.threads = Threads(backend.num_threads)
         num_envs, most = self._stepper.num_envs, backend.num_threads
         chunks = most * math.ceil(num_envs / (most * self._stepper.chunk)) if most > 1 else 1
@@ -75,13 +73,17 @@ class Play:
         self._struct: Struct | Any = None
         self._play: compiled.Play | Any = None
 
-    def _prepare(self, max_steps: int) -> None:
-        """Packs the arrays again if some have been replaced."""
+    def _prepare(self, due: Mask | None, max_steps: int) -> None:
+        """Sets what may be left of a call that was interrupted."""
+        if self._table.changes != self._changes:
+            self._pack()
+        self._due[:] = False if due is None else due
+        self._play.draws.begun.fill(False)
+        self._max_steps[0], self._unfinished[0] = max_steps, 0
+
+    def _pack(self) -> None:
+        """Packs the arrays, some of which have been replaced."""
         table, backend = self._table, self._backend
-        self._max_steps[0] = max_steps
-        if table.changes == self._changes:
-            return
-        self._changes = table.changes
         begun = np.zeros(table.num_envs if backend.begins else 0, np.bool_)
         seen, count = self._stepper.buffers.observations, len(table.names) + 1
         numbers, index = np.zeros((count, table.num_envs)), table.index.copy()
@@ -103,6 +105,7 @@ class Play:
         )
         self._struct = Struct(self._play)
         self._step = _job(compiled.step, self._struct.kind)
+        self._changes = table.changes
 
     def _begin(self, envs: Indices) -> None:
         """Prepares the next episodes of sub-environments that the next step begins."""
@@ -115,21 +118,17 @@ class Play:
 
     def step(self, actions: npt.NDArray[Any], due: Mask | None, max_steps: int) -> Results:
         """Steps all sub-environments, except those in ``due``, which begin an episode."""
-        self._prepare(max_steps)
+        self._prepare(due, max_steps)
         self._backend.set_actions(actions)
         if due is not None:
-            self._due[:] = due
             self._begin(due.nonzero()[0])
         buffers, table = self._stepper.buffers, self._table
         if self._large:
             observations, numbers, index, flags = map(np.empty_like, self._results)
             self._struct.lead((observations.reshape(-1), numbers, index, flags))
         self.threads.run(self._step, self._struct, len(self._bounds) - 1)
-        if due is not None:
-            self._due[:] = False
         finished, diverged = not self._unfinished[0], None
         if not finished:
-            self._unfinished[0] = 0
             diverged = self._backend.finish((buffers.rewards == compiled.UNFINISHED).nonzero()[0])
         if self._large and finished:
             return Results(observations, numbers[:-1], index, numbers[-1], *flags)
@@ -151,12 +150,15 @@ class Play:
         rows: tuple[int, int],
         due: Mask | None,
         max_steps: int,
+        divergences: Divergences,
     ) -> Begun:
-        """Plays rows, from the first to the one before the last; those in ``due`` begin an episode in the first."""
+        """Plays rows, from the first to the one before the last; those in ``due`` begin an episode in the first.
+
+        ``divergences`` describes the current episodes of sub-environments that diverged.
+        """
         first, last = rows
-        self._prepare(max_steps)
+        self._prepare(due, max_steps)
         num_envs, count = len(self._due), len(self._play.draws.nominal)
-        self._due[:] = False if due is None else due
         chooser = Chooser(policy, steps, noise)
         most = min(chooser.blocks, self.threads.count * (_TASKS if chooser.blocks >= 8 * self.threads.count else 1))
         tasks = np.linspace(0, chooser.blocks, most + 1).astype(np.int64) if self.threads.count > 1 else None
@@ -172,7 +174,7 @@ class Play:
         )
         job, begun = _job(compiled.rollout, args.kind), []
         diverged: list[tuple[int, int]] = []
-        divergences: list[Divergence] = []
+        diverging: list[Divergence] = []
         self._table.make_ahead(np.arange(num_envs))
         while True:
             self.threads.run(job, args, len(following))
@@ -180,9 +182,9 @@ class Play:
             begun.append([part[:made].copy() for part in notes[1:]])
             if (following == last).all() and not (steps.rewards[last - 1] == compiled.UNFINISHED).any():
                 break
-            diverged += self._go_on(steps, first, following, last, tasks * acting.width, divergences)
+            diverged += self._go_on(steps, first, following, last, tasks * acting.width, divergences, diverging)
         parts = [np.concatenate(part) for part in zip(*begun, strict=True)]
-        return Begun._make((*parts, diverged, divergences))
+        return Begun._make((*parts, diverged, diverging))
 
     def _go_on(
         self,
@@ -191,7 +193,8 @@ class Play:
         rows: Indices,
         last: int,
         bounds: Indices,
-        divergences: list[Divergence],
+        divergences: Divergences,
+        diverging: list[Divergence],
     ) -> list[tuple[int, int]]:
         """Does what compiled code cannot, in the tasks that have stopped; returns what has diverged."""
         found, stopped, buffers = [], np.zeros_like(self._due), self._stepper.buffers
@@ -208,7 +211,7 @@ class Play:
                 if diverged is not None:
                     steps.truncated[t, envs] |= diverged[envs]
                     found += [(t, int(env)) for env in envs if diverged[env]]
-                    divergences += self._divergences(diverged)
+                    diverging += divergences(diverged)
                 self._due[envs] = steps.terminated[t, envs] | steps.truncated[t, envs]
         if self._backend.begins:
             stopped &= ~self._play.draws.begun
