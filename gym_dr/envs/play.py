@@ -14,7 +14,7 @@ from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.compiled import play as compiled
 from gym_dr.compiled.policy import Chooser, SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.compiled.structs import Job, Struct
+from gym_dr.compiled.structs import Job, Struct, kind_of
 from gym_dr.compiled.threads import Threads
 from gym_dr.envs.backend import CompiledBackend, Divergence
 from gym_dr.randomization.table import ParamTable
@@ -74,6 +74,7 @@ class Play:
         self._changes = -1
         self._struct: Struct | Any = None
         self._play: compiled.Play | Any = None
+        self._rollout: Job | None = None
 
     def _prepare(self, max_steps: int) -> None:
         """Packs the arrays again if some have been replaced."""
@@ -164,18 +165,18 @@ class Play:
         notes = np.zeros(1, np.int64), *np.empty((2, 4 * num_envs), np.int64), np.empty((4 * num_envs, count))
         following = np.full(len(tasks) - 1, first)
         acting = chooser.acting
-        args = Struct(
-            compiled.Rollout(
-                *(self._play, chooser.job.address, chooser.args.address, steps, acting.starts, acting.actions),
-                *(acting.width, tasks, following, last, *notes),
-            )
+        given = compiled.Rollout(
+            *(self._play, chooser.job.address, chooser.args.address, steps, acting.starts, acting.actions),
+            *(acting.width, tasks, following, last, *notes),
         )
-        job, begun = _job(compiled.rollout, args.kind), []
+        if self._rollout is None:
+            self._rollout = _job(compiled.rollout, kind_of(given))
+        args, begun = Struct(given, self._rollout.kind), []
         diverged: list[tuple[int, int]] = []
         divergences: list[Divergence] = []
         self._table.make_ahead(np.arange(num_envs))
         while True:
-            self.threads.run(job, args, len(following))
+            self.threads.run(self._rollout, args, len(following))
             made, notes[0][0] = int(notes[0][0]), 0
             begun.append([part[:made].copy() for part in notes[1:]])
             if (following == last).all() and not (steps.rewards[last - 1] == compiled.UNFINISHED).any():
