@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,24 +20,14 @@ from gym_dr.envs.backend import CompiledBackend, Divergence, Drawn
 from gym_dr.randomization.table import ParamTable
 
 Divergences = Callable[[Mask], list[Divergence]]
+# observations (N, size), values (P, N), draw indices (N,), rewards (N,), terminations, truncations, divergences (N,)
+Results = tuple[npt.NDArray[Any], Array, Indices, Array, Mask, Mask, Mask | None]
 _LARGE = 2**17  # bytes: from here on threads copy results to new arrays
 
 
 @cache
 def _job(function: Any, kind: Any) -> Job:
     return Job(function, kind, "steps of native environments")
-
-
-class Results(NamedTuple):
-    """Of a step: new arrays."""
-
-    observations: npt.NDArray[Any]  # (N, size)
-    values: Array  # (P, N) of parameters
-    draw_index: Indices  # (N,)
-    rewards: Array  # (N,)
-    terminations: Mask  # (N,)
-    truncations: Mask  # (N,)
-    diverged: Mask | None = None  # (N,)
 
 
 class Play:
@@ -57,7 +47,7 @@ class Play:
         self.threads = Threads(backend.num_threads)
         num_envs, most = self._stepper.num_envs, backend.num_threads
         chunks = most * math.ceil(num_envs / (most * self._stepper.chunk)) if most > 1 else 1
-        self._bounds: Indices = np.linspace(0, num_envs, chunks + 1).astype(np.int64)
+        self._chunks, self._bounds = chunks, np.linspace(0, num_envs, chunks + 1).astype(np.int64)
         self._due: Mask = np.zeros(num_envs, np.bool_)
         self._max_steps, self._unfinished = np.zeros((2, 1), np.int64)
         self._changes = -1
@@ -114,7 +104,10 @@ class Play:
         if self._large:
             observations, numbers, index, flags = map(np.empty_like, self._results)
             self._struct.lead((observations.reshape(-1), numbers, index, flags))
-        self.threads.run(self._step, self._struct, len(self._bounds) - 1)
+        if self._chunks > 1:
+            self.threads.run(self._step, self._struct, self._chunks)
+        else:
+            self._step.call(self._struct.address, 0, 0)
         if due is not None:
             self._due[:] = False
         finished, diverged = not self._unfinished[0], None
@@ -122,8 +115,8 @@ class Play:
             self._unfinished[0] = 0
             diverged = self._backend.finish((buffers.rewards == compiled.UNFINISHED).nonzero()[0])
         if self._large and finished:
-            return Results(observations, numbers[:-1], index, numbers[-1], *flags)
-        return Results(
+            return observations, numbers[:-1], index, numbers[-1], flags[0], flags[1], None
+        return (
             buffers.observations.copy(),
             table.current.copy(),
             table.index.copy(),
