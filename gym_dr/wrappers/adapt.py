@@ -96,8 +96,8 @@ class AdaptParams(RecordEpisodes):
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
         self._hand_over()
 
-    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
-        super()._was_reset(mask, info)
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
+        super()._was_reset(mask, observations, info)
         if "params" not in info:
             raise RandomizationError(
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "

@@ -86,7 +86,7 @@ class EpisodeWrapper(_VectorWrapper):
             Other seeds; None for those of the caller.
         """
 
-    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
         """A call of ``reset`` has begun episodes in these sub-environments."""
 
     def _stepped(self, played: Played) -> None:
@@ -108,7 +108,7 @@ class EpisodeWrapper(_VectorWrapper):
             RandomizationError: An impossible seed or mask; nothing has changed.
         """
         mask, observations, info = self._reset(seed, options)
-        self._was_reset(mask, info)
+        self._was_reset(mask, observations, info)
         return observations, info
 
     def _reset(self, seed: Seeds, options: Options) -> tuple[Mask, Any, dict[str, Any]]:

@@ -50,7 +50,7 @@ class RecordEpisodes(EpisodeWrapper):
     def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> None:
         self._seeds, self.quota[mask] = None, _NO_LIMIT
 
-    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
         self._returns[mask], self._lengths[mask], self._versions[mask] = 0.0, 0, self._version
 
     def _stepped(self, played: Played) -> None:
