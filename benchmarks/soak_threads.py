@@ -52,6 +52,8 @@ KINDS: dict[str, tuple[int, int]] = {
 
 
 class Swing(NamedTuple):
+    """Radians, and radians per second."""
+
     angle: float
     speed: float
 

@@ -5,8 +5,7 @@ The trainer copies the weights before each rollout.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,7 +15,7 @@ from gym_dr.compiled.flags import KERNEL, RUNTIME
 from gym_dr.compiled.gru import ActingMemory, forget, remember
 from gym_dr.compiled.network import Network, forward, softplus
 from gym_dr.compiled.steps import Steps
-from gym_dr.compiled.structs import Job, Struct
+from gym_dr.compiled.structs import Job, Struct, kind_of
 
 CATEGORICAL: Final = 0  # one of n actions by softmax(output)
 GAUSSIAN: Final = 1  # output is the mean; the standard deviation is state-independent; [-1, 1] maps to the bounds
@@ -197,9 +196,7 @@ def _draw_index(logits, uniform):
     return choice, logits[choice] - largest - np.log(total)
 
 
-@cache
-def _job(function: Any, kind: Any) -> Job:
-    return Job(function, kind, "small networks")
+_jobs: dict[bool, Job] = {}  # by whether the policy has a memory
 
 
 class Chooser:
@@ -215,10 +212,13 @@ class Chooser:
         """Prepares for ``steps``, with ``noise`` of all rows, or of one row that is filled anew before each."""
         num_envs = steps.discrete.shape[1]
         actions = np.zeros((num_envs, len(policy.low)), np.float32)
-        self.acting = Acting(policy, steps, noise, np.zeros(num_envs, np.bool_), actions, block_width(num_envs))
-        self.args = Struct(self.acting)
-        remembers = policy.memory.state.shape[1] > 0
-        self.job = _job(choose_remembering if remembers else choose, self.args.kind)
+        starts, remembers = np.zeros(num_envs, np.bool_), policy.memory.state.shape[1] > 0
+        self.acting = Acting(policy, steps, np.ascontiguousarray(noise), starts, actions, block_width(num_envs))
+        if remembers not in _jobs:
+            function = choose_remembering if remembers else choose
+            _jobs[remembers] = Job(function, kind_of(self.acting), "small networks")
+        self.job = _jobs[remembers]
+        self.args = Struct(self.acting, self.job.kind)
         self.blocks = -(-num_envs // self.acting.width)
 
     def row(self, t: int, starts: Mask) -> Floats:

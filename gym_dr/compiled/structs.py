@@ -34,9 +34,14 @@ class Struct:
         address: Of the table.
     """
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        """Writes the table. Arrays stay shared, and must never be reallocated; numbers are copied."""
-        self.kind = kind_of(values)
+    def __init__(self, values: tuple[Any, ...], kind: Any = None) -> None:
+        """Writes the table. Arrays stay shared, and must never be reallocated; numbers are copied.
+
+        Args:
+            values: The named tuple.
+            kind: Its type, if it is known, since finding it takes longer than the rest.
+        """
+        self.kind = kind_of(values) if kind is None else kind
         self._values = values  # keeps the arrays alive
         self._words: npt.NDArray[np.int64] = np.array(_words(values), np.uint64).view(np.int64)
         self.address = int(self._words.ctypes.data)
@@ -121,8 +126,10 @@ class Job:
     """A compiled ``function(args, slot, chunk)`` for one kind of ``args``.
 
     Attributes:
+        kind: Of its first argument.
         address: Of the machine code, for ``threads.run``.
         compiled: The function that numba has compiled.
+        call: The same for three integers: the address of the arguments, slot and chunk.
     """
 
     def __init__(
@@ -161,8 +168,8 @@ class Job:
         compiled.compile((types.int64, types.int64, types.int64))
         (result,) = compiled.overloads.values()
         self.address = int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
-        self.compiled, self._call = compiled, result.entry_point
+        self.kind, self.compiled, self.call = kind, compiled, result.entry_point
 
     def __call__(self, args: Struct, slot: int, chunk: int) -> None:
         """Calls the function on this thread; unlike a call by address, it passes on errors."""
-        self._call(args.address, slot, chunk)
+        self.call(args.address, slot, chunk)

@@ -126,7 +126,7 @@ def test_what_follows_an_interrupted_step_and_a_reset_is_as_ever(env_id: str, mo
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    envs = native(env_id, 12, max_episode_steps=2)
+    envs = native(env_id, 12, max_episode_steps=2, num_threads=2)
 
     def episodes() -> list[Any]:
         return [envs.reset(seed=1), *(envs.step(actions_of(envs, k)) for k in range(5))]
