@@ -45,13 +45,13 @@ class RecordEpisodes(EpisodeWrapper):
         self._versions: npt.NDArray[Any] = np.full(self.num_envs, None)  # of the sampler that drew current episodes
         self._everyone = np.ones(self.num_envs, np.bool_)
         self._start = -int(self._autoreset.mode == AutoresetMode.NEXT_STEP)  # length before a reset step
-        self._seeds: Sequence[int | None] | None = None  # in the keys of draws; None until they are needed
-
-    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> None:
-        self._seeds, self.quota[mask] = None, _NO_LIMIT
+        self._seeds: Sequence[int | None] = [None] * self.num_envs  # in the keys of draws
 
     def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
+        seeds = self.env.unwrapped.np_random_seed
+        self._seeds = seeds if isinstance(seeds, tuple) else self._seeds
         self._returns[mask], self._lengths[mask], self._versions[mask] = 0.0, 0, self._version
+        self.quota[mask] = _NO_LIMIT
 
     def _stepped(self, played: Played) -> None:
         rewards = played.rewards
@@ -73,9 +73,6 @@ class RecordEpisodes(EpisodeWrapper):
 
     def _report(self, played: Played, rows: Indices, envs: Indices, found: list[_Found]) -> None:
         """Calls the function with the episodes that ended in these rows and sub-environments."""
-        if self._seeds is None:
-            seeds = self.env.unwrapped.np_random_seed
-            self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         draws = played.info["final_info"] if self._autoreset.mode == AutoresetMode.SAME_STEP else played.draws
         places, given, nothing = played.episodes(rows, envs), draws.get("params", {}), [False] * len(rows)
         params = [
