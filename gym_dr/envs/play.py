@@ -46,8 +46,9 @@ class Play:
         self._backend, self._stepper, self._table, self._elapsed = backend, backend.stepper, table, elapsed
         self._divergences = weakref.WeakMethod(divergences)  # no cycle: memory is freed as soon as it is dropped
         self.threads = Threads(backend.num_threads)
-        num_envs, most = self._stepper.num_envs, backend.num_threads
-        chunks = most * math.ceil(num_envs / (most * self._stepper.chunk)) if most > 1 else 1
+        num_envs, stepper = self._stepper.num_envs, self._stepper
+        most = min(backend.num_threads, num_envs // stepper.least)
+        chunks = most * math.ceil(num_envs / (most * stepper.chunk)) if most > 1 else 1
         self._chunks, self._bounds = chunks, np.linspace(0, num_envs, chunks + 1).astype(np.int64)
         self._due: Mask = np.zeros(num_envs, np.bool_)
         self._max_steps, self._unfinished = np.zeros((2, 1), np.int64)
