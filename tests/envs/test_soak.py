@@ -84,6 +84,12 @@ def test_an_environment_that_was_dropped_is_freed_at_once() -> None:
         gc.enable()
 
 
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/LunarLanderDR-v3"])
+def test_environments_of_a_kind_share_their_machine_code(env_id: str) -> None:
+    jobs = [gym.make_vec(env_id, count).unwrapped._backend.stepper.job for count in (2, 3)]  # type: ignore[attr-defined]
+    assert jobs[0] is jobs[1]
+
+
 FEW = {"gym_dr/CartPoleDR-v1": (2048, 8), "gym_dr/InvertedPendulumDR-v5": (2048, 4)}  # enough for two threads
 
 

@@ -35,6 +35,7 @@ from gym_dr.errors import EnvStateError
 CHUNK = 512  # sub-environments that a thread takes at a time; the solver is slower with fewer
 LEAST = 32  # of a thread in a step
 FEWEST = 5  # of a thread in a rollout, of many steps
+_JOBS: dict[tuple[Any, Any], Job] = {}  # one for all environments, since numba never frees code
 
 
 class Box2DBackend(CompiledBackend):
@@ -68,9 +69,11 @@ class Box2DBackend(CompiledBackend):
         self.envs = np.arange(num_envs)
         self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
         groups = [self._group(buffers) for _ in range(self.num_threads)]
-        parts = parts_of(self.topology, groups[0])
-        job = Job(type(self).kernel, kind_of(groups[0]), f"the native {self.name}", name=self.name, parts=parts)
-        self.stepper = Stepper(job, groups, buffers, chunk=CHUNK, least=LEAST)
+        kernel, kind = type(self).kernel, kind_of(groups[0])
+        if (kernel, kind) not in _JOBS:
+            parts = parts_of(self.topology, groups[0])
+            _JOBS[kernel, kind] = Job(kernel, kind, f"the native {self.name}", name=self.name, parts=parts)
+        self.stepper = Stepper(_JOBS[kernel, kind], groups, buffers, chunk=CHUNK, least=LEAST)
         self._begun: Indices | None = None  # marked, but not yet stepped
         return self.arrays.params.T
 

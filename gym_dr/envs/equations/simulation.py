@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ from gym_dr.errors import EquationsError
 CHUNK = 16 * LANES  # sub-environments that a thread takes at a time
 LEAST = 32 * LANES  # of a thread in a step
 FEWEST = 5  # of a thread in a rollout, of many steps
+
+
+@cache
+def _job(kernel: Any, kind: Any, what: str, name: str, content: str) -> Job:
+    """One for all environments, since numba never frees code."""
+    return Job(kernel, kind, what, name=name, content=content)
 
 
 class Simulation:
@@ -67,13 +74,10 @@ class Simulation:
         name = re.sub(r"\W+", "_", equations.name)[:60]
         given = f"the native {equations.name}", name, content_of(equations)
         try:
-            self._begin, step = (self._job(kernel, *given) for kernel in (kernels.begin, kernels.step))
+            self._begin, step = (_job(kernel, self._group.kind, *given) for kernel in (kernels.begin, kernels.step))
         except Exception as error:  # numba raises many types
             raise not_compiled(equations, error) from error
         self.stepper = Stepper(step, [self._world] * num_threads, buffers, chunk=CHUNK, least=LEAST)
-
-    def _job(self, kernel: Any, what: str, name: str, content: str) -> Job:
-        return Job(kernel, self._group.kind, what, name=name, content=content)
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
         """Begins episodes with ``params``.
