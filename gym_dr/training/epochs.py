@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions
+from gym_dr.compiled.gradients import Learner, Settings, Transitions
 from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
 from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
 from gym_dr.compiled.structs import Job, Struct
@@ -45,10 +45,10 @@ def epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig, 
     Yields:
         A function that runs one epoch: rows of minibatches -> losses of each, those of the prediction last.
     """
-    if not isinstance(agent.behavior, CompiledBehavior):
+    learner = compiled_learner(agent, config, batch.log_probs.numel())
+    if learner is None:
         yield lambda parts: [step(agent, agent.unrolled(batch[rows]), config) for rows in parts]
         return
-    learner = compiled_learner(agent, config, batch.log_probs.numel())
     learner.begin(batch)
     try:
         yield learner.epoch
@@ -56,8 +56,10 @@ def epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig, 
         learner.copy_back()
 
 
-def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> CompiledLearner:
-    """The agent's, made anew for another configuration or more rows than it has memory for."""
+def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> CompiledLearner | None:
+    """A small agent's, made anew for another configuration or more rows than it has memory for; else None."""
+    if not isinstance(agent.behavior, CompiledBehavior):
+        return None
     if agent.compiled is None or agent.compiled.config != config or agent.compiled.capacity < rows:
         agent.compiled = CompiledLearner(agent, config, max(rows, (config.rollout_steps + 1) * agent.num_envs))
     return cast(CompiledLearner, agent.compiled)
@@ -79,10 +81,8 @@ class CompiledLearner:
         largest = -(-capacity // length // min(config.minibatches, capacity // length))
         shares = gradients.shares_of.py_func(largest, memory is not None)
         sizes = {"threads": agent.threads.count, "shares": shares}
-        own = [agent.actor] if agent.predictor is None else [agent.actor, agent.predictor]
-        self._actor = _Copy(agent.actor.network, own, agent.actor_optimizer, sizes)
-        valued = [agent.critic] if remembering is None else [agent.critic, remembering]
-        self._critic = _Copy(agent.critic, valued, agent.critic_optimizer, sizes)
+        self._actor = _Copy(agent.actor.network, agent.actor_optimizer, sizes)
+        self._critic = _Copy(agent.critic, agent.critic_optimizer, sizes)
         data = _transitions(agent, config, capacity, length)
         ranges = gradients.ranges_of.py_func(self._actor.trained, self._critic.trained)
         columns = max(data.observations.shape[1], data.critic_inputs.shape[1])
@@ -137,32 +137,28 @@ class CompiledLearner:
             learner.shift[: len(moments.mean)] = moments.mean.float().numpy()
             learner.spread[: len(moments.mean)] = moments.std().float().numpy()
         learner.data.size[0] = rows
-        every = learner.data._asdict() | learner.data.remembered._asdict()
+        every = learner.data._asdict()
         for name, part in given.items():
             if (target := every.get(name)) is not None and target.size:
                 target[: int(np.prod(part.shape[:axes]))] = part.numpy().reshape(-1, *part.shape[axes:])
 
-    def recall(self, observations: Tensor, previous: Tensor, starts: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    def recall(self, observations: Tensor, previous: Tensor, starts: Tensor, states: Tensor) -> Tensor:
         """The critic's memory of a rollout; for arguments see ``GRUMemory`` and ``RolloutMemory``.
 
         Returns:
-            The states before and after each observation, shape ``(T + 1, N, H)``, valid until the next call.
+            The states after each observation, shape ``(T + 1, N, H)``, valid until the next call.
         """
-        rows, num_envs = starts.numel(), starts.shape[1]
-        valued, now = self._learner.data.remembered, self._learner.now
-        self._fill(2, {"observations": observations, "previous": previous, "starts": starts}, rows)
-        valued.before[:num_envs] = states.numpy()
-        now[0], now[1] = gradients.RECALL, num_envs
-        self._agent.threads.run(self._chunks, self._struct, -(-num_envs // AT_ONCE))
-        shape = *starts.shape, states.shape[1]
-        return torch.from_numpy(valued.before[:rows]).view(shape), torch.from_numpy(valued.after[:rows]).view(shape)
+        given = {"observations": observations, "previous": previous, "starts": starts, "critic_states": states[None]}
+        self._fill(2, given, starts.numel())
+        self._learner.now[:2] = gradients.RECALL, len(states)
+        self._agent.threads.run(self._chunks, self._struct, -(-len(states) // AT_ONCE))
+        memories = self._learner.data.critic_memories[: starts.numel()]
+        return torch.from_numpy(memories).view(*starts.shape, states.shape[1])
 
     def values(self, inputs: Tensor, states: Tensor | None) -> Tensor:
         """The critic's values ``(T + 1, N)`` of ``inputs`` ``(T + 1, N, obs + k)`` and its memory's states."""
         rows, data = inputs.shape[0] * inputs.shape[1], self._learner.data
-        self._fill(2, {"critic_inputs": inputs}, rows)
-        if states is not None:
-            data.remembered.after[:rows] = states.numpy().reshape(rows, -1)
+        self._fill(2, {"critic_inputs": inputs} | ({} if states is None else {"critic_memories": states}), rows)
         self._learner.now[0] = gradients.VALUE
         self._agent.threads.run(self._chunks, self._struct, -(-rows // BLOCK))
         return torch.from_numpy(data.values[:rows].copy()).view(inputs.shape[:2])
@@ -239,17 +235,12 @@ def _transitions(agent: ActorCritic, config: RolloutConfig, rows: int, length: i
         kept=np.ones(rows, np.bool_),
         size=np.zeros(1, np.int64),
         length=length,
-        imitates=imitates,
-        remembers=memories[0] > 0,
-        remembered=Remembered(
-            previous=numbers(code if memories[0] else 0),
-            starts=np.zeros(rows, np.bool_),
-            actor_states=numbers(memories[0], rows // length),
-            critic_states=numbers(memories[1], rows // length),
-            draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
-            before=numbers(memories[1]),
-            after=numbers(memories[1]),
-        ),
+        previous=numbers(code if memories[0] else 0),
+        starts=np.zeros(rows, np.bool_),
+        actor_states=numbers(memories[0], rows // length),
+        critic_states=numbers(memories[1], rows // length),
+        critic_memories=numbers(memories[1]),
+        draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
     )
 
 
@@ -262,17 +253,11 @@ def _working_memory(memory: GRUMemory | None, length: int, threads: int) -> Trai
 class _Copy:
     """A copy of a network's weights and its optimizer's moments for compiled code."""
 
-    def __init__(
-        self,
-        network: nn.Sequential,
-        modules: Sequence[nn.Module],
-        optimizer: torch.optim.Optimizer,
-        sizes: dict[str, int],
-    ) -> None:
-        """For the layers of ``network``, then the other parameters of ``modules``, one of which contains it."""
+    def __init__(self, network: nn.Sequential, optimizer: torch.optim.Optimizer, sizes: dict[str, int]) -> None:
+        """For the layers of ``network``, then the other parameters of its optimizer."""
         layers = linear_layers(network)
         layered = [weights for layer in layers for weights in (layer.weight, layer.bias)]
-        every = [weights for module in modules for weights in module.parameters()]
+        every = optimizer.param_groups[0]["params"]
         rest = [weights for weights in every if all(weights is not other for other in layered)]
         self._parameters, self._optimizer, self.steps = [*layered, *rest], optimizer, 0
         self.trained = Trained.allocate(
