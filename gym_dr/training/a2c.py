@@ -39,10 +39,8 @@ def train(session: Session, config: A2CConfig) -> None:
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
         seed = session.segment_seed(update)
-        if seed is not None:
-            collector.reset(seed)
-        rollout = agent.recall(collector.collect(agent.behavior))
-        losses = learn(agent, agent.batch_of(rollout), config)
+        rollout = agent.recall(collector.collect(agent.behavior, seed))
+        losses = learn(agent, agent.batch_of(rollout, config), config)
         agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
         session.log(update, steps=int(rollout.valid.sum()), **losses)
         session.save(update, agent.state)

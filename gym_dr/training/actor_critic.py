@@ -168,14 +168,14 @@ class ActorCritic:
         """What values a rollout in compiled code, if networks are small."""
         return compiled_learner(self, cast(RolloutConfig, self._config), rollout.observations[..., 0].numel())
 
-    def batch_of(self, rollout: Rollout) -> Batch | Sequences:
+    def batch_of(self, rollout: Rollout, config: RolloutConfig) -> Batch | Sequences:
         """The steps of a rollout to learn from, in sequences if the actor has a memory; after ``recall``."""
-        config, values = cast(RolloutConfig, self._config), self.values_of(rollout)
+        values = self.values_of(rollout)
         factors = {"gamma": config.gamma, "gae_lambda": config.gae_lambda, "reward_scale": self.reward_scale}
         estimates = advantages_of(rollout, values, **factors)
         if rollout.memory is None:
             return make_batch(rollout, values, estimates)
-        return make_sequences(rollout, rollout.memory, values, estimates, self._config.sequence_length)
+        return make_sequences(rollout, rollout.memory, values, estimates, config.sequence_length)
 
     def unrolled(self, part: Batch | Sequences) -> Batch:
         """The steps of sequences with the current memories' states at each, with a graph; a batch unchanged.

@@ -49,12 +49,10 @@ def train(session: Session, config: DistillConfig) -> None:
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
         seed = session.segment_seed(update)
-        if seed is not None:
-            collector.reset(seed)
-        rollout = teacher.label(collector.collect(agent.behavior), len(agent.visible))
+        rollout = teacher.label(collector.collect(agent.behavior, seed), len(agent.visible))
         rollout = agent.recall(rollout)
         agent.observe_rewards(rollout, fresh=seed is not None)
-        losses = learn(agent, agent.batch_of(rollout), config)
+        losses = learn(agent, agent.batch_of(rollout, config), config)
         agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
         session.log(update, steps=int(rollout.valid.sum()), **losses)
         session.save(update, agent.state)

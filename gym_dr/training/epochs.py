@@ -116,9 +116,8 @@ class CompiledLearner:
     def begin(self, batch: Batch | Sequences) -> None:
         """Copies weights, moments, the agent's current rates and a batch."""
         agent = self._agent
-        self._actor.copy()
+        self._learner.scale[5] = self._actor.copy()
         self._learner.rates[:] = agent.actor_lr, agent.critic_lr, agent.entropy_coef
-        self._learner.scale[5] = self._actor.steps
         given = {name: part for name, part in vars(batch).items() if part is not None}
         given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given.pop("actions")
         if not isinstance(self.config, PPOConfig):
@@ -173,7 +172,6 @@ class CompiledLearner:
         learner.starts[: len(parts)] = np.cumsum([0, *map(len, pieces[:-1])])
         self._agent.threads.start()
         self._agent.threads.run(self._epoch, self._struct, 1)
-        self._actor.steps = self._critic.steps = int(learner.scale[5])
         if learner.now[4] == gradients.BAD_GRADIENT:
             raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
         if learner.now[4] == gradients.BAD_WEIGHT:
@@ -182,8 +180,9 @@ class CompiledLearner:
 
     def copy_back(self) -> None:
         """Copies weights and moments back to torch."""
-        self._actor.copy_back()
-        self._critic.copy_back()
+        steps = float(self._learner.scale[5])
+        self._actor.copy_back(steps)
+        self._critic.copy_back(steps)
 
 
 @functools.cache
@@ -259,41 +258,40 @@ class _Copy:
         layered = [weights for layer in layers for weights in (layer.weight, layer.bias)]
         every = optimizer.param_groups[0]["params"]
         rest = [weights for weights in every if all(weights is not other for other in layered)]
-        self._parameters, self._optimizer, self.steps = [*layered, *rest], optimizer, 0
+        self._parameters, self._optimizer = [*layered, *rest], optimizer
         self.trained = Trained.allocate(
             sizes=[layers[0].in_features, *(layer.out_features for layer in layers)],
             tanh=any(isinstance(layer, nn.Tanh) for layer in network),
             extra=sum(weights.numel() for weights in rest),
             **sizes,
         )
-        adam = isinstance(optimizer, torch.optim.Adam)
-        memory = {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
-        memory = memory if adam else {"square_avg": self.trained.second}
         self._weights = self._views(self.trained.network.weights)
-        self._moments = {name: self._views(flat) for name, flat in memory.items()}
+        self._moments = {"square_avg": self._views(self.trained.second)}
+        if isinstance(optimizer, torch.optim.Adam):
+            self._moments = {"exp_avg": self._views(self.trained.first), "exp_avg_sq": self._views(self.trained.second)}
 
     def _views(self, flat: npt.NDArray[np.float32]) -> list[Tensor]:
         """Parts of a flat array with the shapes of the parameters."""
         parts = torch.split(torch.from_numpy(flat), [weights.numel() for weights in self._parameters])
         return [part.view_as(weights) for part, weights in zip(parts, self._parameters, strict=True)]
 
-    def copy(self) -> None:
-        """Copies weights, and moments unless torch's are these."""
+    def copy(self) -> float:
+        """Copies weights, and moments unless torch's are these; returns the optimizer's steps so far."""
         with torch.no_grad():
             torch._foreach_copy_(self._weights, self._parameters)
             states = [self._optimizer.state[weights] for weights in self._parameters]
-            self.steps = int(states[0]["step"]) if states[0] else 0
             for name, views in self._moments.items():
                 if not states[0]:
                     torch._foreach_zero_(views)
                 elif states[0][name] is not views[0]:
                     torch._foreach_copy_(views, [state[name] for state in states])
+        return float(states[0]["step"]) if states[0] else 0.0
 
-    def copy_back(self) -> None:
-        """Copies weights back to torch, whose moments become views of these."""
+    def copy_back(self, steps: float) -> None:
+        """Copies weights back to torch, whose moments, after so many steps, become views of these."""
         with torch.no_grad():
             torch._foreach_copy_(self._parameters, self._weights)
-        counts = torch.full((len(self._parameters),), float(self.steps), **PLAIN).unbind()
+        counts = torch.full((len(self._parameters),), steps, **PLAIN).unbind()
         for i, weights in enumerate(self._parameters):
             moments = {name: views[i] for name, views in self._moments.items()}
             self._optimizer.state[weights] = {"step": counts[i], **moments}

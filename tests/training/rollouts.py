@@ -106,4 +106,4 @@ def learned_as_torch_does(
 
 def learned_from(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch | Sequences:
     """What an agent learns from in training."""
-    return agent.batch_of(agent.recall(rollout))
+    return agent.batch_of(agent.recall(rollout), config)
