@@ -42,7 +42,7 @@ SHARES: Final = 32  # of a minibatch, at most
 DONE, BAD_GRADIENT, BAD_WEIGHT = 0, 1, 2  # how an epoch ends
 LEARN, ADD, STEP = 0, 1, 2  # phases of a minibatch: gradients of shares, their sums, the optimizers' steps
 RECALL, VALUE = 3, 4  # before an update: the critic's memory of a rollout, and its values
-_RANGE = 4096  # weights that a thread takes at a time
+RANGE: Final = 4096  # weights that a thread takes at a time
 
 _LOG_2PI = np.float32(np.log(2.0 * np.pi))
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
@@ -69,7 +69,7 @@ class Transitions(NamedTuple):
     length: int  # L
     previous: Floats  # (B, A) the previous actions, as memory sees them
     starts: Mask  # (B,) whether an episode begins
-    actor_states: Floats  # (S, H) states before the first step
+    states: Floats  # (S, H) the actor's before the first step
     critic_states: Floats  # (S, H) the critic's; of a rollout only the first N
     critic_memories: Floats  # (B, H) states of the critic's memory after each row of a rollout
     draws: Floats  # (B, k) draws that the memory learns to predict; no columns if none
@@ -108,7 +108,9 @@ class Learner(NamedTuple):
     rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
     scale: Array  # (6,) weight of a step's loss, shift and scale of advantages, lengths of both gradients, steps so far
     found: Array  # (2 SHARES, LOSSES) sums of losses in the actor's and the critic's part of each share
-    lanes: Array  # (2 ranges, LANES) parts of the squared lengths of gradients; then how many weights are not finite
+    # (2 ranges, LANES) in each range of the actor's and the critic's weights, parts of the gradient's squared length;
+    # then how many weights are not finite
+    lanes: Array
 
 
 @njit(**KERNEL)
@@ -433,7 +435,7 @@ def _through_time(trained, memory, acts, learner, part, losses):
     predicted = data.draws.shape[1] if acts else 0
     begin, end = _units(trained, memory, predicted * (size + 1))
     if size > 0:
-        states = data.actor_states if acts else data.critic_states
+        states = data.states if acts else data.critic_states
         _unroll(memory, trained.network.weights[begin:end], learner, rows, starts, states, part)
     given = data.observations if acts else data.critic_inputs
     for first in range(0, len(rows), BLOCK):
@@ -465,12 +467,6 @@ def learn_sequences(learner, slot, chunk):
 
 
 @njit(**KERNEL)
-def ranges_of(actor, critic):
-    """Into how many ranges the weights of the larger network are cut."""
-    return (max(actor.network.weights.size, critic.network.weights.size) + _RANGE - 1) // _RANGE
-
-
-@njit(**KERNEL)
 def shares_of(rows, remembers):
     """Into how many shares a minibatch of so many rows is cut; of sequences if the actor ``remembers``."""
     size = AT_ONCE if remembers else BLOCK
@@ -495,8 +491,8 @@ def _other_phase(learner, slot, chunk):
 def _update(learner, chunk):
     """Adds up a range of the actor's or the critic's gradient, or makes the optimizer's step there."""
     trained, which = (learner.actor if chunk % 2 == 0 else learner.critic), chunk % 2
-    end = min((chunk // 2 + 1) * _RANGE, trained.network.weights.size)
-    begin = min(chunk // 2 * _RANGE, end)
+    end = min((chunk // 2 + 1) * RANGE, trained.network.weights.size)
+    begin = min(chunk // 2 * RANGE, end)
     if learner.now[0] == ADD:
         add_shares(trained, learner.now[3], begin, end, learner.lanes[chunk])
         return
@@ -518,7 +514,7 @@ def _minibatch(learner, i):
     begin, end = learner.starts[i], learner.starts[i + 1]
     count, scale[1], scale[2] = _scale_of(learner, learner.rows[begin:end])
     scale[0] = 1.0 / count
-    now[1], now[2], now[3] = begin, end, shares_of(end - begin, learner.data.actor_states.shape[1] > 0)
+    now[1], now[2], now[3] = begin, end, shares_of(end - begin, learner.data.states.shape[1] > 0)
     _hand_out(learner, LEARN, 2 * now[3])
     losses[:] = 0.0
     for chunk in range(2 * now[3]):
@@ -526,7 +522,7 @@ def _minibatch(learner, i):
             losses[j] += learner.found[chunk, j] / count
     if learner.data.labels.shape[1] == 0:
         losses[0] -= learner.rates[2] * losses[2]
-    chunks = 2 * ranges_of(learner.actor, learner.critic)
+    chunks = len(learner.lanes)
     _hand_out(learner, ADD, chunks)
     for which in range(2):
         squares = 0.0

@@ -59,7 +59,6 @@ class ActorCritic:
         critic_lr: Current learning rate of the critic.
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
-        num_envs: Sub-environments.
         threads: For small networks, which learn in compiled code.
         compiled: The memory of this code, from its first use on.
     """
@@ -117,7 +116,6 @@ class ActorCritic:
         self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
         self.threads = Threads(usable_threads())
-        self.num_envs = envs.num_envs
         self.compiled: CompiledLearner | None = None  # made when it is needed
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (policy, self.actor_optimizer), (value_function, self.critic_optimizer)

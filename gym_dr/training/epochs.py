@@ -61,7 +61,7 @@ def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> Co
     if not isinstance(agent.behavior, CompiledBehavior):
         return None
     if agent.compiled is None or agent.compiled.config != config or agent.compiled.capacity < rows:
-        agent.compiled = CompiledLearner(agent, config, max(rows, (config.rollout_steps + 1) * agent.num_envs))
+        agent.compiled = CompiledLearner(agent, config, rows)
     return cast(CompiledLearner, agent.compiled)
 
 
@@ -70,7 +70,7 @@ class CompiledLearner:
 
     Attributes:
         config: Defines the losses.
-        capacity: The most steps in a batch, and the most observations in a rollout.
+        capacity: The most steps in a batch, and the most observations in a rollout, which comes first.
     """
 
     def __init__(self, agent: ActorCritic, config: RolloutConfig, capacity: int) -> None:
@@ -80,17 +80,18 @@ class CompiledLearner:
         length = 1 if memory is None else config.sequence_length
         largest = -(-capacity // length // min(config.minibatches, capacity // length))
         shares = gradients.shares_of.py_func(largest, memory is not None)
-        sizes = {"threads": agent.threads.count, "shares": shares}
+        threads = agent.threads
+        sizes = {"threads": threads.count, "shares": shares}
         self._actor = _Copy(agent.actor.network, agent.actor_optimizer, sizes)
         self._critic = _Copy(agent.critic, agent.critic_optimizer, sizes)
         data = _transitions(agent, config, capacity, length)
-        ranges = gradients.ranges_of.py_func(self._actor.trained, self._critic.trained)
+        weights = max(each.trained.network.weights.size for each in (self._actor, self._critic))
         columns = max(data.observations.shape[1], data.critic_inputs.shape[1])
         self._learner = Learner(
             actor=self._actor.trained,
             critic=self._critic.trained,
-            actor_memory=_working_memory(memory, length, agent.threads.count),
-            critic_memory=_working_memory(remembering, length, agent.threads.count),
+            actor_memory=_working_memory(memory, length, threads.count),
+            critic_memory=_working_memory(remembering, length, threads.count),
             data=data,
             settings=_settings(agent, config),
             shift=np.zeros(columns, np.float32),
@@ -104,13 +105,11 @@ class CompiledLearner:
             rates=np.zeros(3),
             scale=np.zeros(6),
             found=np.zeros((2 * shares, gradients.LOSSES)),
-            lanes=np.zeros((2 * ranges, LANES)),
+            lanes=np.zeros((2 * -(-weights // gradients.RANGE), LANES)),
         )
         self._struct = Struct(self._learner)
-        kind = self._struct.kind
-        self._chunks = _job(gradients.learn_rows if memory is None else gradients.learn_sequences, kind)
-        self._epoch = _job(gradients.learn_epoch, kind)
-        threads = agent.threads
+        learn = gradients.learn_rows if memory is None else gradients.learn_sequences
+        self._chunks, self._epoch = (_job(each, self._struct.kind) for each in (learn, gradients.learn_epoch))
         self._learner.calls[:] = threads.pool, self._chunks.address, self._struct.address, threads.count
 
     def begin(self, batch: Batch | Sequences) -> None:
@@ -122,9 +121,7 @@ class CompiledLearner:
         given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given.pop("actions")
         if not isinstance(self.config, PPOConfig):
             given["log_probs"] = torch.zeros_like(batch.log_probs)
-        if isinstance(batch, Sequences):
-            given["actor_states"] = given.pop("states")
-        else:
+        if not isinstance(batch, Sequences):
             given["kept"] = torch.ones(len(batch), dtype=torch.bool, device="cpu")
         self._fill(2 if isinstance(batch, Sequences) else 1, given, batch.log_probs.numel())
 
@@ -236,7 +233,7 @@ def _transitions(agent: ActorCritic, config: RolloutConfig, rows: int, length: i
         length=length,
         previous=numbers(code if memories[0] else 0),
         starts=np.zeros(rows, np.bool_),
-        actor_states=numbers(memories[0], rows // length),
+        states=numbers(memories[0], rows // length),
         critic_states=numbers(memories[1], rows // length),
         critic_memories=numbers(memories[1]),
         draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
