@@ -229,7 +229,7 @@ class KernelCache:
                 if not _compile_part():
                     time.sleep(0.02)
             result = self._load(path, target_context)  # another process may have compiled it meanwhile
-            if result is None and _parts:
+            if result is None and self.parts and _parts:  # not for a part itself: a companion has none
                 companion.start(self._key, _parts, path.parents[1])
         if result is not None:
             _locks.pop(path, None)

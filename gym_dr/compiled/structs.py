@@ -129,6 +129,7 @@ class Job:
         kind: Of its first argument.
         address: Of the machine code, for ``threads.run``.
         compiled: The function that numba has compiled.
+        call: The same for three integers: the address of the arguments, slot and chunk.
     """
 
     def __init__(
@@ -167,8 +168,8 @@ class Job:
         compiled.compile((types.int64, types.int64, types.int64))
         (result,) = compiled.overloads.values()
         self.address = int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
-        self.kind, self.compiled, self._call = kind, compiled, result.entry_point
+        self.kind, self.compiled, self.call = kind, compiled, result.entry_point
 
     def __call__(self, args: Struct, slot: int, chunk: int) -> None:
         """Calls the function on this thread; unlike a call by address, it passes on errors."""
-        self._call(args.address, slot, chunk)
+        self.call(args.address, slot, chunk)

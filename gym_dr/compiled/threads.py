@@ -183,7 +183,7 @@ class _Pool:
     def leave(self, user: int) -> None:
         """Ends the threads if this was the last user; called by the garbage collector, so it waits for nothing."""
         self.users.discard(user)
-        if not self.users:
+        if not self.users and self.threads:
             cast(Any, _dismiss)(self.address)
 
     def forget(self) -> None:
@@ -194,7 +194,8 @@ class _Pool:
 
     def end(self) -> None:
         """Ends the threads before the interpreter and its machine code go."""
-        cast(Any, _dismiss)(self.address)
+        if self.threads:
+            cast(Any, _dismiss)(self.address)
         for thread in self.threads:
             thread.join()
 

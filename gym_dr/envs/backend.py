@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # numba is heavy
 
 Info = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
 EnvState = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
+Drawn = tuple[Indices, Indices, Array]  # sub-environments (M,) of episodes, their draw indices and values (P, M)
 Divergence = tuple[str, int | None, int, dict[str, float]]  # which sub-environment, its seed, draw index and parameters
 _VALUES = ("draws/value/", "draws/pin/")  # one for each parameter that was drawn or set, so states differ in them
 

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, CompiledBackend, Divergence, EnvState, Outcome, check_layout, put_under
+from gym_dr.envs.backend import Backend, CompiledBackend, Divergence, Drawn, EnvState, Outcome, check_layout, put_under
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
@@ -31,9 +31,6 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.envs.play import Play
 
 NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
-
-
-Drawn = tuple[Indices, Indices, Array]  # sub-environments (M,) of episodes, draw indices and values (P, M)
 
 
 class Step(NamedTuple):
@@ -186,29 +183,24 @@ class Episodes:
         order = np.argsort(envs, kind="stable")
         begins = np.concatenate([np.zeros_like(ends[:1]) if resets is None else resets[None], ends[:-1]])
         step = step._replace(begun=begins[-1] if begins[-1].any() else None)
-        return Rollout(step, begins, indices[order], later[:, order], diverged)
+        return Rollout(step, begins, indices[order], later[:, order], diverged if step.divergences else None)
 
     def _rollout_compiled(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[Step, Mask | None, Drawn]:
+    ) -> tuple[Step, Mask, Drawn]:
         """``rollout`` of a backend whose step is compiled."""
-        begun = self.play.rollout(policy, noise, steps, (first, last), self.autoreset.resets, self.max_steps)
-        outcome = Outcome(
-            steps.rewards[last - 1], steps.terminated[last - 1], cast(CompiledBackend, self.backend).report()
-        )
+        rows, resets = (first, last), self.autoreset.resets
+        drawn, diverged, divergences = self.play.rollout(policy, noise, steps, rows, resets, self.max_steps)
+        failed = diverged[-1] if diverged[-1].any() else None
+        report = cast(CompiledBackend, self.backend).report()
+        outcome = Outcome(steps.rewards[last - 1], steps.terminated[last - 1], report, failed)
         truncations = steps.truncated[last - 1]
         self.autoreset.step(outcome.terminations | truncations)
-        diverged = None
-        if begun.diverged:
-            diverged = np.zeros((last - first, len(truncations)), np.bool_)
-            for row, env in begun.diverged:
-                diverged[row - first, env] = True
-            outcome = outcome._replace(diverged=diverged[-1])
-        return Step(outcome, truncations, begun.divergences), diverged, (begun.envs, begun.draw_index, begun.values.T)
+        return Step(outcome, truncations, divergences), diverged, drawn
 
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[Step, Mask | None, Drawn]:
+    ) -> tuple[Step, Mask, Drawn]:
         """``rollout`` step by step: where none is compiled, or for a policy that also sees the draw."""
         from gym_dr.compiled.policy import Chooser
 
@@ -232,7 +224,7 @@ class Episodes:
             divergences += step.divergences
         envs, index, values = (np.concatenate(part, axis=-1) for part in zip(*drawn, strict=True))
         step = step._replace(divergences=divergences)
-        return step, diverged if divergences else None, (envs, index, values)
+        return step, diverged, (envs, index, values)
 
     def _seed(self, envs: list[int], seeds: Sequence[int | None]) -> None:
         """Restarts the random streams and the draws of some sub-environments."""

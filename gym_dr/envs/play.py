@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,39 +16,18 @@ from gym_dr.compiled.policy import Chooser, SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.structs import Job, Struct, kind_of
 from gym_dr.compiled.threads import Threads
-from gym_dr.envs.backend import CompiledBackend, Divergence
+from gym_dr.envs.backend import CompiledBackend, Divergence, Drawn
 from gym_dr.randomization.table import ParamTable
 
 Divergences = Callable[[Mask], list[Divergence]]
+# observations (N, size), values (P, N), draw indices (N,), rewards (N,), terminations, truncations, divergences (N,)
+Results = tuple[npt.NDArray[Any], Array, Indices, Array, Mask, Mask, Mask | None]
 _LARGE = 2**17  # bytes: from here on threads copy results to new arrays
-_TASKS = 2  # of a rollout for each thread, if there are enough sub-environments: threads that are late take fewer
 
 
 @cache
 def _job(function: Any, kind: Any) -> Job:
     return Job(function, kind, "steps of native environments")
-
-
-class Results(NamedTuple):
-    """Of a step: new arrays."""
-
-    observations: npt.NDArray[Any]  # (N, size)
-    values: Array  # (P, N) of parameters
-    draw_index: Indices  # (N,)
-    rewards: Array  # (N,)
-    terminations: Mask  # (N,)
-    truncations: Mask  # (N,)
-    diverged: Mask | None = None  # (N,)
-
-
-class Begun(NamedTuple):
-    """The episodes that begin in a rollout, those of each sub-environment in order."""
-
-    envs: Indices  # (M,)
-    draw_index: Indices  # (M,) draw indices
-    values: Array  # (M, P)
-    diverged: list[tuple[int, int]]  # (row, sub-environment) of simulations that diverged
-    divergences: list[Divergence]  # the same for users
 
 
 class Play:
@@ -68,7 +47,7 @@ class Play:
         self.threads = Threads(backend.num_threads)
         num_envs, most = self._stepper.num_envs, backend.num_threads
         chunks = most * math.ceil(num_envs / (most * self._stepper.chunk)) if most > 1 else 1
-        self._bounds: Indices = np.linspace(0, num_envs, chunks + 1).astype(np.int64)
+        self._chunks, self._bounds = chunks, np.linspace(0, num_envs, chunks + 1).astype(np.int64)
         self._due: Mask = np.zeros(num_envs, np.bool_)
         self._max_steps, self._unfinished = np.zeros((2, 1), np.int64)
         self._changes = -1
@@ -125,7 +104,10 @@ class Play:
         if self._large:
             observations, numbers, index, flags = map(np.empty_like, self._results)
             self._struct.lead((observations.reshape(-1), numbers, index, flags))
-        self.threads.run(self._step, self._struct, len(self._bounds) - 1)
+        if self._chunks > 1:
+            self.threads.run(self._step, self._struct, self._chunks)
+        else:
+            self._step.call(self._struct.address, 0, 0)
         if due is not None:
             self._due[:] = False
         finished, diverged = not self._unfinished[0], None
@@ -133,8 +115,8 @@ class Play:
             self._unfinished[0] = 0
             diverged = self._backend.finish((buffers.rewards == compiled.UNFINISHED).nonzero()[0])
         if self._large and finished:
-            return Results(observations, numbers[:-1], index, numbers[-1], *flags)
-        return Results(
+            return observations, numbers[:-1], index, numbers[-1], flags[0], flags[1], None
+        return (
             buffers.observations.copy(),
             table.current.copy(),
             table.index.copy(),
@@ -152,17 +134,23 @@ class Play:
         rows: tuple[int, int],
         due: Mask | None,
         max_steps: int,
-    ) -> Begun:
-        """Plays rows, from the first to the one before the last; those in ``due`` begin an episode in the first."""
+    ) -> tuple[Drawn, Mask, list[Divergence]]:
+        """Plays rows, from the first to the one before the last; those in ``due`` begin an episode in the first.
+
+        Returns:
+            The episodes that begin, those of each sub-environment in order; the simulations that diverged, ``(T, N)``,
+            and the same for users.
+        """
         first, last = rows
         self._prepare(max_steps)
-        num_envs, count = len(self._due), len(self._play.draws.nominal)
+        num_envs = len(self._due)
         self._due[:] = False if due is None else due
         chooser = Chooser(policy, steps, noise)
-        most = min(chooser.blocks, self.threads.count * (_TASKS if chooser.blocks >= 8 * self.threads.count else 1))
-        tasks = np.linspace(0, chooser.blocks, most + 1).astype(np.int64) if self.threads.count > 1 else None
-        tasks = np.array([0, chooser.blocks]) if tasks is None else tasks
-        notes = np.zeros(1, np.int64), *np.empty((2, 4 * num_envs), np.int64), np.empty((4 * num_envs, count))
+        count, blocks = self.threads.count, chooser.blocks
+        tasks = np.linspace(0, blocks, min(blocks, count if blocks < 8 * count else 2 * count) + 1).astype(np.int64)
+        tasks = tasks if count > 1 else tasks[[0, -1]]
+        size = 4 * num_envs, len(self._play.draws.nominal)  # notes are read when they are full
+        notes = np.zeros(1, np.int64), *np.empty((2, size[0]), np.int64), np.empty(size)
         following = np.full(len(tasks) - 1, first)
         acting = chooser.acting
         given = compiled.Rollout(
@@ -172,8 +160,7 @@ class Play:
         if self._rollout is None:
             self._rollout = _job(compiled.rollout, kind_of(given))
         args, begun = Struct(given, self._rollout.kind), []
-        diverged: list[tuple[int, int]] = []
-        divergences: list[Divergence] = []
+        diverged, divergences = np.zeros((last - first, num_envs), np.bool_), list[Divergence]()
         self._table.make_ahead(np.arange(num_envs))
         while True:
             self.threads.run(self._rollout, args, len(following))
@@ -181,36 +168,29 @@ class Play:
             begun.append([part[:made].copy() for part in notes[1:]])
             if (following == last).all() and not (steps.rewards[last - 1] == compiled.UNFINISHED).any():
                 break
-            diverged += self._go_on(steps, first, following, last, tasks * acting.width, divergences)
-        parts = [np.concatenate(part) for part in zip(*begun, strict=True)]
-        return Begun._make((*parts, diverged, divergences))
+            divergences += self._go_on(steps, following, rows, tasks * acting.width, diverged)
+        envs, index, values = (np.concatenate(part) for part in zip(*begun, strict=True))
+        return (envs, index, values.T), diverged, divergences
 
     def _go_on(
-        self,
-        steps: Steps,
-        first: int,
-        rows: Indices,
-        last: int,
-        bounds: Indices,
-        divergences: list[Divergence],
-    ) -> list[tuple[int, int]]:
-        """Does what compiled code cannot, in the tasks that have stopped; returns what has diverged."""
-        found, stopped, buffers = [], np.zeros_like(self._due), self._stepper.buffers
-        for row, low, high in zip(rows.tolist(), bounds[:-1], bounds[1:], strict=True):
-            stopped[low:high] = row < last
-            if row == first:
-                continue
+        self, steps: Steps, following: Indices, rows: tuple[int, int], bounds: Indices, diverged: Mask
+    ) -> list[Divergence]:
+        """Does what compiled code cannot, in the tasks that have stopped; fills and returns what has diverged."""
+        found, stopped, buffers = list[Divergence](), np.zeros_like(self._due), self._stepper.buffers
+        for row, low, high in zip(following.tolist(), bounds[:-1], bounds[1:], strict=True):
+            stopped[low:high] = row < rows[1]
             t = row - 1
             envs = low + (steps.rewards[t, low:high] == compiled.UNFINISHED).nonzero()[0]
-            if len(envs):
-                diverged = self._backend.finish(envs)
-                steps.observations[row, envs] = buffers.observations[envs]
-                steps.rewards[t, envs], steps.terminated[t, envs] = buffers.rewards[envs], buffers.terminations[envs]
-                if diverged is not None:
-                    steps.truncated[t, envs] |= diverged[envs]
-                    found += [(t, int(env)) for env in envs if diverged[env]]
-                    divergences += self._divergences(diverged)
-                self._due[envs] = steps.terminated[t, envs] | steps.truncated[t, envs]
+            if row == rows[0] or not len(envs):
+                continue
+            failed = self._backend.finish(envs)
+            steps.observations[row, envs] = buffers.observations[envs]
+            steps.rewards[t, envs], steps.terminated[t, envs] = buffers.rewards[envs], buffers.terminations[envs]
+            if failed is not None:
+                steps.truncated[t] |= failed
+                diverged[t - rows[0]] |= failed
+                found += self._divergences(failed)
+            self._due[envs] = steps.terminated[t, envs] | steps.truncated[t, envs]
         if self._backend.begins:
             stopped &= ~self._play.draws.begun
         self._begin((stopped & self._due).nonzero()[0])

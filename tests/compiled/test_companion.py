@@ -103,6 +103,16 @@ def test_a_second_process_compiles_parts_shows_nothing_and_ends(
     assert hits(module) == [1, 1, 0]
 
 
+def test_a_second_process_starts_no_third(fresh: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, started = fresh(), []
+    monkeypatch.setattr(companion, "start", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr(companion, "receive", lambda: (module.both._cache._key, module.PARTS))
+    monkeypatch.setattr("os._exit", lambda status: None)
+    cache.serve()
+    assert files(tmp_path) == ["half", "third"]
+    assert started == []
+
+
 @pytest.mark.parametrize("script", ["raise SystemExit(1)", "import os, sys; sys.stdin.close(); os.abort()", None])
 def test_without_a_second_process_or_if_it_fails_the_first_does_all(
     fresh: Any, monkeypatch: pytest.MonkeyPatch, script: str | None
