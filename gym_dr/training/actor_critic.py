@@ -164,7 +164,7 @@ class ActorCritic:
 
     def _compiled(self, rollout: Rollout) -> CompiledLearner | None:
         """What values a rollout in compiled code, if networks are small."""
-        return compiled_learner(self, cast(RolloutConfig, self._config), rollout.observations[..., 0].numel())
+        return compiled_learner(self, self._config, rollout.observations[..., 0].numel())
 
     def batch_of(self, rollout: Rollout, config: RolloutConfig) -> Batch | Sequences:
         """The steps of a rollout to learn from, in sequences if the actor has a memory; after ``recall``."""

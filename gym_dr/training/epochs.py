@@ -23,7 +23,7 @@ from gym_dr.compiled.structs import Job, Struct
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import DistillConfig, PPOConfig, RolloutConfig
+from gym_dr.training.config import AgentConfig, DistillConfig, PPOConfig, RolloutConfig
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
@@ -56,9 +56,9 @@ def epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig, 
         learner.copy_back()
 
 
-def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> CompiledLearner | None:
+def compiled_learner(agent: ActorCritic, config: AgentConfig, rows: int) -> CompiledLearner | None:
     """A small agent's, made anew for another configuration or more rows than it has memory for; else None."""
-    if not isinstance(agent.behavior, CompiledBehavior):
+    if not (isinstance(agent.behavior, CompiledBehavior) and isinstance(config, RolloutConfig)):
         return None
     if agent.compiled is None or agent.compiled.config != config or agent.compiled.capacity < rows:
         agent.compiled = CompiledLearner(agent, config, rows)
