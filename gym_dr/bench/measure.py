@@ -63,9 +63,13 @@ def measure(env_id: str, algorithm: Algorithm, plan: Plan, threshold: float) -> 
         "env": env_id,
         "algorithm": algorithm.name,
         "sizes": list(plan.sizes),
+        "threshold": threshold,
+        "limit_seconds": plan.limit,
+        "throughput": [],
+        "left_out": {},
+        "scaling": [],
+        "learning": [],
     }
-    result |= {"threshold": threshold, "limit_seconds": plan.limit, "throughput": [], "left_out": {}}
-    result |= {"scaling": [], "learning": []}
     yield "compiling", result
     time_to_threshold(training_config(env_id, algorithm, 1, 0), algorithm, threshold, limit=0.0)
     for num_envs in plan.sizes:

@@ -448,7 +448,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             ended=steps.terminated[first:last] | steps.truncated[first:last],
             begun=played.begun,
             info=self._info(played.last),
-            draws=self._with_params({}, self._table.described(played.values, played.draw_index)),
+            draws=self._with_params({}, self._table.laid_out(played.values, played.draw_index)),
             diverged=played.diverged,
             of_rollout=True,
         )

@@ -71,7 +71,7 @@ class ParamTable:
         values = np.empty((len(self.names), len(envs)))
         values[:] = self._nominal[:, None]
         self.index[envs] = self.following[envs]
-        values[self._drawn] = self._draws.get(envs, self.index)
+        values[self._drawn] = self._draws.ahead[:, envs, self._draws.reach(envs, self.index)]
         if self._pins is not None:
             pins = self._pins[:, envs]
             values = np.where(np.isnan(pins), values, pins)
@@ -92,10 +92,9 @@ class ParamTable:
 
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """What compiled code needs to begin episodes, see ``compiled.play.Draws``; valid until ``changes``."""
-        draws, held, pins = self._draws, np.zeros(0, np.int64), np.zeros((0, 0))
-        held = held if self.held is None else self.held[1]
-        pins = pins if self._pins is None else self._pins
-        made = draws.ahead, draws.first, draws.depth
+        made = self._draws.ahead, self._draws.first, self._draws.depth
+        held = np.zeros(0, np.int64) if self.held is None else self.held[1]
+        pins = np.zeros((0, 0)) if self._pins is None else self._pins
         return (self.current, self._nominal, self._drawn, *made, self.index, held, pins)
 
     @property
@@ -212,8 +211,15 @@ class ParamTable:
         return self.laid_out(self.current.copy(), self.index.copy(), mask)
 
     def laid_out(self, values: Array, index: Indices, mask: Mask | None = None) -> dict[str, Any]:
-        """``info`` of these values ``(len(names), num_envs)`` and draw indices; both arrays become part of it."""
-        count, reported = len(self.names), self._everyone.copy()
+        """``info`` of any K episodes.
+
+        Args:
+            values: Shape ``(len(names), K)``; the array becomes part of it.
+            index: Draw indices, shape ``(K,)``; the same.
+            mask: Shape ``(K,)``, the episodes that are reported; None for all.
+        """
+        count, fits = len(self.names), len(index) == self.num_envs
+        reported = self._everyone.copy() if fits else np.ones((len(self._everyone), len(index)), np.bool_)
         sparse = count > len(self.space.nominal)  # some sub-environments do not report all rows
         if sparse:
             reported[:count] = ~np.isnan(values)
@@ -232,12 +238,6 @@ class ParamTable:
                 if not params[mask_name].any():
                     del params[name], params[mask_name]
         return {"params": params, "_params": next(masks), "draw_index": index, "_draw_index": next(masks)}
-
-    def described(self, values: Array, index: Indices) -> dict[str, Any]:
-        """Values ``(len(names), K)`` and draw indices ``(K,)`` of any K episodes, in the layout of ``info``."""
-        rows = [(name, row, ~np.isnan(row)) for name, row in zip(self.names, values, strict=True)]
-        params = {name: np.where(told, row, 0.0) for name, row, told in rows if told.any()}
-        return {"params": params | {f"_{name}": told for name, _, told in rows}, "draw_index": index}
 
     def _lay_out_info(self) -> None:
         """Prepares each name's row, and what ``info`` needs: its keys for values and mask, and masks that are true."""
@@ -275,7 +275,7 @@ class _DrawCache:
         self.sampler, self.seed_words = sampler, seed_words
         self._version = sampler.version
         count = len(sampler.support)
-        self._deepest = min(max(_LOOK_AHEAD // (len(seed_words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
+        self._deepest = min(max(_LOOK_AHEAD // (len(seed_words) * max(count, 1)), _MIN_DEPTH), _MAX_DEPTH)
         # draw number first + k of sub-environment i is ahead[:, i, k] for k < depth
         self.ahead: Array = np.zeros((count, len(seed_words), self._deepest))
         self.first: Indices = np.full(len(seed_words), _NOTHING, np.int64)
@@ -285,12 +285,6 @@ class _DrawCache:
         self.seed_words[envs] = seed_words
         self.first[envs] = _NOTHING
 
-    def get(self, envs: Indices, index: Indices) -> Array:
-        """The draws ``index[envs]``, shape ``(parameters, len(envs))``."""
-        if not len(self.ahead):
-            return np.empty((0, len(envs)))
-        return self.ahead[:, envs, self.reach(envs, index)]
-
     def reach(self, envs: Indices, index: Indices) -> Indices:
         """Makes sure that the draws ``index[envs]`` are made; returns their places in ``ahead``."""
         if self.sampler.version != self._version:
@@ -299,7 +293,7 @@ class _DrawCache:
             self.depth[0] = 0  # the next change may be near, so start with few draws and double from there
         place = index[envs] - self.first[envs]
         # held draws may jump, so places can be anywhere; as unsigned, negative ones are large
-        if len(self.ahead) and np.maximum.reduce(place.view(np.uint64), initial=0) >= self.depth[0]:
+        if np.maximum.reduce(place.view(np.uint64), initial=0) >= self.depth[0]:
             self._make(index)
             place = index[envs] - self.first[envs]
         return place

@@ -77,15 +77,14 @@ class RolloutCollector:
         self.visible = visible
         self._context: npt.NDArray[Any] = np.zeros((envs.num_envs, len(visible)))  # (N, k), current
         self._observations: Any = None  # (N, obs), current; ``reset`` comes before ``collect``
-        self._valid: Mask = np.ones(envs.num_envs, np.bool_)  # whether the next step is none to ignore
-        self._starts: Mask = np.ones(envs.num_envs, np.bool_)  # whether current observations begin an episode
+        self._valid: Mask = np.ones((2, envs.num_envs), np.bool_)  # the last step and the next; resets are not
 
     def reset(self, seed: int) -> None:
         """Starts new episodes in all sub-environments; unfinished ones are dropped."""
         self._observations, info = self.envs.reset(seed=seed)
         nothing = np.zeros(self.envs.num_envs)
         self._context[:] = self._contexts_of(Played.of_step(self._observations, nothing, nothing, nothing, info))
-        self._valid, self._starts = nothing == 0, nothing == 0
+        self._valid[:] = [[False], [True]]
 
     def collect(self, behavior: Behavior, seed: int | None = None) -> Rollout:
         """Plays ``rollout_steps`` steps with the behavior's actions, after a ``reset`` if there is a seed.
@@ -98,24 +97,23 @@ class RolloutCollector:
         behavior.begin()
         noise = draw_noise(behavior, count, num_envs)
         steps = allocate_steps(behavior, count, self._observations)
-        valid, starts = np.empty((2, count + 1, num_envs), np.bool_)
+        valid = np.empty((count + 2, num_envs), np.bool_)  # row t + 1 is step t
         contexts = np.empty((count + 1, *self._context.shape), np.float32)
-        valid[0], starts[0], contexts[0] = self._valid, self._starts, self._context
+        valid[:2], contexts[0] = self._valid, self._context
         remembered = behavior.remembered
         advance = _advance(self.envs, behavior)
         t = 0
         while t < count:
-            played = advance(noise, steps, t, starts[t])
-            rows = slice(t + 1, t + 1 + len(played.ended))  # of the observations after these steps
-            valid[rows], contexts[rows] = ~played.ended, self._contexts_of(played)  # the step after an end is a reset
-            t = rows.stop - 1
-            starts[rows] = ~valid[rows.start - 1 : t]
+            played = advance(noise, steps, t, ~valid[t])  # an observation after a reset begins an episode
+            first, t = t, t + len(played.ended)
+            valid[first + 2 : t + 2] = ~played.ended  # the step after an end is a reset
+            contexts[first + 1 : t + 1] = self._contexts_of(played)
         self._observations = steps.observations[count].copy()
-        self._valid, self._starts, self._context = valid[count], starts[count], contexts[count].copy()
-        rollout = _rollout(steps, valid[:count], self.device, contexts if self.visible else None)
+        self._valid, self._context = valid[count:].copy(), contexts[count].copy()
+        rollout = _rollout(steps, valid[1:-1], self.device, contexts if self.visible else None)
         if not behavior.units:
             return rollout
-        return replace(rollout, memory=_memory(behavior, rollout.actions, starts, steps.states, remembered[1]))
+        return replace(rollout, memory=_memory(behavior, rollout.actions, ~valid[:-1], steps.states, remembered[1]))
 
     def _contexts_of(self, played: Played) -> npt.NDArray[Any]:
         """The context at each observation after these steps; broadcasts to ``(T, N, k)``."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 
-from gym_dr.arrays import Indices, Mask
-from gym_dr.envs.played import Played
+from gym_dr.arrays import Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, RandomizationError
@@ -97,30 +94,15 @@ class AdaptParams(RecordEpisodes):
         self.interval, self._learner = interval, sampler
         self._callback, self._on_update = callback, on_update
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
-        self._versions: npt.NDArray[Any] = np.full(self.num_envs, None)  # that drew the current episodes
         self._hand_over()
 
-    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
-        super()._was_reset(mask, info)
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
+        super()._was_reset(mask, observations, info)
         if "params" not in info:
             raise RandomizationError(
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
                 "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
-        self._versions[mask] = self._learner.version
-
-    def _stepped(self, played: Played) -> None:
-        super()._stepped(played)
-        begun = played.ended if self._autoreset.mode == AutoresetMode.SAME_STEP else played.begun
-        if begun is not None:
-            self._versions[np.logical_or.reduce(begun)] = self._learner.version
-
-    def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> list[int | None]:
-        """See ``RecordEpisodes``; samplers learn between rollouts only."""
-        before = played.episodes(rows, envs) == played.episodes(-1, envs)
-        versions = self._versions[envs]
-        versions[~before] = self._learner.version
-        return list(versions)
 
     def _due(self) -> None:
         self.update()
@@ -150,8 +132,10 @@ class AdaptParams(RecordEpisodes):
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """Passes the sampler to the sub-environments; worker processes hold copies."""
+        """Passes the sampler to the sub-environments, for the next episodes; worker processes hold copies."""
         cast(Any, self.env).set_sampler(self._learner)
+        self._version = self._learner.version
+        self._versions[self._autoreset.done] = self._version  # of episodes that the next step begins
 
     def _keep(self, record: EpisodeRecord) -> None:
         """Stores a finished episode, unless its simulation diverged."""

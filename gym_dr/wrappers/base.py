@@ -86,7 +86,7 @@ class EpisodeWrapper(_VectorWrapper):
             Other seeds; None for those of the caller.
         """
 
-    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
         """A call of ``reset`` has begun episodes in these sub-environments."""
 
     def _stepped(self, played: Played) -> None:
@@ -108,7 +108,7 @@ class EpisodeWrapper(_VectorWrapper):
             RandomizationError: An impossible seed or mask; nothing has changed.
         """
         mask, observations, info = self._reset(seed, options)
-        self._was_reset(mask, info)
+        self._was_reset(mask, observations, info)
         return observations, info
 
     def _reset(self, seed: Seeds, options: Options) -> tuple[Mask, Any, dict[str, Any]]:
@@ -124,29 +124,23 @@ class EpisodeWrapper(_VectorWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments."""
-        observations, rewards, terminations, truncations, info = self.env.step(actions)
-        if self.follows:
-            begun = self._autoreset.resets
-            self._follow(Played.of_step(observations, rewards, terminations, truncations, info, begun))
-        self._count(1)
-        return observations, rewards, terminations, truncations, info
+        made: tuple[Any, Any, Any, Any, dict[str, Any]] = self.env.step(actions)
+        self._made(1, Played.of_step(*made, self._autoreset.resets) if self.follows else None)
+        return made
 
     def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Played:
         """Plays many steps at once, like the environment's ``rollout``, until something is due."""
         if self.interval is not None:
             last = min(last, first + self.interval - self._steps % self.interval)
         played: Played = cast(Any, self.env).rollout(policy, noise, steps, first, last)
-        if self.follows:
-            self._follow(played)
-        self._count(len(played.ended))
+        self._made(len(played.ended), played if self.follows else None)
         return played
 
-    def _follow(self, played: Played) -> None:
-        self._stepped(played)
-        self._autoreset.step(played.ended[-1])
-
-    def _count(self, steps: int) -> None:
-        """Counts vector steps; a rollout ends where something is due."""
+    def _made(self, steps: int, played: Played | None) -> None:
+        """Follows vector steps, if they are given, and counts them; a rollout ends where something is due."""
+        if played is not None:
+            self._stepped(played)
+            self._autoreset.step(played.ended[-1])
         self._steps += steps
         if self.interval is not None and self._steps % self.interval == 0:
             self._due()

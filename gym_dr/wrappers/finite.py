@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.arrays import Mask
 from gym_dr.envs.played import Played
-from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.base import EpisodeWrapper
 
@@ -16,19 +16,12 @@ from gym_dr.wrappers.base import EpisodeWrapper
 class RequireFinite(EpisodeWrapper):
     """Raises an error if an observation or reward is NaN or infinite, before anything is computed from it.
 
-    Checks only observations that are arrays of floating-point numbers.
+    It is a ``NotFiniteError``. Checks only observations that are arrays of floating-point numbers.
     """
 
-    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments.
-
-        Raises:
-            NotFiniteError: An observation is not finite.
-        """
-        observations, info = super().reset(seed=seed, options=options)
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
         nothing = np.zeros(self.num_envs)
         self._stepped(Played.of_step(observations, nothing, nothing, nothing, info))
-        return observations, info
 
     def _stepped(self, played: Played) -> None:
         bad = []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Indices, Mask
@@ -14,6 +15,7 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.wrappers.base import EpisodeWrapper
 
 _NO_LIMIT = np.iinfo(np.int64).max  # episodes
+_Found = tuple[float, int, int, int | None]  # return, length, quota and version of an episode
 
 
 class RecordEpisodes(EpisodeWrapper):
@@ -25,6 +27,8 @@ class RecordEpisodes(EpisodeWrapper):
         quota: Shape ``(num_envs,)`` int64, how many more episodes of each sub-environment are recorded; set it to skip
             those that follow. A reset sets it to no limit.
     """
+
+    _version: int | None = None  # of the sampler that draws the next episodes
 
     def __init__(self, env: VectorEnv[Any, Any, Any], callback: Callable[[EpisodeRecord], None]) -> None:
         """Wraps a vector environment.
@@ -38,40 +42,37 @@ class RecordEpisodes(EpisodeWrapper):
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)
         self.quota = np.full(self.num_envs, _NO_LIMIT)
+        self._versions: npt.NDArray[Any] = np.full(self.num_envs, None)  # of the sampler that drew current episodes
         self._everyone = np.ones(self.num_envs, np.bool_)
         self._start = -int(self._autoreset.mode == AutoresetMode.NEXT_STEP)  # length before a reset step
-        self._seeds: Sequence[int | None] | None = None  # in the keys of draws; None until they are needed
+        self._seeds: Sequence[int | None] = [None] * self.num_envs  # in the keys of draws
 
-    def _before_reset(self, seeds: list[int | None], mask: Mask, options: dict[str, Any]) -> None:
-        self._seeds, self.quota[mask] = None, _NO_LIMIT
-
-    def _was_reset(self, mask: Mask, info: dict[str, Any]) -> None:
-        self._returns[mask], self._lengths[mask] = 0.0, 0
+    def _was_reset(self, mask: Mask, observations: Any, info: dict[str, Any]) -> None:
+        seeds = self.env.unwrapped.np_random_seed
+        self._seeds = seeds if isinstance(seeds, tuple) else self._seeds
+        self._returns[mask], self._lengths[mask], self._versions[mask] = 0.0, 0, self._version
+        self.quota[mask] = _NO_LIMIT
 
     def _stepped(self, played: Played) -> None:
         rewards = played.rewards
         if played.begun is not None and not played.of_rollout:  # in rollouts, rewards of resets are 0
             rewards = np.where(played.begun, 0.0, rewards)
         rows, envs = played.ended.nonzero()  # in the order of steps, then of sub-environments
-        found: list[tuple[float, int, int]] = []  # returns, lengths and quotas
+        found: list[_Found] = []
         for row, count in enumerate(np.bincount(rows, minlength=len(rewards)).tolist()):
             self._returns += rewards[row]
             self._lengths += 1
             if count:
                 ended = envs[len(found) : len(found) + count]
-                found += zip(
-                    *(each[ended].tolist() for each in (self._returns, self._lengths, self.quota)), strict=True
-                )
-                self._returns[ended], self._lengths[ended] = 0.0, self._start
+                kept = self._returns, self._lengths, self.quota, self._versions
+                found += zip(*(each[ended].tolist() for each in kept), strict=True)
+                self._returns[ended], self._lengths[ended], self._versions[ended] = 0.0, self._start, self._version
                 self.quota[ended] -= 1
         if found:
             self._report(played, rows, envs, found)
 
-    def _report(self, played: Played, rows: Indices, envs: Indices, found: list[tuple[float, int, int]]) -> None:
+    def _report(self, played: Played, rows: Indices, envs: Indices, found: list[_Found]) -> None:
         """Calls the function with the episodes that ended in these rows and sub-environments."""
-        if self._seeds is None:
-            seeds = self.env.unwrapped.np_random_seed
-            self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         draws = played.info["final_info"] if self._autoreset.mode == AutoresetMode.SAME_STEP else played.draws
         places, given, nothing = played.episodes(rows, envs), draws.get("params", {}), [False] * len(rows)
         params = [
@@ -82,8 +83,8 @@ class RecordEpisodes(EpisodeWrapper):
         index = draws["draw_index"][places].tolist() if "draw_index" in draws else [-1] * len(rows)
         diverged = draws.get("diverged", played.diverged)
         failed = nothing if diverged is None else np.broadcast_to(diverged, played.ended.shape)[rows, envs].tolist()
-        terminated, versions = played.terminations[rows, envs].tolist(), self._versions_of(played, rows, envs)
-        for k, (env, (total, length, quota)) in enumerate(zip(envs.tolist(), found, strict=True)):
+        terminated = played.terminations[rows, envs].tolist()
+        for k, (env, (total, length, quota, version)) in enumerate(zip(envs.tolist(), found, strict=True)):
             if quota > 0:
                 self.callback(
                     EpisodeRecord(
@@ -94,11 +95,7 @@ class RecordEpisodes(EpisodeWrapper):
                         episode_return=total,
                         length=length,
                         terminated=terminated[k],
-                        version=versions[k],
+                        version=version,
                         diverged=failed[k],
                     )
                 )
-
-    def _versions_of(self, played: Played, rows: Indices, envs: Indices) -> Sequence[int | None]:
-        """Versions of the samplers that drew the episodes of these steps."""
-        return [None] * len(rows)

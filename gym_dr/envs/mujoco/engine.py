@@ -313,26 +313,24 @@ class OwnDataEngine(Engine):
         size = max(1, len(rows) // (self._threads * _CHUNKS))
         chunks = count()  # next() on it is atomic
 
-        def run() -> None:
-            while (start := next(chunks) * size) < len(rows):
-                for row in range(start, min(start + size, len(rows))):
-                    work(row, rows[row])
-
         # a signal may interrupt the wait of a future halfway, but not that of a queue
         outbox: SimpleQueue[BaseException | None] = SimpleQueue()
 
-        def help_out() -> None:
+        def run() -> None:
             try:
-                run()
-                outbox.put(None)
+                while (start := next(chunks) * size) < len(rows):
+                    for row in range(start, min(start + size, len(rows))):
+                        work(row, rows[row])
             except BaseException as error:  # passed to the caller
                 outbox.put(error)
+            else:
+                outbox.put(None)
 
-        helpers = range(min(self._threads, -(-len(rows) // size)) - 1)
-        for _ in helpers:
-            self._pool.submit(help_out)
+        parts = range(min(self._threads, -(-len(rows) // size)))
+        for _ in parts[1:]:
+            self._pool.submit(run)
         run()
-        for _ in helpers:
+        for _ in parts:
             if (failure := outbox.get()) is not None:
                 raise failure
         self._idle = True
