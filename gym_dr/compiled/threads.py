@@ -166,19 +166,17 @@ class _Pool:
             return
         with self._lock:
             if not self.words[_WANTED // 8]:
-                for thread in self.threads:  # those that were dismissed
-                    thread.join()
+                self._join()  # those that were dismissed
                 self.threads.clear()
             count = min(count, SEATS)
             for place in (_OWN_LOCK, *range(_LOCKS, _LOCKS + 8 * count, 8)):
                 if not self.words[place // 8]:
                     self.words[place // 8] = _new_lock()
-            self.words[_WANTED // 8] = max(count, len(self.threads))
-            for seat in range(len(self.threads), count):
+            for seat in range(len(self.threads), count):  # an interrupt may come anywhere: a seat is for one thread
                 serve = cast(Any, _serve), (self.address, seat)
-                thread = threading.Thread(target=serve[0], args=serve[1], name="gym_dr", daemon=True)
-                thread.start()
-                self.threads.append(thread)
+                self.threads.append(threading.Thread(target=serve[0], args=serve[1], name="gym_dr", daemon=True))
+                self.words[_WANTED // 8] = seat + 1
+                self.threads[seat].start()
 
     def leave(self, user: int) -> None:
         """Ends the threads if this was the last user; called by the garbage collector, so it waits for nothing."""
@@ -196,8 +194,12 @@ class _Pool:
         """Ends the threads before the interpreter and its machine code go."""
         if self.threads:
             cast(Any, _dismiss)(self.address)
+            self._join()
+
+    def _join(self) -> None:
         for thread in self.threads:
-            thread.join()
+            if thread.is_alive():  # it is not if its start was interrupted
+                thread.join()
 
 
 def _new_lock() -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +41,14 @@ class Play:
             backend: The physics.
             table: The parameters.
             elapsed: Steps so far of the current episodes, ``(N,)``, which are counted here.
-            divergences: Describes the current episodes of sub-environments that diverged.
+            divergences: A method of the owner: describes the current episodes of sub-environments that diverged.
         """
         self._backend, self._stepper, self._table, self._elapsed = backend, backend.stepper, table, elapsed
-        self._divergences = divergences
+        self._divergences = weakref.WeakMethod(divergences)  # no cycle: memory is freed as soon as it is dropped
         self.threads = Threads(backend.num_threads)
-        num_envs, most = self._stepper.num_envs, backend.num_threads
-        chunks = most * math.ceil(num_envs / (most * self._stepper.chunk)) if most > 1 else 1
+        num_envs, stepper = self._stepper.num_envs, self._stepper
+        most = min(backend.num_threads, num_envs // stepper.least)
+        chunks = most * math.ceil(num_envs / (most * stepper.chunk)) if most > 1 else 1
         self._chunks, self._bounds = chunks, np.linspace(0, num_envs, chunks + 1).astype(np.int64)
         self._due: Mask = np.zeros(num_envs, np.bool_)
         self._max_steps, self._unfinished = np.zeros((2, 1), np.int64)
@@ -55,13 +57,17 @@ class Play:
         self._play: compiled.Play | Any = None
         self._rollout: Job | None = None
 
-    def _prepare(self, max_steps: int) -> None:
-        """Packs the arrays again if some have been replaced."""
+    def _prepare(self, due: Mask | None, max_steps: int) -> None:
+        """Sets all that a call which was interrupted may have left."""
+        if self._table.changes != self._changes:
+            self._pack()
+        self._due[:] = False if due is None else due
+        self._play.draws.begun.fill(False)
+        self._max_steps[0], self._unfinished[0] = max_steps, 0
+
+    def _pack(self) -> None:
+        """Packs the arrays, some of which have been replaced."""
         table, backend = self._table, self._backend
-        self._max_steps[0] = max_steps
-        if table.changes == self._changes:
-            return
-        self._changes = table.changes
         begun = np.zeros(table.num_envs if backend.begins else 0, np.bool_)
         seen, count = self._stepper.buffers.observations, len(table.names) + 1
         numbers, index = np.zeros((count, table.num_envs)), table.index.copy()
@@ -83,6 +89,7 @@ class Play:
         )
         self._struct = Struct(self._play)
         self._step = _job(compiled.step, self._struct.kind)
+        self._changes = table.changes
 
     def _begin(self, envs: Indices) -> None:
         """Prepares the next episodes of sub-environments that the next step begins."""
@@ -95,10 +102,9 @@ class Play:
 
     def step(self, actions: npt.NDArray[Any], due: Mask | None, max_steps: int) -> Results:
         """Steps all sub-environments, except those in ``due``, which begin an episode."""
-        self._prepare(max_steps)
+        self._prepare(due, max_steps)
         self._backend.set_actions(actions)
         if due is not None:
-            self._due[:] = due
             self._begin(due.nonzero()[0])
         buffers, table = self._stepper.buffers, self._table
         if self._large:
@@ -108,11 +114,8 @@ class Play:
             self.threads.run(self._step, self._struct, self._chunks)
         else:
             self._step.call(self._struct.address, 0, 0)
-        if due is not None:
-            self._due[:] = False
         finished, diverged = not self._unfinished[0], None
         if not finished:
-            self._unfinished[0] = 0
             diverged = self._backend.finish((buffers.rewards == compiled.UNFINISHED).nonzero()[0])
         if self._large and finished:
             return observations, numbers[:-1], index, numbers[-1], flags[0], flags[1], None
@@ -142,9 +145,8 @@ class Play:
             and the same for users.
         """
         first, last = rows
-        self._prepare(max_steps)
+        self._prepare(due, max_steps)
         num_envs = len(self._due)
-        self._due[:] = False if due is None else due
         chooser = Chooser(policy, steps, noise)
         count, blocks = self.threads.count, chooser.blocks
         tasks = np.linspace(0, blocks, min(blocks, count if blocks < 8 * count else 2 * count) + 1).astype(np.int64)
@@ -189,7 +191,7 @@ class Play:
             if failed is not None:
                 steps.truncated[t] |= failed
                 diverged[t - rows[0]] |= failed
-                found += self._divergences(failed)
+                found += cast(Any, self._divergences())(failed)
             self._due[envs] = steps.terminated[t, envs] | steps.truncated[t, envs]
         if self._backend.begins:
             stopped &= ~self._play.draws.begun

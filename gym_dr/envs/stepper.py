@@ -19,12 +19,13 @@ class Stepper:
         buffers: Inputs and outputs.
         job: ``step(group, first, last)``.
         groups: Its first argument for each thread, with scratch memory of its own.
-        chunk: Sub-environments that a thread takes at a time in a step.
+        chunk: Most sub-environments that a thread takes at a time in a step.
+        least: Fewest of a thread in a step: waking it must pay.
     """
 
-    def __init__(self, job: Job, groups: Sequence[Any], buffers: StepBuffers, *, chunk: int) -> None:
+    def __init__(self, job: Job, groups: Sequence[Any], buffers: StepBuffers, *, chunk: int, least: int) -> None:
         """Packs the groups, which share the ``buffers``."""
-        self.job, self.buffers, self.chunk = job, buffers, chunk
+        self.job, self.buffers, self.chunk, self.least = job, buffers, chunk, least
         self.groups = [Struct(group) for group in groups]
         self.num_envs = len(buffers.rewards)
         self.addresses: Indices = np.array([group.address for group in self.groups])

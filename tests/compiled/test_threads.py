@@ -102,6 +102,24 @@ def test_threads_end_with_their_last_user(job: Job) -> None:
     run(job, Threads(2), 4)  # and begin again
 
 
+def test_an_interrupt_while_threads_start_leaves_one_for_each_seat(job: Job) -> None:
+    start, first, second = threading.Thread.start, Threads(2), Threads(3)
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(job, first, 4)
+    run(job, second, 64, times=20)
+    assert served() == 2
+    first.close()
+    second.close()
+    assert ends(0)
+
+
 def test_idle_threads_use_no_processor_time(job: Job) -> None:
     threads = Threads(3)
     run(job, threads, 64, times=20)

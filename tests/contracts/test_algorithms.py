@@ -11,14 +11,18 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from gym_dr.compiled.processors import using_threads
 from gym_dr.errors import ConfigError
+from gym_dr.runs.checkpoint import load_newest
 from gym_dr.testing.algorithms import (
     ALGORITHM_CONTRACTS,
     CONTINUOUS,
     DISCRETE,
     AlgorithmCase,
+    rows,
     spaces_that_it_cannot_use_are_refused_before_training,
 )
+from gym_dr.testing.playing import assert_same
 from gym_dr.training.api import Algorithm, Session
 from gym_dr.training.registry import ALGORITHMS
 from tests.plugins.installed import load
@@ -102,10 +106,21 @@ def test_an_algorithm_that_takes_actions_which_it_is_said_to_refuse_fails(tmp_pa
 SLOW = ("a2c with memory", "distill with memory")
 
 
+CASES = [pytest.param(case, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, case in cases().items()]
+
+
 @pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, case in cases().items()],
-)
+@pytest.mark.parametrize("case", CASES)
 def test_algorithms(case: AlgorithmCase, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
     contract(case, tmp_path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_algorithms_train_the_same_on_any_number_of_threads(case: AlgorithmCase, tmp_path: Path) -> None:
+    short: dict[str, Any] = {"updates": 2, "checkpoint_every": 2, "num_envs": 40}
+    found = []
+    for count in (1, 3):
+        with using_threads(count):
+            folder = case.train(tmp_path / f"{count}" / "run", "gym_dr/CartPoleDR-v1", **short)
+        found.append([rows(folder.metrics), rows(folder.draws), load_newest(folder)["state"]])
+    assert_same(*found)

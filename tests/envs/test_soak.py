@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
+import weakref
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from benchmarks import soak_threads
 from benchmarks.soak import STEPS, soak
 from tests.processes import added, left_over
 
@@ -65,3 +69,42 @@ def test_environments_that_were_closed_leave_nothing(
         use(kind)
     assert added(before) == {}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_that_was_dropped_is_freed_at_once() -> None:
+    envs: Any = gym.make_vec("gym_dr/CartPoleDR-v1", 2)
+    envs.reset(seed=1)
+    envs.step(envs.action_space.sample())
+    physics = weakref.ref(envs.unwrapped._backend)
+    gc.disable()
+    try:
+        del envs
+        assert physics() is None
+    finally:
+        gc.enable()
+
+
+FEW = {"gym_dr/CartPoleDR-v1": (64, 8), "gym_dr/InvertedPendulumDR-v5": (32, 8)}
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        pytest.param(3000, {"kinds": FEW, "environments": 6}, id="a little"),
+        pytest.param(1, {}, marks=pytest.mark.slow, id="in full"),
+    ],
+)
+def test_steps_on_threads_are_those_on_one_through_forks_signals_and_interrupts(
+    part: int, options: dict[str, Any]
+) -> None:
+    report = soak_threads.soak(soak_threads.STEPS // part, **options)
+    assert {"forks", "interrupts", "made anew", "rollouts", "runs of steps"} <= set(report.done)
+    if part == 1:
+        after = report.memory[3:]
+        assert max(after) <= 1.1 * min(after), f"resident after each tenth: {report.memory}"
+    print(report)
+
+
+@pytest.mark.parametrize("runs", [pytest.param(1000, marks=pytest.mark.slow, id="1000")])
+def test_short_processes_end_well_with_threads_that_wait(runs: int) -> None:
+    assert soak_threads.short_runs(runs).total() == runs

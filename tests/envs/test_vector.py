@@ -121,6 +121,24 @@ def test_another_thread_may_go_on_where_one_has_ended_or_was_refused() -> None:
     assert meanwhile.raised == [None, None]
 
 
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/InvertedPendulumDR-v5"])
+def test_what_follows_an_interrupted_step_and_a_reset_is_as_ever(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    envs = native(env_id, 12, max_episode_steps=2, num_threads=2)
+
+    def episodes() -> list[Any]:
+        return [envs.reset(seed=1), *(envs.step(actions_of(envs, k)) for k in range(5))]
+
+    expected = episodes()
+    with monkeypatch.context() as patch:
+        patch.setattr(envs.unwrapped._episodes.play.threads, "run", interrupt)
+        with pytest.raises(KeyboardInterrupt):  # in a step that begins episodes
+            envs.step(actions_of(envs))
+    assert_same(episodes(), expected)
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_copies_and_pickles_are_refused_for_get_state(copied: Callable[[Any], Any]) -> None:
     envs = native("gym_dr/LunarLanderDR-v3")

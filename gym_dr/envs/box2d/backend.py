@@ -33,7 +33,8 @@ from gym_dr.envs.stepper import Stepper
 from gym_dr.errors import EnvStateError
 
 CHUNK = 512  # sub-environments that a thread takes at a time; the solver is slower with fewer
-FEWEST = 5  # sub-environments of a thread
+LEAST = 32  # of a thread in a step
+FEWEST = 5  # of a thread in a rollout, of many steps
 
 
 class Box2DBackend(CompiledBackend):
@@ -69,7 +70,7 @@ class Box2DBackend(CompiledBackend):
         groups = [self._group(buffers) for _ in range(self.num_threads)]
         parts = parts_of(self.topology, groups[0])
         job = Job(type(self).kernel, kind_of(groups[0]), f"the native {self.name}", name=self.name, parts=parts)
-        self.stepper = Stepper(job, groups, buffers, chunk=CHUNK)
+        self.stepper = Stepper(job, groups, buffers, chunk=CHUNK, least=LEAST)
         self._begun: Indices | None = None  # marked, but not yet stepped
         return self.arrays.params.T
 

@@ -22,7 +22,8 @@ from gym_dr.envs.stepper import Stepper
 from gym_dr.errors import EquationsError
 
 CHUNK = 16 * LANES  # sub-environments that a thread takes at a time
-FEWEST = 5  # sub-environments of a thread
+LEAST = 32 * LANES  # of a thread in a step
+FEWEST = 5  # of a thread in a rollout, of many steps
 
 
 class Simulation:
@@ -69,7 +70,7 @@ class Simulation:
             self._begin, step = (self._job(kernel, *given) for kernel in (kernels.begin, kernels.step))
         except Exception as error:  # numba raises many types
             raise not_compiled(equations, error) from error
-        self.stepper = Stepper(step, [self._world] * num_threads, buffers, chunk=CHUNK)
+        self.stepper = Stepper(step, [self._world] * num_threads, buffers, chunk=CHUNK, least=LEAST)
 
     def _job(self, kernel: Any, what: str, name: str, content: str) -> Job:
         return Job(kernel, self._group.kind, what, name=name, content=content)
