@@ -123,17 +123,20 @@ def test_another_thread_may_go_on_where_one_has_ended_or_was_refused() -> None:
 
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/InvertedPendulumDR-v5"])
 def test_what_follows_an_interrupted_step_and_a_reset_is_as_ever(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    envs = native(env_id, 12, max_episode_steps=2, num_threads=2)
+    envs = native(env_id, 12, max_episode_steps=2)
 
     def episodes() -> list[Any]:
         return [envs.reset(seed=1), *(envs.step(actions_of(envs, k)) for k in range(5))]
 
-    expected = episodes()
+    expected, play = episodes(), envs.unwrapped._episodes.play
+    begin = play._begin
+
+    def interrupted(due: Any) -> None:
+        begin(due)
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
-        patch.setattr(envs.unwrapped._episodes.play.threads, "run", interrupt)
+        patch.setattr(play, "_begin", interrupted)
         with pytest.raises(KeyboardInterrupt):  # in a step that begins episodes
             envs.step(actions_of(envs))
     assert_same(episodes(), expected)
