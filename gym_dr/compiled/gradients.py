@@ -42,28 +42,18 @@ SHARES: Final = 32  # of a minibatch, at most
 DONE, BAD_GRADIENT, BAD_WEIGHT = 0, 1, 2  # how an epoch ends
 LEARN, ADD, STEP = 0, 1, 2  # phases of a minibatch: gradients of shares, their sums, the optimizers' steps
 RECALL, VALUE = 3, 4  # before an update: the critic's memory of a rollout, and its values
-_RANGE = 4096  # weights that a thread takes at a time
+RANGE: Final = 4096  # weights that a thread takes at a time
 
 _LOG_2PI = np.float32(np.log(2.0 * np.pi))
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
 
 
-class Remembered(NamedTuple):
-    """Further inputs of networks with memory, for S sequences; no columns without memory."""
-
-    previous: Floats  # (B, A) the previous actions, as memory sees them
-    starts: Mask  # (B,) whether an episode begins
-    actor_states: Floats  # (S, H) states before the first step
-    critic_states: Floats  # (S, H); no columns if the critic has no memory
-    draws: Floats  # (B, k) draws that the memory learns to predict; no columns if none
-    # (B, H) states of the critic's memory before each row of a rollout of N sub-environments, and after it; no columns
-    # if it has none. The first N to begin with are given
-    before: Floats
-    after: Floats
-
-
 class Transitions(NamedTuple):
-    """The B steps that an epoch learns from: L steps of S sequences each, in time-major order; else L is 1."""
+    """The B steps that an epoch learns from: L steps of S sequences each, in time-major order; else L is 1.
+
+    Or the B observations of a rollout of N sub-environments, which the critic values. Inputs and states of a memory
+    have no columns without one.
+    """
 
     observations: Floats  # (B, obs) not normalized
     critic_inputs: Floats  # (B, obs + k)
@@ -77,9 +67,12 @@ class Transitions(NamedTuple):
     kept: Mask  # (B,) False on steps to ignore in the losses
     size: Indices  # (1,) B; arrays may be longer
     length: int  # L
-    imitates: bool
-    remembers: bool  # whether the actor has a memory
-    remembered: Remembered
+    previous: Floats  # (B, A) the previous actions, as memory sees them
+    starts: Mask  # (B,) whether an episode begins
+    states: Floats  # (S, H) the actor's before the first step
+    critic_states: Floats  # (S, H) the critic's; of a rollout only the first N
+    critic_memories: Floats  # (B, H) states of the critic's memory after each row of a rollout
+    draws: Floats  # (B, k) draws that the memory learns to predict; no columns if none
 
 
 class Settings(NamedTuple):
@@ -115,7 +108,9 @@ class Learner(NamedTuple):
     rates: Array  # (3,) learning rates of actor and critic, weight of the entropy
     scale: Array  # (6,) weight of a step's loss, shift and scale of advantages, lengths of both gradients, steps so far
     found: Array  # (2 SHARES, LOSSES) sums of losses in the actor's and the critic's part of each share
-    lanes: Array  # (2 ranges, LANES) parts of the squared lengths of gradients; then how many weights are not finite
+    # (2 ranges, LANES) in each range of the actor's and the critic's weights, parts of the gradient's squared length;
+    # then how many weights are not finite
+    lanes: Array
 
 
 @njit(**KERNEL)
@@ -152,16 +147,22 @@ def _whole_and_entropy(logits):
 
 
 @njit(**KERNEL)
-def _discrete(logits, delta, choice, old, advantage, settings, scale, losses):
-    """Derivatives with respect to the logits of one step. ``scale`` are the weights of its loss and of its entropy."""
+def _discrete(logits, delta, choice, label, old, advantage, settings, scale, losses):
+    """Derivatives with respect to the logits of one step. ``scale`` are the weights of its loss and of its entropy.
+
+    The loss is that of a ``choice``, or the divergence from the log-probabilities ``label`` if it has columns.
+    """
     share, entropy_coef = scale
     whole, entropy = _whole_and_entropy(logits)
-    slope = _pull(logits[choice] - whole - old, advantage, settings, losses)
+    imitates = len(label) > 0
+    slope = -_ONE if imitates else _pull(logits[choice] - whole - old, advantage, settings, losses)
     for j in range(len(logits)):
         log_prob = logits[j] - whole
-        prob = np.exp(log_prob)
-        chosen = _ONE if j == choice else _ZERO
-        delta[j] = share * (slope * (chosen - prob) + entropy_coef * prob * (log_prob + entropy))
+        prob, wanted = np.exp(log_prob), _ONE if j == choice else _ZERO
+        if imitates:
+            wanted = np.exp(label[j])
+            losses[0] += wanted * (label[j] - log_prob)
+        delta[j] = share * (slope * (wanted - prob) + entropy_coef * prob * (log_prob + entropy))
     losses[2] += entropy
 
 
@@ -194,21 +195,8 @@ def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, s
 
 
 @njit(**KERNEL)
-def _imitate_discrete(logits, delta, label, scale, losses):
-    """Derivatives of the divergence from log-probabilities ``label``, with respect to the logits of one step."""
-    share, entropy_coef = scale
-    whole, entropy = _whole_and_entropy(logits)
-    for j in range(len(logits)):
-        log_prob, wanted = logits[j] - whole, np.exp(label[j])
-        prob = np.exp(log_prob)
-        losses[0] += wanted * (label[j] - log_prob)
-        delta[j] = share * (prob - wanted + entropy_coef * prob * (log_prob + entropy))
-    losses[2] += entropy
-
-
-@njit(**KERNEL)
 def _imitate_continuous(out, delta, log_std, log_std_gradient, label, settings, scale, losses):
-    """The same for means and standard deviations ``label``; see ``_continuous``."""
+    """The same for the divergence from means and standard deviations ``label``."""
     share, entropy_coef = scale
     shared = settings.kind == GAUSSIAN
     size = len(label) // 2
@@ -274,19 +262,16 @@ def _by_outputs(actor, learner, rows, outputs, deltas, losses):
     weights = np.float32(scale[0]), np.float32(learner.rates[2])
     for i in range(len(rows)):
         row, out, delta = rows[i], outputs[i], deltas[i]
+        old, advantage = data.log_probs[row], np.float32((data.advantages[row] - scale[1]) * scale[2])
+        action, label = data.raw_actions[row], data.labels[row]
         if not data.kept[row]:
             delta[:] = _ZERO
-        elif data.imitates and settings.kind == CATEGORICAL:
-            _imitate_discrete(out, delta, data.labels[row], weights, losses)
-        elif data.imitates:
-            _imitate_continuous(out, delta, log_std, by_log_std, data.labels[row], settings, weights, losses)
+        elif settings.kind == CATEGORICAL:
+            _discrete(out, delta, data.discrete[row], label, old, advantage, settings, weights, losses)
+        elif len(label) > 0:
+            _imitate_continuous(out, delta, log_std, by_log_std, label, settings, weights, losses)
         else:
-            old, advantage = data.log_probs[row], np.float32((data.advantages[row] - scale[1]) * scale[2])
-            if settings.kind == CATEGORICAL:
-                _discrete(out, delta, data.discrete[row], old, advantage, settings, weights, losses)
-            else:
-                action = data.raw_actions[row]
-                _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, weights, losses)
+            _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, weights, losses)
 
 
 @njit(**KERNEL)
@@ -303,12 +288,8 @@ def _by_values(learner, rows, values, deltas, losses):
 
 @njit(**KERNEL | RUNTIME)
 def _learn(trained, acts, learner, rows, losses):
-    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has, or finds values."""
+    """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has."""
     outputs, deltas = forward(trained.network, trained.inputs[: len(rows)]), outputs_deltas(trained, len(rows))
-    if learner.now[0] == VALUE:
-        for i in range(len(rows)):
-            learner.data.values[rows[i]] = outputs[i, 0]
-        return
     if acts:
         _by_outputs(trained, learner, rows, outputs, deltas, losses)
     else:
@@ -327,13 +308,16 @@ def _fill_inputs(trained, learner, given, rows, states):
             trained.inputs[i, seen + j] = states[i, j]
 
 
-@njit(**KERNEL)
-def _share(learner, chunk):
-    """The network, whether it is the actor, and the sequences of a chunk."""
+@njit(**KERNEL | RUNTIME)
+def _share(learner, slot, chunk):
+    """A chunk's network with an empty gradient, whether it is the actor, its sequences, and its losses, still 0."""
     begin, end, shares = learner.now[1], learner.now[2], learner.now[3]
-    share = chunk // 2
+    acts, share = chunk % 2 == 0, chunk // 2
     first, last = begin + (end - begin) * share // shares, begin + (end - begin) * (share + 1) // shares
-    return chunk % 2 == 0, learner.rows[first:last]
+    trained, losses = share_of(learner.actor if acts else learner.critic, slot, share), learner.found[chunk]
+    trained.gradient[:] = _ZERO
+    losses[:] = 0.0
+    return trained, acts, learner.rows[first:last], losses
 
 
 @njit(**KERNEL | RUNTIME)
@@ -342,15 +326,11 @@ def learn_rows(learner, slot, chunk):
     if learner.now[0] != LEARN:
         _other_phase(learner, slot, chunk)
         return
-    acts, rows = _share(learner, chunk)
-    trained = share_of(learner.actor if acts else learner.critic, slot, chunk // 2)
-    trained.gradient[:] = _ZERO
+    trained, acts, rows, losses = _share(learner, slot, chunk)
     given = learner.data.observations if acts else learner.data.critic_inputs
-    losses, nothing = learner.found[chunk], given[:, :0]
-    losses[:] = 0.0
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
-        _fill_inputs(trained, learner, given, block, nothing)
+        _fill_inputs(trained, learner, given, block, given[:, :0])
         _learn(trained, acts, learner, block, losses)
 
 
@@ -369,8 +349,8 @@ def _unroll(memory, weights, learner, rows, starts, states, sequences):
     for i in range(len(rows)):
         for j in range(seen):
             memory.inputs[i, j] = (data.observations[rows[i], j] - learner.shift[j]) / learner.spread[j]
-        for j in range(data.remembered.previous.shape[1]):
-            memory.inputs[i, seen + j] = data.remembered.previous[rows[i], j]
+        for j in range(data.previous.shape[1]):
+            memory.inputs[i, seen + j] = data.previous[rows[i], j]
     first = memory.carried[0, :n]
     for i in range(n):
         for j in range(size):
@@ -386,27 +366,26 @@ def _steps_of(learner, sequences, first, last, total):
     for t in range(last - first):
         for i in range(n):
             rows[t * n + i] = (first + t) * total + sequences[i]
-            starts[t * n + i] = learner.data.remembered.starts[rows[t * n + i]]
+            starts[t * n + i] = learner.data.starts[rows[t * n + i]]
     return rows, starts
 
 
 @njit(**KERNEL | RUNTIME)
 def _recall(learner, slot, chunk):
     """Runs the critic's memory over a rollout, for ``AT_ONCE`` of its sub-environments."""
-    total, valued, length = learner.now[1], learner.data.remembered, learner.data.length
+    total, data = learner.now[1], learner.data
     memory = memory_of(learner.critic_memory, slot)
     begin, end = _units(learner.critic, memory, 0)
     envs = learner.every[chunk * AT_ONCE : min((chunk + 1) * AT_ONCE, total)]
-    count = learner.data.size[0] // total
-    states, ids = valued.before, envs
-    for first in range(0, count, length):
-        rows, starts = _steps_of(learner, envs, first, min(first + length, count), total)
+    count = data.size[0] // total
+    states, ids = data.critic_states, envs
+    for first in range(0, count, data.length):
+        rows, starts = _steps_of(learner, envs, first, min(first + data.length, count), total)
         _unroll(memory, learner.critic.network.weights[begin:end], learner, rows, starts, states, ids)
         for i in range(len(rows)):
             for j in range(memory.states.shape[1]):
-                valued.before[rows[i], j] = memory.before[i, j]
-                valued.after[rows[i], j] = memory.states[i, j]
-        states, ids = valued.after, rows[len(rows) - len(envs) :]
+                data.critic_memories[rows[i], j] = memory.states[i, j]
+        states, ids = data.critic_memories, rows[len(rows) - len(envs) :]
 
 
 @njit(**KERNEL | RUNTIME)
@@ -427,7 +406,7 @@ def _predict(trained, memory, learner, rows, begin, losses):
     The matrix (k, H) and biases (k,) of the prediction are the network's last weights.
     """
     data, settings, share = learner.data, learner.settings, np.float32(learner.scale[0])
-    count, size = data.remembered.draws.shape[1], memory.states.shape[1]
+    count, size = data.draws.shape[1], memory.states.shape[1]
     at = trained.network.weights.size - count * (size + 1)
     for i in range(len(rows)):
         if not data.kept[rows[i]]:
@@ -438,7 +417,7 @@ def _predict(trained, memory, learner, rows, begin, losses):
             predicted = trained.network.weights[bias]
             for j in range(size):
                 predicted += trained.network.weights[here + j] * state[j]
-            error = predicted - data.remembered.draws[rows[i], k]
+            error = predicted - data.draws[rows[i], k]
             losses[5] += error * error / count
             slope = settings.prediction_coef * share * _TWO * error / np.float32(count)
             trained.gradient[bias] += slope
@@ -453,11 +432,10 @@ def _through_time(trained, memory, acts, learner, part, losses):
     data = learner.data
     n, size = len(part), memory.states.shape[1]
     rows, starts = _steps_of(learner, part, 0, data.length, data.size[0] // data.length)
-    predicted = data.remembered.draws.shape[1] if acts else 0
-    tail = predicted * (size + 1)
-    begin, end = _units(trained, memory, tail)
+    predicted = data.draws.shape[1] if acts else 0
+    begin, end = _units(trained, memory, predicted * (size + 1))
     if size > 0:
-        states = data.remembered.actor_states if acts else data.remembered.critic_states
+        states = data.states if acts else data.critic_states
         _unroll(memory, trained.network.weights[begin:end], learner, rows, starts, states, part)
     given = data.observations if acts else data.critic_inputs
     for first in range(0, len(rows), BLOCK):
@@ -482,20 +460,10 @@ def learn_sequences(learner, slot, chunk):
     if learner.now[0] != LEARN:
         _other_phase(learner, slot, chunk)
         return
-    acts, sequences = _share(learner, chunk)
-    trained = share_of(learner.actor if acts else learner.critic, slot, chunk // 2)
+    trained, acts, sequences, losses = _share(learner, slot, chunk)
     memory = memory_of(learner.actor_memory if acts else learner.critic_memory, slot)
-    trained.gradient[:] = _ZERO
-    losses = learner.found[chunk]
-    losses[:] = 0.0
     for first in range(0, len(sequences), AT_ONCE):
         _through_time(trained, memory, acts, learner, sequences[first : first + AT_ONCE], losses)
-
-
-@njit(**KERNEL)
-def ranges_of(actor, critic):
-    """Into how many ranges the weights of the larger network are cut."""
-    return (max(actor.network.weights.size, critic.network.weights.size) + _RANGE - 1) // _RANGE
 
 
 @njit(**KERNEL)
@@ -511,18 +479,20 @@ def _other_phase(learner, slot, chunk):
     if learner.now[0] != VALUE:
         _update(learner, chunk)
         return
-    trained, first = share_of(learner.critic, slot, 0), chunk * BLOCK
-    rows = learner.every[first : min(first + BLOCK, learner.data.size[0])]
-    _fill_inputs(trained, learner, learner.data.critic_inputs, rows, learner.data.remembered.after[first:])
-    _learn(trained, chunk < 0, learner, rows, learner.found[0])  # a literal would compile it twice
+    trained, data, first = share_of(learner.critic, slot, 0), learner.data, chunk * BLOCK
+    rows = learner.every[first : min(first + BLOCK, data.size[0])]
+    _fill_inputs(trained, learner, data.critic_inputs, rows, data.critic_memories[first:])
+    outputs = forward(trained.network, trained.inputs[: len(rows)])
+    for i in range(len(rows)):
+        data.values[rows[i]] = outputs[i, 0]
 
 
 @njit(**KERNEL)
 def _update(learner, chunk):
     """Adds up a range of the actor's or the critic's gradient, or makes the optimizer's step there."""
     trained, which = (learner.actor if chunk % 2 == 0 else learner.critic), chunk % 2
-    end = min((chunk // 2 + 1) * _RANGE, trained.network.weights.size)
-    begin = min(chunk // 2 * _RANGE, end)
+    end = min((chunk // 2 + 1) * RANGE, trained.network.weights.size)
+    begin = min(chunk // 2 * RANGE, end)
     if learner.now[0] == ADD:
         add_shares(trained, learner.now[3], begin, end, learner.lanes[chunk])
         return
@@ -544,15 +514,15 @@ def _minibatch(learner, i):
     begin, end = learner.starts[i], learner.starts[i + 1]
     count, scale[1], scale[2] = _scale_of(learner, learner.rows[begin:end])
     scale[0] = 1.0 / count
-    now[1], now[2], now[3] = begin, end, shares_of(end - begin, learner.data.remembers)
+    now[1], now[2], now[3] = begin, end, shares_of(end - begin, learner.data.states.shape[1] > 0)
     _hand_out(learner, LEARN, 2 * now[3])
     losses[:] = 0.0
     for chunk in range(2 * now[3]):
         for j in range(LOSSES):
             losses[j] += learner.found[chunk, j] / count
-    if not learner.data.imitates:
+    if learner.data.labels.shape[1] == 0:
         losses[0] -= learner.rates[2] * losses[2]
-    chunks = 2 * ranges_of(learner.actor, learner.critic)
+    chunks = len(learner.lanes)
     _hand_out(learner, ADD, chunks)
     for which in range(2):
         squares = 0.0

@@ -16,14 +16,13 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 
-from gym_dr.arrays import Floats
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.threads import Threads
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
-from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
-from gym_dr.training.behavior import CompiledBehavior, make_behavior, trained_policy
+from gym_dr.training.batch import Batch, Sequences, advantages_of, critic_inputs, make_batch, make_sequences
+from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN, INITS, AgentConfig, EpochsConfig, RolloutConfig
 from gym_dr.training.epochs import CompiledLearner, compiled_learner
 from gym_dr.training.memory import PLAIN, GRUMemory
@@ -60,7 +59,6 @@ class ActorCritic:
         critic_lr: Current learning rate of the critic.
         entropy_coef: Current weight of the entropy bonus.
         behavior: Chooses the actions in rollouts.
-        num_envs: Sub-environments.
         threads: For small networks, which learn in compiled code.
         compiled: The memory of this code, from its first use on.
     """
@@ -107,28 +105,20 @@ class ActorCritic:
             self.critic.insert(0, self.observation_moments)
             self.observation_moments.ignore(sensor_columns(envs, config.ignored_sensors))
         self.reward_moments = NormalizeRewards(config.gamma) if config.normalize_rewards else None
-        self.actor.to(device)
-        self.critic.to(device)
-        value_function = nn.ModuleList([self.critic])
-        if self.critic_memory is not None:
-            value_function.append(self.critic_memory.to(device))
+        policy, value_function = (
+            nn.ModuleList(part for part in parts if part is not None).to(device)
+            for parts in ((self.actor, self.predictor), (self.critic, self.critic_memory))
+        )
         self._critic_state = torch.zeros(envs.num_envs, remembers, **PLAIN).to(device)
-        policy = nn.ModuleList([self.actor])
-        if self.predictor is not None:
-            policy.append(self.predictor.to(device))
         self.actor_lr, self.critic_lr = actor_lr, critic_lr
         self.actor_optimizer = make_optimizer(policy.parameters(), lr=actor_lr)
         self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
         self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator("cpu").manual_seed(seed_for(seed, stream=2, index=1))
         self.threads = Threads(usable_threads())
-        self.num_envs = envs.num_envs
         self.compiled: CompiledLearner | None = None  # made when it is needed
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
-        self._networks = (
-            (policy, self.actor_optimizer),
-            (value_function, self.critic_optimizer),
-        )
+        self._networks = (policy, self.actor_optimizer), (value_function, self.critic_optimizer)
         self._first = actor_lr, critic_lr, config.entropy_coef
 
     @property
@@ -154,15 +144,14 @@ class ActorCritic:
         if memory is None or self.critic_memory is None:
             return rollout
         if (learner := self._compiled(rollout)) is not None:
-            given = rollout.observations, memory.previous, memory.starts, self._critic_state
-            before, after = learner.recall(*given)
+            after = learner.recall(rollout.observations, memory.previous, memory.starts, self._critic_state)
         else:
             with torch.no_grad():
                 inputs = self.actor.memory_inputs(rollout.observations, memory.previous)
                 after = self.critic_memory(inputs, self._critic_state, memory.starts)
-                before = torch.cat([self._critic_state[None], after[:-1]]).masked_fill(memory.starts[..., None], 0.0)
+        before = torch.cat([self._critic_state[None], after[:-2]]).masked_fill(memory.starts[:-1, :, None], 0.0)
         self._critic_state = after[-2].clone()  # the next rollout begins with the last observation of this one
-        return replace(rollout, memory=replace(memory, critic_states=before[:-1], critic_memories=after))
+        return replace(rollout, memory=replace(memory, critic_states=before, critic_memories=after))
 
     def values_of(self, rollout: Rollout) -> Tensor:
         """The critic's values of a rollout's observations, shape ``(T + 1, N)``, without a graph; after ``recall``."""
@@ -175,15 +164,16 @@ class ActorCritic:
 
     def _compiled(self, rollout: Rollout) -> CompiledLearner | None:
         """What values a rollout in compiled code, if networks are small."""
-        if isinstance(self.behavior, CompiledBehavior) and isinstance(self._config, RolloutConfig):
-            return compiled_learner(self, self._config, rollout.observations[..., 0].numel())
-        return None
+        return compiled_learner(self, self._config, rollout.observations[..., 0].numel())
 
-    def batch_of(self, rollout: Rollout, values: Tensor, estimates: Floats) -> Batch | Sequences:
-        """The steps of a rollout to learn from, in sequences if the actor has a memory; see ``make_batch``."""
+    def batch_of(self, rollout: Rollout, config: RolloutConfig) -> Batch | Sequences:
+        """The steps of a rollout to learn from, in sequences if the actor has a memory; after ``recall``."""
+        values = self.values_of(rollout)
+        factors = {"gamma": config.gamma, "gae_lambda": config.gae_lambda, "reward_scale": self.reward_scale}
+        estimates = advantages_of(rollout, values, **factors)
         if rollout.memory is None:
             return make_batch(rollout, values, estimates)
-        return make_sequences(rollout, rollout.memory, values, estimates, self._config.sequence_length)
+        return make_sequences(rollout, rollout.memory, values, estimates, config.sequence_length)
 
     def unrolled(self, part: Batch | Sequences) -> Batch:
         """The steps of sequences with the current memories' states at each, with a graph; a batch unchanged.

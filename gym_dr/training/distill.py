@@ -23,7 +23,7 @@ from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.randomization.context import OBSERVATION, ContextRange
 from gym_dr.training.actor_critic import ActorCritic, actor_of, adam_agent, load_weights, restore
 from gym_dr.training.api import Session, TrainedNetworks
-from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
+from gym_dr.training.batch import Batch, Sequences, minibatches
 from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, check_teacher
 from gym_dr.training.epochs import epochs
 from gym_dr.training.losses import value_loss
@@ -49,17 +49,10 @@ def train(session: Session, config: DistillConfig) -> None:
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
         seed = session.segment_seed(update)
-        if seed is not None:
-            collector.reset(seed)
-        rollout = teacher.label(collector.collect(agent.behavior), len(agent.visible))
+        rollout = teacher.label(collector.collect(agent.behavior, seed), len(agent.visible))
         rollout = agent.recall(rollout)
         agent.observe_rewards(rollout, fresh=seed is not None)
-        values = agent.values_of(rollout)
-        advantages = advantages_of(
-            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-        )
-        batch = agent.batch_of(rollout, values, advantages)
-        losses = learn(agent, batch, config)
+        losses = learn(agent, agent.batch_of(rollout, config), config)
         agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
         session.log(update, steps=int(rollout.valid.sum()), **losses)
         session.save(update, agent.state)

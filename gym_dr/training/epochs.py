@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Learner, Remembered, Settings, Transitions
+from gym_dr.compiled.gradients import Learner, Settings, Transitions
 from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
 from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
 from gym_dr.compiled.structs import Job, Struct
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import DistillConfig, PPOConfig, RolloutConfig
+from gym_dr.training.config import AgentConfig, DistillConfig, PPOConfig, RolloutConfig
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
@@ -45,10 +45,10 @@ def epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig, 
     Yields:
         A function that runs one epoch: rows of minibatches -> losses of each, those of the prediction last.
     """
-    if not isinstance(agent.behavior, CompiledBehavior):
+    learner = compiled_learner(agent, config, batch.log_probs.numel())
+    if learner is None:
         yield lambda parts: [step(agent, agent.unrolled(batch[rows]), config) for rows in parts]
         return
-    learner = compiled_learner(agent, config, batch.log_probs.numel())
     learner.begin(batch)
     try:
         yield learner.epoch
@@ -56,10 +56,12 @@ def epochs(agent: ActorCritic, batch: Batch | Sequences, config: RolloutConfig, 
         learner.copy_back()
 
 
-def compiled_learner(agent: ActorCritic, config: RolloutConfig, rows: int) -> CompiledLearner:
-    """The agent's, made anew for another configuration or more rows than it has memory for."""
+def compiled_learner(agent: ActorCritic, config: AgentConfig, rows: int) -> CompiledLearner | None:
+    """A small agent's, made anew for another configuration or more rows than it has memory for; else None."""
+    if not (isinstance(agent.behavior, CompiledBehavior) and isinstance(config, RolloutConfig)):
+        return None
     if agent.compiled is None or agent.compiled.config != config or agent.compiled.capacity < rows:
-        agent.compiled = CompiledLearner(agent, config, max(rows, (config.rollout_steps + 1) * agent.num_envs))
+        agent.compiled = CompiledLearner(agent, config, rows)
     return cast(CompiledLearner, agent.compiled)
 
 
@@ -68,7 +70,7 @@ class CompiledLearner:
 
     Attributes:
         config: Defines the losses.
-        capacity: The most steps in a batch, and the most observations in a rollout.
+        capacity: The most steps in a batch, and the most observations in a rollout, which comes first.
     """
 
     def __init__(self, agent: ActorCritic, config: RolloutConfig, capacity: int) -> None:
@@ -78,19 +80,18 @@ class CompiledLearner:
         length = 1 if memory is None else config.sequence_length
         largest = -(-capacity // length // min(config.minibatches, capacity // length))
         shares = gradients.shares_of.py_func(largest, memory is not None)
-        sizes = {"threads": agent.threads.count, "shares": shares}
-        own = [agent.actor] if agent.predictor is None else [agent.actor, agent.predictor]
-        self._actor = _Copy(agent.actor.network, own, agent.actor_optimizer, sizes)
-        valued = [agent.critic] if remembering is None else [agent.critic, remembering]
-        self._critic = _Copy(agent.critic, valued, agent.critic_optimizer, sizes)
+        threads = agent.threads
+        sizes = {"threads": threads.count, "shares": shares}
+        self._actor = _Copy(agent.actor.network, agent.actor_optimizer, sizes)
+        self._critic = _Copy(agent.critic, agent.critic_optimizer, sizes)
         data = _transitions(agent, config, capacity, length)
-        ranges = gradients.ranges_of.py_func(self._actor.trained, self._critic.trained)
+        weights = max(each.trained.network.weights.size for each in (self._actor, self._critic))
         columns = max(data.observations.shape[1], data.critic_inputs.shape[1])
         self._learner = Learner(
             actor=self._actor.trained,
             critic=self._critic.trained,
-            actor_memory=_working_memory(memory, length, agent.threads.count),
-            critic_memory=_working_memory(remembering, length, agent.threads.count),
+            actor_memory=_working_memory(memory, length, threads.count),
+            critic_memory=_working_memory(remembering, length, threads.count),
             data=data,
             settings=_settings(agent, config),
             shift=np.zeros(columns, np.float32),
@@ -104,28 +105,23 @@ class CompiledLearner:
             rates=np.zeros(3),
             scale=np.zeros(6),
             found=np.zeros((2 * shares, gradients.LOSSES)),
-            lanes=np.zeros((2 * ranges, LANES)),
+            lanes=np.zeros((2 * -(-weights // gradients.RANGE), LANES)),
         )
         self._struct = Struct(self._learner)
-        kind = self._struct.kind
-        self._chunks = _job(gradients.learn_rows if memory is None else gradients.learn_sequences, kind)
-        self._epoch = _job(gradients.learn_epoch, kind)
-        threads = agent.threads
+        learn = gradients.learn_rows if memory is None else gradients.learn_sequences
+        self._chunks, self._epoch = (_job(each, self._struct.kind) for each in (learn, gradients.learn_epoch))
         self._learner.calls[:] = threads.pool, self._chunks.address, self._struct.address, threads.count
 
     def begin(self, batch: Batch | Sequences) -> None:
         """Copies weights, moments, the agent's current rates and a batch."""
         agent = self._agent
-        self._actor.copy()
+        self._learner.scale[5] = self._actor.copy()
         self._learner.rates[:] = agent.actor_lr, agent.critic_lr, agent.entropy_coef
-        self._learner.scale[5] = self._actor.steps
         given = {name: part for name, part in vars(batch).items() if part is not None}
         given["discrete" if isinstance(agent.actor, CategoricalActor) else "raw_actions"] = given.pop("actions")
         if not isinstance(self.config, PPOConfig):
             given["log_probs"] = torch.zeros_like(batch.log_probs)
-        if isinstance(batch, Sequences):
-            given["actor_states"] = given.pop("states")
-        else:
+        if not isinstance(batch, Sequences):
             given["kept"] = torch.ones(len(batch), dtype=torch.bool, device="cpu")
         self._fill(2 if isinstance(batch, Sequences) else 1, given, batch.log_probs.numel())
 
@@ -137,32 +133,28 @@ class CompiledLearner:
             learner.shift[: len(moments.mean)] = moments.mean.float().numpy()
             learner.spread[: len(moments.mean)] = moments.std().float().numpy()
         learner.data.size[0] = rows
-        every = learner.data._asdict() | learner.data.remembered._asdict()
+        every = learner.data._asdict()
         for name, part in given.items():
             if (target := every.get(name)) is not None and target.size:
                 target[: int(np.prod(part.shape[:axes]))] = part.numpy().reshape(-1, *part.shape[axes:])
 
-    def recall(self, observations: Tensor, previous: Tensor, starts: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    def recall(self, observations: Tensor, previous: Tensor, starts: Tensor, states: Tensor) -> Tensor:
         """The critic's memory of a rollout; for arguments see ``GRUMemory`` and ``RolloutMemory``.
 
         Returns:
-            The states before and after each observation, shape ``(T + 1, N, H)``, valid until the next call.
+            The states after each observation, shape ``(T + 1, N, H)``, valid until the next call.
         """
-        rows, num_envs = starts.numel(), starts.shape[1]
-        valued, now = self._learner.data.remembered, self._learner.now
-        self._fill(2, {"observations": observations, "previous": previous, "starts": starts}, rows)
-        valued.before[:num_envs] = states.numpy()
-        now[0], now[1] = gradients.RECALL, num_envs
-        self._agent.threads.run(self._chunks, self._struct, -(-num_envs // AT_ONCE))
-        shape = *starts.shape, states.shape[1]
-        return torch.from_numpy(valued.before[:rows]).view(shape), torch.from_numpy(valued.after[:rows]).view(shape)
+        given = {"observations": observations, "previous": previous, "starts": starts, "critic_states": states[None]}
+        self._fill(2, given, starts.numel())
+        self._learner.now[:2] = gradients.RECALL, len(states)
+        self._agent.threads.run(self._chunks, self._struct, -(-len(states) // AT_ONCE))
+        memories = self._learner.data.critic_memories[: starts.numel()]
+        return torch.from_numpy(memories).view(*starts.shape, states.shape[1])
 
     def values(self, inputs: Tensor, states: Tensor | None) -> Tensor:
         """The critic's values ``(T + 1, N)`` of ``inputs`` ``(T + 1, N, obs + k)`` and its memory's states."""
         rows, data = inputs.shape[0] * inputs.shape[1], self._learner.data
-        self._fill(2, {"critic_inputs": inputs}, rows)
-        if states is not None:
-            data.remembered.after[:rows] = states.numpy().reshape(rows, -1)
+        self._fill(2, {"critic_inputs": inputs} | ({} if states is None else {"critic_memories": states}), rows)
         self._learner.now[0] = gradients.VALUE
         self._agent.threads.run(self._chunks, self._struct, -(-rows // BLOCK))
         return torch.from_numpy(data.values[:rows].copy()).view(inputs.shape[:2])
@@ -177,7 +169,6 @@ class CompiledLearner:
         learner.starts[: len(parts)] = np.cumsum([0, *map(len, pieces[:-1])])
         self._agent.threads.start()
         self._agent.threads.run(self._epoch, self._struct, 1)
-        self._actor.steps = self._critic.steps = int(learner.scale[5])
         if learner.now[4] == gradients.BAD_GRADIENT:
             raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
         if learner.now[4] == gradients.BAD_WEIGHT:
@@ -186,8 +177,9 @@ class CompiledLearner:
 
     def copy_back(self) -> None:
         """Copies weights and moments back to torch."""
-        self._actor.copy_back()
-        self._critic.copy_back()
+        steps = float(self._learner.scale[5])
+        self._actor.copy_back(steps)
+        self._critic.copy_back(steps)
 
 
 @functools.cache
@@ -239,17 +231,12 @@ def _transitions(agent: ActorCritic, config: RolloutConfig, rows: int, length: i
         kept=np.ones(rows, np.bool_),
         size=np.zeros(1, np.int64),
         length=length,
-        imitates=imitates,
-        remembers=memories[0] > 0,
-        remembered=Remembered(
-            previous=numbers(code if memories[0] else 0),
-            starts=np.zeros(rows, np.bool_),
-            actor_states=numbers(memories[0], rows // length),
-            critic_states=numbers(memories[1], rows // length),
-            draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
-            before=numbers(memories[1]),
-            after=numbers(memories[1]),
-        ),
+        previous=numbers(code if memories[0] else 0),
+        starts=np.zeros(rows, np.bool_),
+        states=numbers(memories[0], rows // length),
+        critic_states=numbers(memories[1], rows // length),
+        critic_memories=numbers(memories[1]),
+        draws=numbers(len(agent.visible) if agent.predictor is not None else 0),
     )
 
 
@@ -262,53 +249,46 @@ def _working_memory(memory: GRUMemory | None, length: int, threads: int) -> Trai
 class _Copy:
     """A copy of a network's weights and its optimizer's moments for compiled code."""
 
-    def __init__(
-        self,
-        network: nn.Sequential,
-        modules: Sequence[nn.Module],
-        optimizer: torch.optim.Optimizer,
-        sizes: dict[str, int],
-    ) -> None:
-        """For the layers of ``network``, then the other parameters of ``modules``, one of which contains it."""
+    def __init__(self, network: nn.Sequential, optimizer: torch.optim.Optimizer, sizes: dict[str, int]) -> None:
+        """For the layers of ``network``, then the other parameters of its optimizer."""
         layers = linear_layers(network)
         layered = [weights for layer in layers for weights in (layer.weight, layer.bias)]
-        every = [weights for module in modules for weights in module.parameters()]
+        every = optimizer.param_groups[0]["params"]
         rest = [weights for weights in every if all(weights is not other for other in layered)]
-        self._parameters, self._optimizer, self.steps = [*layered, *rest], optimizer, 0
+        self._parameters, self._optimizer = [*layered, *rest], optimizer
         self.trained = Trained.allocate(
             sizes=[layers[0].in_features, *(layer.out_features for layer in layers)],
             tanh=any(isinstance(layer, nn.Tanh) for layer in network),
             extra=sum(weights.numel() for weights in rest),
             **sizes,
         )
-        adam = isinstance(optimizer, torch.optim.Adam)
-        memory = {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
-        memory = memory if adam else {"square_avg": self.trained.second}
         self._weights = self._views(self.trained.network.weights)
-        self._moments = {name: self._views(flat) for name, flat in memory.items()}
+        self._moments = {"square_avg": self._views(self.trained.second)}
+        if isinstance(optimizer, torch.optim.Adam):
+            self._moments = {"exp_avg": self._views(self.trained.first), "exp_avg_sq": self._views(self.trained.second)}
 
     def _views(self, flat: npt.NDArray[np.float32]) -> list[Tensor]:
         """Parts of a flat array with the shapes of the parameters."""
         parts = torch.split(torch.from_numpy(flat), [weights.numel() for weights in self._parameters])
         return [part.view_as(weights) for part, weights in zip(parts, self._parameters, strict=True)]
 
-    def copy(self) -> None:
-        """Copies weights, and moments unless torch's are these."""
+    def copy(self) -> float:
+        """Copies weights, and moments unless torch's are these; returns the optimizer's steps so far."""
         with torch.no_grad():
             torch._foreach_copy_(self._weights, self._parameters)
             states = [self._optimizer.state[weights] for weights in self._parameters]
-            self.steps = int(states[0]["step"]) if states[0] else 0
             for name, views in self._moments.items():
                 if not states[0]:
                     torch._foreach_zero_(views)
                 elif states[0][name] is not views[0]:
                     torch._foreach_copy_(views, [state[name] for state in states])
+        return float(states[0]["step"]) if states[0] else 0.0
 
-    def copy_back(self) -> None:
-        """Copies weights back to torch, whose moments become views of these."""
+    def copy_back(self, steps: float) -> None:
+        """Copies weights back to torch, whose moments, after so many steps, become views of these."""
         with torch.no_grad():
             torch._foreach_copy_(self._parameters, self._weights)
-        counts = torch.full((len(self._parameters),), float(self.steps), **PLAIN).unbind()
+        counts = torch.full((len(self._parameters),), steps, **PLAIN).unbind()
         for i, weights in enumerate(self._parameters):
             moments = {name: views[i] for name, views in self._moments.items()}
             self._optimizer.state[weights] = {"step": counts[i], **moments}

@@ -21,7 +21,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.training.actor_critic import ActorCritic, adam_agent, restore
 from gym_dr.training.api import Session
-from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
+from gym_dr.training.batch import Batch, Sequences, minibatches
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.epochs import epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
@@ -40,16 +40,9 @@ def train(session: Session, config: PPOConfig) -> None:
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
         seed = session.segment_seed(update)
-        if seed is not None:
-            collector.reset(seed)
-        rollout = agent.recall(collector.collect(agent.behavior))
+        rollout = agent.recall(collector.collect(agent.behavior, seed))
         agent.observe_rewards(rollout, fresh=seed is not None)
-        values = agent.values_of(rollout)
-        advantages = advantages_of(
-            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-        )
-        batch = agent.batch_of(rollout, values, advantages)
-        losses = learn(agent, batch, config)
+        losses = learn(agent, agent.batch_of(rollout, config), config)
         agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
         session.log(update, steps=int(rollout.valid.sum()), **losses)
         session.save(update, agent.state)

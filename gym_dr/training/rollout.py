@@ -86,11 +86,13 @@ class RolloutCollector:
         self._context[:] = self._contexts_of(Played.of_step(self._observations, nothing, nothing, nothing, info))
         self._valid[:] = [[False], [True]]
 
-    def collect(self, behavior: Behavior) -> Rollout:
-        """Plays ``rollout_steps`` steps with the behavior's actions.
+    def collect(self, behavior: Behavior, seed: int | None = None) -> Rollout:
+        """Plays ``rollout_steps`` steps with the behavior's actions, after a ``reset`` if there is a seed.
 
         Environments that support it play many steps with a small policy in one compiled call.
         """
+        if seed is not None:
+            self.reset(seed)
         count, num_envs = self.rollout_steps, self.envs.num_envs
         behavior.begin()
         noise = draw_noise(behavior, count, num_envs)

@@ -12,7 +12,7 @@ import torch
 
 from gym_dr.training import epochs
 from gym_dr.training.actor_critic import ActorCritic
-from gym_dr.training.batch import Batch, Sequences, advantages_of
+from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps
 from gym_dr.training.networks import Actor
 from gym_dr.training.rollout import Rollout
@@ -106,9 +106,4 @@ def learned_as_torch_does(
 
 def learned_from(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch | Sequences:
     """What an agent learns from in training."""
-    rollout = agent.recall(rollout)
-    values = agent.values_of(rollout)
-    advantages = advantages_of(
-        rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-    )
-    return agent.batch_of(rollout, values, advantages)
+    return agent.batch_of(agent.recall(rollout), config)
