@@ -7,13 +7,15 @@ import signal
 import threading
 import time
 import warnings
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from numba import njit
 
+from gym_dr.compiled import threads as pools
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.compiled.structs import Job, Struct
 from gym_dr.compiled.threads import Threads
@@ -49,8 +51,18 @@ def run(job: Job, threads: Threads, chunks: int, *, rounds: int = 10, times: int
     return given.seen
 
 
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A pool of its own, since others of the process may have users that earlier tests have left."""
+    own = pools._Pool()
+    monkeypatch.setattr(pools, "_POOL", own)
+    yield own
+    own.end()
+
+
 def served() -> int:
-    return sum(thread.name == "gym_dr" for thread in threading.enumerate())
+    """Threads of the current pool."""
+    return sum(thread.is_alive() for thread in pools._POOL.threads)
 
 
 def ends(expected: int) -> bool:
@@ -89,6 +101,7 @@ def test_a_second_caller_at_the_same_time_works_alone_and_right(job: Job) -> Non
     assert not failures
 
 
+@pytest.mark.usefixtures("pool")
 def test_threads_end_with_their_last_user(job: Job) -> None:
     assert ends(0)
     first, second = Threads(2), Threads(3)
@@ -102,6 +115,7 @@ def test_threads_end_with_their_last_user(job: Job) -> None:
     run(job, Threads(2), 4)  # and begin again
 
 
+@pytest.mark.usefixtures("pool")
 def test_an_interrupt_while_threads_start_leaves_one_for_each_seat(job: Job) -> None:
     start, first, second = threading.Thread.start, Threads(2), Threads(3)
 
