@@ -341,7 +341,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends threads and frees memory."""
-        if hasattr(self, "_backend"):
+        if hasattr(self, "_episodes"):  # not if its construction failed
             _alone(lambda envs: envs._episodes.close())(self)
 
     # ---- beyond Gymnasium --------------------------------------------------------------------------------------------
