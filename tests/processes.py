@@ -6,9 +6,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
-import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.context import ForkContext, SpawnContext
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Any
 
 import pytest
 import torch
+
+from benchmarks.soak_threads import in_fork
 
 TIMEOUT = 60  # seconds, after which something hangs
 
@@ -27,21 +27,7 @@ def threads() -> int:
 
 def in_child(work: Callable[[], bytes]) -> bytes:
     """What ``work`` returns in a fork of this process, which is killed if it hangs."""
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork beside threads
-        child = os.fork()
-    if child == 0:
-        try:
-            signal.alarm(TIMEOUT)
-            os.write(writing, work())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        found = pipe.read()
-    assert os.waitpid(child, 0)[1] == 0
-    return found
+    return in_fork(work)()
 
 
 @contextlib.contextmanager

@@ -196,7 +196,7 @@ def _draw_index(logits, uniform):
     return choice, logits[choice] - largest - np.log(total)
 
 
-_jobs: dict[bool, Job] = {}  # by whether the policy has a memory
+_jobs: dict[bool, Job] = {}  # by whether the policy has a memory; their kinds need not be found again
 
 
 class Chooser:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -173,3 +174,9 @@ class Job:
     def __call__(self, args: Struct, slot: int, chunk: int) -> None:
         """Calls the function on this thread; unlike a call by address, it passes on errors."""
         self.call(args.address, slot, chunk)
+
+
+@cache
+def job_of(function: Any, kind: Any, what: str, name: str = "", content: str = "", parts: tuple[Part, ...] = ()) -> Job:
+    """A job that all callers share, since numba never frees machine code; for arguments see ``Job``."""
+    return Job(function, kind, what, name=name, content=content, parts=parts)

@@ -93,7 +93,7 @@ class Backend(Protocol):
     def reset(self, envs: Indices, options: Any = None) -> None:
         """Begins episodes in some sub-environments, each once, with the table's current values.
 
-        The next call is ``observe``, or a ``step`` or ``rollout`` that skips ``envs``; the reset may be deferred to it.
+        The next call is ``observe``, or a ``step`` that skips ``envs``; the reset may be deferred to it.
 
         Args:
             envs: The sub-environments.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +14,7 @@ from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.compiled import play as compiled
 from gym_dr.compiled.policy import Chooser, SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.compiled.structs import Job, Struct, kind_of
+from gym_dr.compiled.structs import Job, Struct, job_of, kind_of
 from gym_dr.compiled.threads import Threads
 from gym_dr.envs.backend import CompiledBackend, Divergence, Drawn
 from gym_dr.randomization.table import ParamTable
@@ -23,12 +22,8 @@ from gym_dr.randomization.table import ParamTable
 Divergences = Callable[[Mask], list[Divergence]]
 # observations (N, size), values (P, N), draw indices (N,), rewards (N,), terminations, truncations, divergences (N,)
 Results = tuple[npt.NDArray[Any], Array, Indices, Array, Mask, Mask, Mask | None]
+_WHAT = "steps of native environments"
 _LARGE = 2**17  # bytes: from here on threads copy results to new arrays
-
-
-@cache
-def _job(function: Any, kind: Any) -> Job:
-    return Job(function, kind, "steps of native environments")
 
 
 class Play:
@@ -88,7 +83,7 @@ class Play:
             copies=self._large,
         )
         self._struct = Struct(self._play)
-        self._step = _job(compiled.step, self._struct.kind)
+        self._step = job_of(compiled.step, self._struct.kind, _WHAT)
         self._changes = table.changes
 
     def _begin(self, envs: Indices) -> None:
@@ -160,7 +155,7 @@ class Play:
             *(acting.width, tasks, following, last, *notes),
         )
         if self._rollout is None:
-            self._rollout = _job(compiled.rollout, kind_of(given))
+            self._rollout = job_of(compiled.rollout, kind_of(given), _WHAT)
         args, begun = Struct(given, self._rollout.kind), []
         diverged, divergences = np.zeros((last - first, num_envs), np.bool_), list[Divergence]()
         self._table.make_ahead(np.arange(num_envs))

@@ -9,7 +9,15 @@ import numpy as np
 
 from gym_dr.arrays import Indices
 from gym_dr.compiled.play import StepBuffers
+from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.structs import Job, Struct
+
+_FEWEST = 5  # sub-environments of a thread in a rollout, of many steps
+
+
+def threads_for(num_envs: int, num_threads: int | None) -> int:
+    """How many threads play ``num_envs`` sub-environments: at most ``num_threads``, or the usable ones if None."""
+    return min(num_threads or usable_threads(), max(1, num_envs // _FEWEST))
 
 
 class Stepper:

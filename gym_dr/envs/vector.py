@@ -110,7 +110,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             max_episode_steps: Steps after which an episode is truncated; -1 for never. None for the id's own limit in
                 ``gymnasium.make_vec``, and for never without it.
             render_mode: None, or one of the environment's modes that return frames, such as "rgb_array".
-            num_threads: Largest number of threads; None for one per processor, if there are enough environments.
+            num_threads: Largest number of threads, on which results do not depend; None for one per processor.
             context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
                 observation, in [-1, 1]).
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
@@ -243,7 +243,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     @property
     def num_threads(self) -> int:
-        """How many threads step the sub-environments."""
+        """How many threads share the sub-environments at most; steps that are short for the number use fewer."""
         return self._backend.num_threads
 
     @property

@@ -6,7 +6,6 @@ Weights are copied from torch before each update's epochs and back afterwards, s
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -19,7 +18,7 @@ from gym_dr.compiled import gradients
 from gym_dr.compiled.gradients import Learner, Settings, Transitions
 from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
 from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
-from gym_dr.compiled.structs import Job, Struct
+from gym_dr.compiled.structs import Struct, job_of
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
@@ -109,7 +108,8 @@ class CompiledLearner:
         )
         self._struct = Struct(self._learner)
         learn = gradients.learn_rows if memory is None else gradients.learn_sequences
-        self._chunks, self._epoch = (_job(each, self._struct.kind) for each in (learn, gradients.learn_epoch))
+        kind, what = self._struct.kind, "gradient steps of small networks"
+        self._chunks, self._epoch = (job_of(each, kind, what) for each in (learn, gradients.learn_epoch))
         self._learner.calls[:] = threads.pool, self._chunks.address, self._struct.address, threads.count
 
     def begin(self, batch: Batch | Sequences) -> None:
@@ -180,11 +180,6 @@ class CompiledLearner:
         steps = float(self._learner.scale[5])
         self._actor.copy_back(steps)
         self._critic.copy_back(steps)
-
-
-@functools.cache
-def _job(function: Any, kind: Any) -> Job:
-    return Job(function, kind, "gradient steps of small networks")
 
 
 def _settings(agent: ActorCritic, config: RolloutConfig) -> Settings:

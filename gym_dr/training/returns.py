@@ -35,7 +35,7 @@ def _accumulate(sums: Array, kept: Array, first: Array) -> None:
             sums[t, i] += kept[t, i] * sums[t - 1, i]
 
 
-cache_on_disk(_accumulate, "returns")
+cache_on_disk(_accumulate, "sums of returns and advantages")
 
 
 def gae(

@@ -12,8 +12,7 @@ from numba import types
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.cache import Part
 from gym_dr.compiled.play import StepBuffers
-from gym_dr.compiled.processors import usable_threads
-from gym_dr.compiled.structs import Job, kind_of
+from gym_dr.compiled.structs import job_of, kind_of
 from gym_dr.envs.backend import CompiledBackend, EnvState, check_within
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.solver import contacts, impacts, manifolds
@@ -29,13 +28,11 @@ from gym_dr.envs.box2d.solver.layout import (
     VELOCITY_X,
     VELOCITY_Y,
 )
-from gym_dr.envs.stepper import Stepper
+from gym_dr.envs.stepper import Stepper, threads_for
 from gym_dr.errors import EnvStateError
 
 CHUNK = 512  # sub-environments that a thread takes at a time; the solver is slower with fewer
 LEAST = 32  # of a thread in a step
-FEWEST = 5  # of a thread in a rollout, of many steps
-_JOBS: dict[tuple[Any, Any], Job] = {}  # one for all environments, since numba never frees code
 
 
 class Box2DBackend(CompiledBackend):
@@ -67,13 +64,11 @@ class Box2DBackend(CompiledBackend):
         results = self.observations, self.arrays.rewards, self.arrays.terminations
         buffers = StepBuffers(np.zeros(num_envs, np.int64), numbers, self.arrays.world.status[:, S_FRESH], *results)
         self.envs = np.arange(num_envs)
-        self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
+        self.num_threads = threads_for(num_envs, num_threads)
         groups = [self._group(buffers) for _ in range(self.num_threads)]
-        kernel, kind = type(self).kernel, kind_of(groups[0])
-        if (kernel, kind) not in _JOBS:
-            parts = parts_of(self.topology, groups[0])
-            _JOBS[kernel, kind] = Job(kernel, kind, f"the native {self.name}", name=self.name, parts=parts)
-        self.stepper = Stepper(_JOBS[kernel, kind], groups, buffers, chunk=CHUNK, least=LEAST)
+        parts = tuple(parts_of(self.topology, groups[0]))
+        job = job_of(type(self).kernel, kind_of(groups[0]), f"the native {self.name}", self.name, parts=parts)
+        self.stepper = Stepper(job, groups, buffers, chunk=CHUNK, least=LEAST)
         self._begun: Indices | None = None  # marked, but not yet stepped
         return self.arrays.params.T
 

@@ -11,15 +11,15 @@ import numpy.typing as npt
 from gymnasium.spaces import Discrete
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.backend import CompiledBackend, EnvState, Outcome
 from gym_dr.envs.equations.equations import Bounds, spread_of
 from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.functions import called
 from gym_dr.envs.equations.replay import EquationsLogReplay
-from gym_dr.envs.equations.simulation import FEWEST, Simulation
+from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
 from gym_dr.envs.replay import LogReplay
+from gym_dr.envs.stepper import threads_for
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Uniform
 
@@ -62,7 +62,7 @@ class EquationsBackend(CompiledBackend):
         self.random_steps = bool(self.equations.process_noise)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
+        self.num_threads = threads_for(num_envs, num_threads)
         self.simulation = Simulation(self.equations, num_envs, self.num_threads)
         self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
         self.observations = self.stepper.buffers.observations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.play import StepBuffers
-from gym_dr.compiled.structs import Job, Struct
+from gym_dr.compiled.structs import Struct, job_of
 from gym_dr.envs.backend import EnvState
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of, spread_of
 from gym_dr.envs.equations.functions import not_compiled
@@ -24,13 +23,6 @@ from gym_dr.errors import EquationsError
 
 CHUNK = 16 * LANES  # sub-environments that a thread takes at a time
 LEAST = 32 * LANES  # of a thread in a step
-FEWEST = 5  # of a thread in a rollout, of many steps
-
-
-@cache
-def _job(kernel: Any, kind: Any, what: str, name: str, content: str) -> Job:
-    """One for all environments, since numba never frees code."""
-    return Job(kernel, kind, what, name=name, content=content)
 
 
 class Simulation:
@@ -74,7 +66,7 @@ class Simulation:
         name = re.sub(r"\W+", "_", equations.name)[:60]
         given = f"the native {equations.name}", name, content_of(equations)
         try:
-            self._begin, step = (_job(kernel, self._group.kind, *given) for kernel in (kernels.begin, kernels.step))
+            self._begin, step = (job_of(kernel, self._group.kind, *given) for kernel in (kernels.begin, kernels.step))
         except Exception as error:  # numba raises many types
             raise not_compiled(equations, error) from error
         self.stepper = Stepper(step, [self._world] * num_threads, buffers, chunk=CHUNK, least=LEAST)

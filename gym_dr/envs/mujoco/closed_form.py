@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.compiled.play import UNFINISHED
-from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.backend import CompiledBackend, EnvState, Info, Outcome
-from gym_dr.envs.equations.simulation import FEWEST, Simulation
+from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
@@ -26,6 +25,7 @@ from gym_dr.envs.mujoco.replay import ClosedFormLogReplay
 from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
+from gym_dr.envs.stepper import threads_for
 from gym_dr.envs.vector_arguments import check_finite
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where the solver starts
@@ -48,7 +48,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation: Simulation | Any = None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
-        self.num_threads = min(num_threads or usable_threads(), max(1, num_envs // FEWEST))
+        self.num_threads = threads_for(num_envs, num_threads)
         self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs, self.num_threads)
         self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
         self.observations = self.stepper.buffers.observations
@@ -77,7 +77,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
-        super().set_actions(actions)
+        self.set_actions(actions)
         self.stepper.step()
         held = (self.stepper.buffers.rewards == UNFINISHED).nonzero()[0]
         diverged = self.finish(held) if len(held) else None
