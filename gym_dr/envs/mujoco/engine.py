@@ -1,8 +1,9 @@
 """Many simulations of one model: the physics of the native vector environments.
 
-``BatchEngine`` uses ``mujoco.batch``. ``OwnDataEngine`` has an ``MjData`` for each sub-environment, for tasks that read
-contact forces: Gymnasium computes ``cfrc_ext`` by ``mj_rnePostConstraint`` from the contacts of the last stage of the
-last substep, which a batch does not keep. Both do the arithmetic of single simulations, with any number of threads.
+``BatchEngine`` uses ``mujoco.batch``, which MuJoCo has from 3.17. ``OwnDataEngine`` has an ``MjData`` for each
+sub-environment, for older versions and for tasks that read contact forces: Gymnasium computes ``cfrc_ext`` by
+``mj_rnePostConstraint`` from the contacts of the last stage of the last substep, which a batch does not keep. Both do
+the arithmetic of single simulations, with any number of threads.
 
 The child of a fork has none of the threads of its parent. It starts its own with the first call that needs them.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +24,26 @@ from weakref import WeakSet
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
-from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.envs.mujoco.derived import before_set_const
 from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
 from gym_dr.envs.mujoco.fields import is_option
-from gym_dr.envs.mujoco.memory import ScatteredField
+from gym_dr.envs.mujoco.memory import ScatteredField, scattered
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
+
+try:
+    from mujoco import batch as mujoco_batch
+except ImportError:  # MuJoCo before 3.17
+    mujoco_batch = None
+
+_FIXED = re.compile(  # fields of MjData whose size depends on the model alone, in every version
+    "act|act_dot|actuator_.*|cacc|cam_x.*|cdof.*|cfrc_.*|cinert|crb|ctrl|cvel|energy|geom_x.*|light_x.*|mocap_.*"
+    "|qacc.*|qfrc_.*|qpos|qvel|sensordata|site_x.*|subtree_.*|ten_length|ten_velocity|time|userdata|x.*"
+)
+DATA_FIELDS: frozenset[str] = (  # of MjData, that an engine can provide
+    frozenset(filter(_FIXED.fullmatch, dir(mujoco.MjData))) if mujoco_batch is None else mujoco_batch.DATA_FIELDS
+)
 
 _INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
@@ -42,14 +57,22 @@ class Engine(ABC):
     qvel: Array  # (num_envs, nv)
     ctrl: Array  # (num_envs, nu), controls of the next step
     diverged: Mask  # (num_envs,), in the last step
-    body_mass: Array  # (num_envs or 1, nbody)
+    _nominal: Any  # an MjModel
     _fields: dict[str, Array]
+    _written: dict[str, Array]  # fields of models that were written, (num_envs, ...)
     _pool: Any = None  # a ThreadPoolExecutor
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
         array: Array = self._fields[name] if name in self._fields else getattr(self, name)
         return array
+
+    def model_field(self, name: str) -> Array:
+        """A field of ``MjModel`` or of its options as the simulations have it, ``(num_envs, ...)``, or ``(1, ...)``."""
+        if name in self._written:
+            return self._written[name]
+        owner = self._nominal if hasattr(self._nominal, name) else self._nominal.opt
+        return np.array(getattr(owner, name))[None]
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
@@ -122,10 +145,9 @@ class BatchEngine(Engine):
         self._first_state = self._batch.state[0].copy()  # the complete state after mj_resetData
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
-        self._expanded: dict[str, Array] = {}
+        self._nominal, self._written = self._batch.model, {}
         self._restored: dict[str, Array] = {}  # fields that a restored state brought, until the next step
         self.diverged = np.zeros(num_envs, np.bool_)
-        self.body_mass = np.array(model.body_mass)[None]
 
     def after_fork(self) -> None:
         # a batch waits for its threads when it ends, here forever; so it never ends
@@ -135,7 +157,7 @@ class BatchEngine(Engine):
     def _ready(self) -> Any:
         """The batch, with threads; after a fork a new one in the state of the old."""
         if self._threads_lost:
-            old, fields = self._batch, self._expanded
+            old, fields = self._batch, self._written
             outputs = {name: np.array(self.field(name)) for name in self._fields}
             BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs))
             self.write(fields, np.arange(old.nsim))
@@ -145,12 +167,10 @@ class BatchEngine(Engine):
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
-            if name not in self._expanded:
+            if name not in self._written:
                 array = self._batch.expand(f"opt.{name}" if is_option(name) else name)
-                self._expanded[name] = array.reshape(len(array)) if values.ndim == 1 else array
-                if name == "body_mass":
-                    self.body_mass = self._expanded[name]
-            self._expanded[name][envs] = values
+                self._written[name] = array.reshape(len(array)) if values.ndim == 1 else array
+            self._written[name][envs] = values
         if needs_set_const(fields):
             self._ready().set_const(envs)
 
@@ -202,20 +222,19 @@ class OwnDataEngine(Engine):
 
     def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
         """Starts all simulations at the model's own state; arguments as for ``BatchEngine``."""
-        self._nominal = copy.copy(model)
+        self._nominal, self._written = copy.copy(model), {}
         self._models = [self._nominal] * num_envs  # one shared model until their fields differ
         self._data = [mujoco.MjData(model) for _ in range(num_envs)]
         self._counts = np.full((num_envs, len(self._data[0].warning.number)), QUIET, np.int32)
         self.qpos = np.zeros((num_envs, model.nq))
         self.qvel = np.zeros((num_envs, model.nv))
         self.ctrl = np.zeros((num_envs, model.nu))
-        self._fields = {name: np.zeros((num_envs, *getattr(self._data[0], name).shape)) for name in fields}
+        self._fields = {name: np.zeros((num_envs, *np.shape(getattr(self._data[0], name)))) for name in fields}
         self.diverged = np.zeros(num_envs, np.bool_)
-        self.body_mass = np.array(model.body_mass)[None]
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
         self._sources = [
-            (ScatteredField([getattr(data, name) for data in self._data]), copied)
+            (scattered(self._data, name), copied)
             for name, copied in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
         ]
         self._threads = num_threads
@@ -227,17 +246,15 @@ class OwnDataEngine(Engine):
         self._idle = True
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
-        if self.body_mass.shape[0] == 1 and "body_mass" in fields:
-            self.body_mass = np.repeat(self.body_mass, len(self._data), axis=0)
-        if "body_mass" in fields:
-            self.body_mass[envs] = fields["body_mass"]
+        for name, values in fields.items():
+            if name not in self._written:
+                self._written[name] = np.repeat(self.model_field(name), len(self._data), axis=0)
+            self._written[name][envs] = values
 
         def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
                 self._models[env] = copy.copy(self._nominal)
-            write_fields(self._models[env], fields, row)
-            if needs_set_const(fields):
-                mujoco.mj_setConst(self._models[env], self._data[env])
+            _edit(self._models[env], self._data[env], fields, row)
 
         self._parallel(edit, envs)
 
@@ -277,9 +294,12 @@ class OwnDataEngine(Engine):
             mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)
             self.ctrl[env] = self._data[env].ctrl
             for name, values in outputs.items():
-                getattr(self._data[env], name)[...] = values[env]
+                if values.ndim > 1:  # MuJoCo's numbers are not ours to write
+                    getattr(self._data[env], name)[...] = values[env]
         for source, copied in self._sources:
             source.read(copied, envs)
+        for name, values in outputs.items():
+            self._fields[name][envs] = values[envs]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
@@ -298,10 +318,10 @@ class OwnDataEngine(Engine):
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
-        chosen = self._models[env]
-        for name in ("geom_size", "geom_pos", "body_pos", "site_pos"):
-            getattr(model, name)[...] = getattr(chosen, name)
-        data.qpos[:], data.qvel[:] = self.qpos[env], self.qvel[env]
+        _edit(model, data, self._written, env)
+        state = np.zeros(mujoco.mj_stateSize(model, _INTEGRATION))
+        mujoco.mj_getState(self._models[env], self._data[env], state, _INTEGRATION)
+        mujoco.mj_setState(model, data, state, _INTEGRATION)
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
         """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
@@ -334,6 +354,19 @@ class OwnDataEngine(Engine):
             if (failure := outbox.get()) is not None:
                 raise failure
         self._idle = True
+
+
+def engine_class(contact_forces: bool) -> type[BatchEngine | OwnDataEngine]:
+    """The engine for a task, which may read contact forces."""
+    return OwnDataEngine if contact_forces or mujoco_batch is None else BatchEngine
+
+
+def _edit(model: Any, data: Any, fields: Mapping[str, Array], row: int) -> None:
+    """Writes one row of each field into a model, and recomputes derived constants; the state is lost."""
+    write_fields(model, fields, row)
+    if needs_set_const(fields):
+        before_set_const(model, fields)
+        mujoco.mj_setConst(model, data)
 
 
 if hasattr(os, "register_at_fork"):

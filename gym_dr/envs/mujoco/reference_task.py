@@ -25,7 +25,6 @@ class ReferenceTask(Task):
         self.env = env
         self.init_qpos, self.init_qvel = env.init_qpos.copy(), env.init_qvel.copy()
         self.nq, self.nv = int(env.model.nq), int(env.model.nv)
-        self.dt = float(env.dt)
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         scale, normal = self.env._reset_noise_scale, self.normal_velocities

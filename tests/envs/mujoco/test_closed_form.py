@@ -16,6 +16,7 @@ from gym_dr.envs.mujoco.closed_form import ClosedFormBackend
 from gym_dr.errors import RandomizationWarning
 from tests.envs.mujoco.names import assert_same, assert_same_episodes, native, sync
 
+pytest.importorskip("mujoco.batch", reason="older versions of MuJoCo make every step themselves")
 NAME = "InvertedPendulum"
 NUM_ENVS = 8
 

@@ -98,7 +98,7 @@ FIELDS = ("xpos", "xmat", "site_xpos", "geom_xpos", "cvel", "qacc", "qfrc_constr
 CONTACT = ("cfrc_ext", "cacc")  # which a batch does not compute, so that another engine steps
 
 
-@pytest.mark.parametrize("fields", [("time", *FIELDS), (*FIELDS, *CONTACT)], ids=["batch", "own data"])
+@pytest.mark.parametrize("fields", [("time", *FIELDS), ("time", *FIELDS, *CONTACT)], ids=["batch", "own data"])
 def test_every_field_that_is_named_is_what_a_single_environment_has(swing: Any, fields: tuple[str, ...]) -> None:
     def observe(state: Any) -> Any:
         return np.concatenate([getattr(state, name).reshape(len(state.qpos), -1) for name in fields], axis=1)
