@@ -21,8 +21,8 @@ from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
+from gym_dr.envs.mujoco.fields import field_array
 from gym_dr.envs.mujoco.replay import ClosedFormLogReplay
-from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.stepper import threads_for
@@ -53,8 +53,8 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
         self.observations = self.stepper.buffers.observations
         places = inverted_pendulum.PLACES.items()
-        nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
-        self.simulation.params[:] = np.concatenate(nominal)[:, None]
+        nominal = [field_array(self.nominal, field).reshape(-1)[list(columns)] for field, columns in places]
+        self.simulation.params[:-1] = np.concatenate(nominal)[:, None]
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
 
@@ -75,6 +75,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
             (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
         ]
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
+        self.simulation.params[-1] = not fields.places.keys() <= inverted_pendulum.PLACES.keys()
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         self.set_actions(actions)

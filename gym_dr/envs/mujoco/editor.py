@@ -11,17 +11,16 @@ import numpy as np
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.envs.mujoco import derived
-from gym_dr.envs.mujoco.fields import FIELDS, SHAPED, field_array, owner_of
+from gym_dr.envs.mujoco.fields import FIELDS, field_array, owner_of
 from gym_dr.envs.mujoco.space import ModelSpace
 
 _TURNED = ("body", "geom", "site", "cam")  # kinds of elements that ``*_rotation`` turns
 _DERIVED = {field.name for field in FIELDS.values() if field.derived}
-_DERIVED |= {"geom_size", "body_iquat", *(f"{kind}_quat" for kind in _TURNED)}
+_DERIVED |= {"body_iquat", *(f"{kind}_quat" for kind in _TURNED)}
 # what is changed besides a field: it is computed from it and from what it lists
 _BESIDE = {
     "body_mass": ("body_inertia",),
     "pseudo_inertia": ("body_mass", "body_ipos", "body_inertia", "body_iquat"),
-    "geom_size": ("geom_rbound", "geom_aabb"),
     **{f"{kind}_rotation": (f"{kind}_quat",) for kind in _TURNED},
 }
 
@@ -55,8 +54,6 @@ class ModelFields:
         fields = list(dict.fromkeys(part.field for target in targets for part in target.parts))
         for field in fields:  # also those that are added here
             fields += [other for other in _BESIDE.get(field, ()) if other not in fields]
-        self._shaped = np.flatnonzero(np.isin(model.geom_type, SHAPED))  # geoms whose bounds follow their size
-        self._kinds = model.geom_type[self._shaped]
         arrays = {field: field_array(model, field) for field in fields}
         self._shapes = {field: array.shape for field, array in arrays.items()}
         self.nominal = {field: array.reshape(-1) for field, array in arrays.items()}
@@ -135,10 +132,6 @@ class ModelFields:
             if f"{kind}_rotation" in self.places:
                 turned = derived.rotated(self.nominal[f"{kind}_quat"].reshape(-1, 4), part(f"{kind}_rotation"))
                 rows[:, self.places[f"{kind}_quat"]] = turned.reshape(len(rows), -1)
-        if "geom_size" in self.places:
-            bounds = derived.bounds_of(self._kinds, part("geom_size")[:, self._shaped])
-            for field, values in zip(_BESIDE["geom_size"], bounds, strict=True):
-                part(field)[:, self._shaped] = values
 
 
 def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:

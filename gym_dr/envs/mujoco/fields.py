@@ -22,6 +22,8 @@ RANGE = ("low", "high")
 _RGB = ("r", "g", "b")
 _RGBA = (*_RGB, "a")
 _FRICTION = ("slide", "spin", "roll")
+_FADING = ("constant", "linear", "quadratic")
+_PAIR = ("slide1", "slide2", "spin", "roll1", "roll2")
 _SOLREF = ("timeconst", "dampratio")
 _SOLIMP = ("dmin", "dmax", "width", "midpoint", "power")
 # of Rucker and Wensing (2022), see ``derived.pseudo_inertia``
@@ -63,6 +65,7 @@ class Field:
     derived: bool = False  # whether a change requires mj_setConst
     closed: bool = False  # whether the bounds hold for every model; others follow an extreme nominal value
     kind: str = "float"
+    highest: Callable[[Any, int], float] | None = None  # of an element, in place of ``high``
     idle: Callable[[Any], Reasons] | None = None  # None if every element may have an effect
     # of one element: component ("" if it is a number) -> its numbers, or {} if it has none; None for consecutive ones
     parts: Callable[[Any, int], Mapping[str, Parts]] | None = None
@@ -117,9 +120,29 @@ def _servos(model: Any) -> Reasons:
     return _where(servos, "it would move the target of a servo; use actuator_strength, actuator_kp or actuator_kd")
 
 
+def _simple(model: Any) -> Reasons:
+    return _where(model.body_simple, 'MuJoCo has compiled the body as simple; write simple="false" in its XML')
+
+
 def _carried(model: Any) -> Reasons:
     free = [model.body_jntnum[i] > 0 and model.jnt_type[model.body_jntadr[i]] == _FREE for i in range(model.nbody)]
     return ["the world does not move", *_where(free[1:], "its free joint places it")]
+
+
+def _free(model: Any) -> Reasons:
+    return _where(model.jnt_limited == 0, "the joint has no limits")
+
+
+def _slack(model: Any) -> Reasons:
+    return _where(model.tendon_limited == 0, "the tendon has no limits")
+
+
+def _unlimited(model: Any) -> Reasons:
+    return _where(model.actuator_forcelimited == 0, "the actuator has no force limits")
+
+
+def _prompt(model: Any) -> Reasons:
+    return _where(model.actuator_history[:, 0] == 0, "it needs a history: nsample of the actuator")
 
 
 def _turning(model: Any) -> Reasons:
@@ -158,7 +181,7 @@ def _kd(model: Any, i: int) -> Mapping[str, Parts]:
 
 def _strength(model: Any, i: int) -> Mapping[str, Parts]:
     kind = model.actuator_gaintype[i]
-    if kind == _DCMOTOR or kind >= _DCMOTOR and model.actuator_biastype[i] != _AFFINE:
+    if kind == _DCMOTOR or (kind > _DCMOTOR and model.actuator_biastype[i] != _AFFINE):
         return {}
     columns = tuple(10 * i + k for k in ((2, 3) if kind == _MUSCLE else (0, 1, 2)))
     parts = [Part(field=f"actuator_{field}prm", columns=columns) for field in ("gain", "bias")]
@@ -183,8 +206,33 @@ def _shapeless(model: Any) -> Reasons:
     )
 
 
-def _at_joint(field: str) -> Callable[[Any, int], Mapping[str, Parts]]:
-    return lambda model, i: {"": (Part(field=field, columns=(int(model.jnt_qposadr[i]),)),)}
+def _zero(model: Any, i: int) -> Mapping[str, Parts]:
+    return {"": (Part(field="qpos0", columns=(int(model.jnt_qposadr[i]),)),)}
+
+
+def _rest(model: Any, i: int) -> Mapping[str, Parts]:
+    return {"": (Part(field="qpos_spring", columns=(int(model.jnt_qposadr[i]),)),)}
+
+
+def _material(model: Any, i: int) -> Mapping[str, Parts]:
+    return {"": (Part(field="geom_matid", columns=(i,)),)} if model.nmat else {}
+
+
+def _texture(model: Any, i: int) -> Mapping[str, Parts]:
+    column = model.mat_texid.shape[1] * i + 1  # mjTEXROLE_RGB
+    return {"": (Part(field="mat_texid", columns=(column,)),)} if model.ntex else {}
+
+
+def _last_material(model: Any, i: int) -> float:
+    return float(model.nmat - 1)
+
+
+def _last_texture(model: Any, i: int) -> float:
+    return float(model.ntex - 1)
+
+
+def _history(model: Any, i: int) -> float:
+    return float(model.actuator_history[i, 0] * model.opt.timestep) or 1.0
 
 
 def _length(model: Any, i: int) -> Mapping[str, Parts]:
@@ -209,6 +257,14 @@ def _length(model: Any, i: int) -> Mapping[str, Parts]:
 
 _BIG = 1e9  # where physics has no bound
 _TURN = float(np.pi)
+_CENTER = "center of mass in the body's frame"
+_MATERIAL = "number of a material; -1 for none"
+_TEXTURE = "number of a texture; -1 for none"
+_FORCES = "limits of its force"
+_ZERO = "position of a joint in the model's pose, where its angle is 0"
+_REST = "position at which a joint's spring rests; needs stiffness"
+_RESTS = "lengths between which a tendon's spring rests"
+_SIZE = "radius and half length, or half sizes; the mass stays"
 _INERTIA = "principal moment of inertia; scales with the mass unless set"
 _SLIDE = "friction; a contact uses the larger value of its two geoms, unless one has a higher priority; spin and roll "
 _SLIDE += "act where condim is 4 and 6"
@@ -241,10 +297,6 @@ def _pose(objects: str, what: str, idle: Callable[[Any], Reasons] | None = None)
     )
 
 
-def _free(model: Any) -> Reasons:
-    return _where(model.jnt_limited == 0, "the joint has no limits")
-
-
 FIELDS = {
     field.name: field
     for field in (
@@ -255,54 +307,29 @@ FIELDS = {
         Field("timestep", None, 1e-6, 0.1, "s", "duration of a simulation step"),
         Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
         Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", _INERTIA, axes=XYZ, derived=True),
-        Field("body_ipos", "body", -10, 10, "m", "center of mass in the body's frame", axes=XYZ, derived=True),
+        Field("body_ipos", "body", -10, 10, "m", _CENTER, axes=XYZ, derived=True, idle=_simple),
         Field("body_length", "body", 0.05, 20, "x", _LENGTH, parts=_length, factor=True, closed=True),
-        Field("pseudo_inertia", "body", -3, 3, "", _SHAPE, axes=_PSEUDO, added=True),
-        Field("body_gravcomp", "body", -10, 10, "", "share of the weight that is compensated"),
+        Field("pseudo_inertia", "body", -3, 3, "", _SHAPE, axes=_PSEUDO, added=True, idle=_simple),
+        Field("body_gravcomp", "body", -10, 10, "", "share of the weight that is compensated", derived=True),
         *_pose("body", "a body", _carried),
         Field("geom_friction", "geom", 0, 100, "", _SLIDE, axes=_FRICTION, idle=_contactless),
         *_solver("geom", "geom_", "contacts", _contactless),
-        Field("geom_margin", "geom", 0, 10, "m", "distance at which contacts begin", idle=_alone),
-        Field("geom_gap", "geom", 0, 10, "m", "part of the margin without force", idle=_alone),
-        Field("geom_size", "geom", 1e-6, 1000, "m", "half sizes; the mass stays", axes=_size_axes, idle=_shapeless),
+        Field("geom_margin", "geom", 0, 10, "m", "distance at which contacts begin", derived=True, idle=_alone),
+        Field("geom_gap", "geom", 0, 10, "m", "part of the margin without force", derived=True, idle=_alone),
+        Field("geom_size", "geom", 1e-6, 1000, "m", _SIZE, axes=_size_axes, derived=True, idle=_shapeless),
         *_pose("geom", "a geom"),
         Field("geom_rgba", "geom", 0, 1, "", "color of a geom without material", axes=_RGBA, closed=True),
-        Field(
-            "pair_friction",
-            "pair",
-            0,
-            100,
-            "",
-            "friction of a pair of geoms",
-            axes=("slide1", "slide2", "spin", "roll1", "roll2"),
-        ),
+        Field("geom_matid", "geom", -1, 0, "", _MATERIAL, kind="int", parts=_material, highest=_last_material),
+        Field("pair_friction", "pair", 0, 100, "", "friction of a pair of geoms", axes=_PAIR),
         *_solver("pair", "pair_", "contacts of a pair"),
+        Field("pair_gap", "pair", 0, 10, "m", "part of a pair's margin without force"),
         Field("pair_margin", "pair", 0, 10, "m", "distance at which contacts of a pair begin"),
         Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring stiffness of a joint"),
         Field("jnt_range", "jnt", -_BIG, _BIG, "m, rad", "limits of a joint", axes=RANGE, idle=_free),
         *_solver("jnt", "jnt_", "limits of a joint", _free),
         Field("jnt_margin", "jnt", 0, 10, "m, rad", "distance at which a limit acts", idle=_free),
-        Field(
-            "qpos0",
-            "jnt",
-            -_BIG,
-            _BIG,
-            "m, rad",
-            "position of a joint in the model's pose",
-            parts=_at_joint("qpos0"),
-            derived=True,
-            idle=_turning,
-        ),
-        Field(
-            "qpos_spring",
-            "jnt",
-            -_BIG,
-            _BIG,
-            "m, rad",
-            "position at which a joint's spring rests",
-            parts=_at_joint("qpos_spring"),
-            idle=_turning,
-        ),
+        Field("qpos0", "jnt", -_BIG, _BIG, "m, rad", _ZERO, parts=_zero, derived=True, idle=_turning),
+        Field("qpos_spring", "jnt", -_BIG, _BIG, "m, rad", _REST, parts=_rest, derived=True, idle=_turning),
         Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),
         Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
         Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
@@ -310,42 +337,14 @@ FIELDS = {
         Field("actuator_strength", "actuator", 0, FACTOR_HIGH, "x", _STRENGTH, parts=_strength, factor=True),
         Field("actuator_kp", "actuator", 0, 1e9, "", _KP, parts=_kp),
         Field("actuator_kd", "actuator", 0, 1e9, "", _KD, parts=_kd),
-        Field(
-            "actuator_forcerange",
-            "actuator",
-            -_BIG,
-            _BIG,
-            "N, N m",
-            "limits of an actuator's force",
-            axes=RANGE,
-            idle=lambda model: _where(model.actuator_forcelimited == 0, "the actuator has no force limits"),
-        ),
-        Field(
-            "actuator_delay",
-            "actuator",
-            0,
-            10,
-            "s",
-            _DELAY,
-            idle=lambda model: _where(model.actuator_history[:, 0] == 0, "it needs a history: nsample of the actuator"),
-        ),
-        Field("tendon_stiffness", "tendon", 0, 1e9, "N/m", "stiffness of a tendon"),
-        Field("tendon_damping", "tendon", 0, 1e9, "N s/m", "damping of a tendon"),
+        Field("actuator_forcerange", "actuator", -_BIG, _BIG, "N, N m", _FORCES, axes=RANGE, idle=_unlimited),
+        Field("actuator_delay", "actuator", 0, 10, "s", _DELAY, idle=_prompt, highest=_history),
+        Field("tendon_stiffness", "tendon", 0, 1e9, "N/m", "stiffness of a tendon", derived=True),
+        Field("tendon_damping", "tendon", 0, 1e9, "N s/m", "damping of a tendon", derived=True),
         Field("tendon_frictionloss", "tendon", 0, 1e9, "N", "dry friction of a tendon"),
         Field("tendon_armature", "tendon", 0, 1e9, "kg", "inertia of a tendon", derived=True),
-        Field(
-            "tendon_range",
-            "tendon",
-            -_BIG,
-            _BIG,
-            "m",
-            "limits of a tendon",
-            axes=RANGE,
-            idle=lambda model: _where(model.tendon_limited == 0, "the tendon has no limits"),
-        ),
-        Field(
-            "tendon_lengthspring", "tendon", 0, _BIG, "m", "lengths between which a tendon's spring rests", axes=RANGE
-        ),
+        Field("tendon_range", "tendon", -_BIG, _BIG, "m", "limits of a tendon", axes=RANGE, idle=_slack),
+        Field("tendon_lengthspring", "tendon", 0, _BIG, "m", _RESTS, axes=RANGE),
         *_solver("eq", "eq_", "an equality"),
         *_pose("site", "a site"),
         *_pose("cam", "a camera"),
@@ -355,18 +354,11 @@ FIELDS = {
         Field("light_diffuse", "light", 0, 10, "", "color of a light", axes=_RGB),
         Field("light_ambient", "light", 0, 10, "", "color that a light gives to everything", axes=_RGB),
         Field("light_specular", "light", 0, 10, "", "color of a light's reflections", axes=_RGB),
-        Field(
-            "light_attenuation",
-            "light",
-            0,
-            1000,
-            "",
-            "loss of a light with distance",
-            axes=("constant", "linear", "quadratic"),
-        ),
+        Field("light_attenuation", "light", 0, 1000, "", "loss of a light with distance", axes=_FADING),
         Field("light_cutoff", "light", 0, 180, "deg", "half the opening of a spotlight", closed=True),
         Field("light_exponent", "light", 0, 1000, "", "sharpness of a spotlight"),
         Field("mat_rgba", "mat", 0, 1, "", "color of a material", axes=_RGBA, closed=True),
+        Field("mat_texid", "mat", -1, 0, "", _TEXTURE, kind="int", parts=_texture, highest=_last_texture),
         Field("mat_emission", "mat", 0, 10, "", "light that a material gives"),
         Field("mat_specular", "mat", 0, 1, "", "reflections of a material", closed=True),
         Field("mat_shininess", "mat", 0, 1, "", "sharpness of a material's reflections", closed=True),
@@ -393,7 +385,7 @@ def field_array(model: Any, name: str) -> Array:
     """
     if name in FIELDS and FIELDS[name].added:
         field = FIELDS[name]
-        return np.zeros((len(element_names(model, field.objects)), len(field.axes)))  # type: ignore[arg-type]  # a tuple
+        return np.zeros((len(element_names(model, field.objects)), len(field.axes)))  # type: ignore[arg-type]
     return np.array(getattr(owner_of(model, name), name), dtype=np.float64)
 
 

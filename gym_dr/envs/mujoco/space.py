@@ -94,9 +94,10 @@ class ModelSpace(ParamSpace):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ModelSpace):
             return NotImplemented
-        same = (self.name, self.nominal, self.model.names) == (other.name, other.nominal, other.model.names)
-        arrays = ((field_array(space.model, field) for field in present(space.model)) for space in (self, other))
-        return same and all(itertools.starmap(np.array_equal, zip(*arrays, strict=True)))
+        if (self.name, self.nominal, self.model.names) != (other.name, other.nominal, other.model.names):
+            return False
+        fields = [name for name in present(self.model) if not FIELDS[name].parts]
+        return all(np.array_equal(field_array(self.model, name), field_array(other.model, name)) for name in fields)
 
     __hash__ = None  # type: ignore[assignment]  # as of every mapping
 
@@ -130,7 +131,8 @@ class ModelSpace(ParamSpace):
         for pattern, rule in randomization.items():
             for name in self._matches(pattern, rule) if _is_pattern(pattern) else ():
                 if taken.get(name) or (rule.shared and name in taken):
-                    raise RandomizationError(f"Parameter {name!r}: two rules match it. Name it explicitly.")
+                    hint = "Leave one out" if rule.shared else "Name it explicitly"
+                    raise RandomizationError(f"Parameter {name!r}: two patterns match it. {hint}.")
                 if name not in taken:
                     rules[pattern if rule.shared else name] = rule
                     taken[name] = pattern
@@ -148,7 +150,7 @@ class ModelSpace(ParamSpace):
                 self._check_together({name: (float(column[i]),) * 2 for name, column in checked.items()})
         return checked
 
-    # ---- names ---------------------------------------------------------------------------------------------------------
+    # ---- names -------------------------------------------------------------------------------------------------------
 
     def _entry(self, name: object) -> tuple[Param, Target]:
         known = self._of_field(_head(name)) if _head(name) in FIELDS else {}
@@ -199,7 +201,7 @@ class ModelSpace(ParamSpace):
         param = replace(first, name=pattern, nominal=nominal, low=low, high=high, unit=unit, doc=doc)
         return param, Target(element=pattern, factor=factor, parts=parts)
 
-    # ---- checks --------------------------------------------------------------------------------------------------------
+    # ---- checks ------------------------------------------------------------------------------------------------------
 
     def _multiplies_zeros(self, name: str) -> bool:
         """Whether a Scale of this parameter changes nothing: its numbers are 0."""
@@ -290,9 +292,10 @@ def _entries_of(field: Field, model: Any) -> Entries:
         if full not in own and own and field.objects and not field.added:
             found[full] = _factor(field, full, own, values, idle)
         for name, parts in own.items():
-            found[name] = _value(field, name, full, parts, values, idle)
+            high = field.high if field.highest is None else field.highest(model, i)
+            found[name] = _value(replace(field, high=high), name, full, parts, values, idle)
     able = {name: t.parts for name, (p, t) in found.items() if not p.idle and (field.factor or not t.factor)}
-    if field.name in found or field.added or not found:
+    if field.name in found or field.added or field.kind == "int" or not found:
         return found
     idle = "" if able else next(param.idle for param, _ in found.values())
     every = {name: target.parts for name, (_, target) in found.items() if field.factor or not target.factor}
@@ -302,8 +305,8 @@ def _entries_of(field: Field, model: Any) -> Entries:
 def _may_vary(field: Field, model: Any, i: int) -> bool:
     if field.name in ("body_mass", "body_inertia"):  # the world and massless bodies have none
         return bool(model.body_mass[i] > 0 and (field.name == "body_mass" or (model.body_inertia[i] > 0).all()))
-    if field.name in ("body_ipos", "pseudo_inertia"):  # a simple body has a diagonal inertia matrix for good
-        return bool(model.body_mass[i] > 0 and model.body_simple[i] == 0)
+    if field.name in ("body_ipos", "pseudo_inertia"):
+        return bool(model.body_mass[i] > 0)
     return True
 
 
@@ -314,7 +317,7 @@ def _value(field: Field, name: str, element: str, parts: Parts, values: Values, 
     """A parameter for the value of an element or a component, or for a factor that an element is by its nature."""
     first = parts[0]
     nominal = 1.0 if field.factor else float(values(first.field)[first.columns[0]]) / first.coef
-    reach = () if field.closed or field.kind != "float" else (nominal / _REACH, nominal * _REACH)
+    reach = () if field.closed or field.highest else (nominal / _REACH, nominal * _REACH)
     low, high = min(field.low, *reach, nominal), max(field.high, *reach, nominal)
     needs = ("density", "viscosity") if field.name == "wind" else ()
     shown = {"unit": field.unit, "doc": field.doc, "kind": field.kind, "needs": needs, "idle": idle}
