@@ -121,17 +121,21 @@ class ModelFields:
         """Computes the fields that others determine, in the rows of all fields ``(n, numbers)``."""
 
         def part(field: str) -> Array:  # a view
-            return rows[:, self.places[field]].reshape(-1, *self._shapes[field], copy=False)
+            return rows[:, self.places[field]].reshape(-1, *self._shapes[field])
 
+        for kind in (kind for kind in _TURNED if f"{kind}_rotation" in self.places):
+            rotations = part(f"{kind}_rotation")
+            where = np.nonzero(rotations.any(axis=2))  # rows, elements
+            quats = part(f"{kind}_quat")
+            quats[where] = derived.rotated(quats[where], rotations[where][None])[0]
         if "pseudo_inertia" in self.places:
-            known = [part(field).reshape(-1, *self._shapes[field][1:]) for field in _BESIDE["pseudo_inertia"]]
-            changed = derived.pseudo_inertia(*known, part("pseudo_inertia").reshape(1, -1, 10))
-            for field, values in zip(_BESIDE["pseudo_inertia"], changed, strict=True):
-                rows[:, self.places[field]] = values.reshape(len(rows), -1)
-        for kind in _TURNED:
-            if f"{kind}_rotation" in self.places:
-                turned = derived.rotated(self.nominal[f"{kind}_quat"].reshape(-1, 4), part(f"{kind}_rotation"))
-                rows[:, self.places[f"{kind}_quat"]] = turned.reshape(len(rows), -1)
+            changes = part("pseudo_inertia")
+            where = np.nonzero(changes.any(axis=2))
+            inertial = [part(field) for field in _BESIDE["pseudo_inertia"]]
+            mass, center, inertia, axes = (values[where] for values in inertial)
+            changed = derived.pseudo_inertia(mass, center, inertia, axes, changes[where][None])
+            for values, new in zip(inertial, changed, strict=True):
+                values[where] = new[0]
 
 
 def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:

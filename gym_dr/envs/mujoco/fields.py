@@ -126,11 +126,16 @@ def _simple(model: Any) -> Reasons:
 
 def _carried(model: Any) -> Reasons:
     free = [model.body_jntnum[i] > 0 and model.jnt_type[model.body_jntadr[i]] == _FREE for i in range(model.nbody)]
-    return ["the world does not move", *_where(free[1:], "its free joint places it")]
+    return _where(free, "its free joint places it")
 
 
 def _free(model: Any) -> Reasons:
     return _where(model.jnt_limited == 0, "the joint has no limits")
+
+
+def _unscaled(model: Any) -> Reasons:
+    scaled = (model.actuator_gaintype < _DCMOTOR) | (model.actuator_biastype == _AFFINE)
+    return _where(~scaled, "no number of this kind of actuator scales its force")
 
 
 def _slack(model: Any) -> Reasons:
@@ -180,10 +185,7 @@ def _kd(model: Any, i: int) -> Mapping[str, Parts]:
 
 
 def _strength(model: Any, i: int) -> Mapping[str, Parts]:
-    kind = model.actuator_gaintype[i]
-    if kind == _DCMOTOR or (kind > _DCMOTOR and model.actuator_biastype[i] != _AFFINE):
-        return {}
-    columns = tuple(10 * i + k for k in ((2, 3) if kind == _MUSCLE else (0, 1, 2)))
+    columns = tuple(10 * i + k for k in ((2, 3) if model.actuator_gaintype[i] == _MUSCLE else (0, 1, 2)))
     parts = [Part(field=f"actuator_{field}prm", columns=columns) for field in ("gain", "bias")]
     if model.actuator_forcelimited[i]:
         parts.append(Part(field="actuator_forcerange", columns=(2 * i, 2 * i + 1)))
@@ -334,7 +336,17 @@ FIELDS = {
         Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
         Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
         Field("actuator_gear", "actuator", -1e6, 1e6, "", _GEAR, axes=_gear_axes, derived=True, idle=_servos),
-        Field("actuator_strength", "actuator", 0, FACTOR_HIGH, "x", _STRENGTH, parts=_strength, factor=True),
+        Field(
+            "actuator_strength",
+            "actuator",
+            0,
+            FACTOR_HIGH,
+            "x",
+            _STRENGTH,
+            parts=_strength,
+            factor=True,
+            idle=_unscaled,
+        ),
         Field("actuator_kp", "actuator", 0, 1e9, "", _KP, parts=_kp),
         Field("actuator_kd", "actuator", 0, 1e9, "", _KD, parts=_kd),
         Field("actuator_forcerange", "actuator", -_BIG, _BIG, "N, N m", _FORCES, axes=RANGE, idle=_unlimited),

@@ -159,7 +159,7 @@ class ModelSpace(ParamSpace):
             known = self._entries[name]
         if name not in known:
             raise self._unknown(name)
-        return known[name]  # type: ignore[index]  # a string, since it is there
+        return known[name]
 
     def _of_field(self, name: str) -> Entries:
         """The parameters of a field; none if the model has no such field or elements."""
@@ -251,8 +251,8 @@ class ModelSpace(ParamSpace):
                 others = [geoms[k] for k in ranks[self.target(name).parts[0].columns[0] // width].nonzero()[0]]
                 lost.setdefault(", ".join(others), []).append(name)
         lost.pop("", None)
-        for others, ignored in lost.items():
-            warn(f"Contacts with {others} ignore {', '.join(ignored)}, since their priority is higher.")
+        for higher, ignored in lost.items():
+            warn(f"Contacts with {higher} ignore {', '.join(ignored)}, since their priority is higher.")
 
     def _unknown(self, name: object) -> UnknownNameError:
         """The error for an unknown name, with the elements or fields that the model has."""
@@ -287,7 +287,7 @@ def _entries_of(field: Field, model: Any) -> Entries:
         full = f"{field.name}:{element}" if field.objects else field.name
         numbers = field.numbers(model, i, stride)
         own = {f"{full}.{axis}" if axis else full: parts for axis, parts in numbers.items()}
-        if not _may_vary(field, model, i):
+        if not _exists(field, model, i):
             continue
         if full not in own and own and field.objects and not field.added:
             found[full] = _factor(field, full, own, values, idle)
@@ -297,17 +297,17 @@ def _entries_of(field: Field, model: Any) -> Entries:
     able = {name: t.parts for name, (p, t) in found.items() if not p.idle and (field.factor or not t.factor)}
     if field.name in found or field.added or field.kind == "int" or not found:
         return found
-    idle = "" if able else next(param.idle for param, _ in found.values())
+    reason = "" if able else next(param.idle for param, _ in found.values())
     every = {name: target.parts for name, (_, target) in found.items() if field.factor or not target.factor}
-    return {field.name: _factor(field, field.name, able or every, values, idle), **found}
+    return {field.name: _factor(field, field.name, able or every, values, reason), **found}
 
 
-def _may_vary(field: Field, model: Any, i: int) -> bool:
-    if field.name in ("body_mass", "body_inertia"):  # the world and massless bodies have none
-        return bool(model.body_mass[i] > 0 and (field.name == "body_mass" or (model.body_inertia[i] > 0).all()))
-    if field.name in ("body_ipos", "pseudo_inertia"):
-        return bool(model.body_mass[i] > 0)
-    return True
+def _exists(field: Field, model: Any, i: int) -> bool:
+    """Whether an element has the quantity: the world has no place, and what cannot move no mass."""
+    if field.name in ("body_mass", "body_inertia", "body_ipos", "pseudo_inertia"):
+        heavy = model.body_mass[i] > 0 and (field.name != "body_inertia" or (model.body_inertia[i] > 0).all())
+        return bool(heavy and model.body_weldid[i])
+    return field.objects != "body" or i > 0
 
 
 Values = Callable[[str], Array]  # field -> its nominal values, flattened
