@@ -28,7 +28,7 @@ import numpy as np
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.derived import before_set_const
 from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
-from gym_dr.envs.mujoco.fields import is_option
+from gym_dr.envs.mujoco.fields import field_array, is_option
 from gym_dr.envs.mujoco.memory import ScatteredField, scattered
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
@@ -57,22 +57,14 @@ class Engine(ABC):
     qvel: Array  # (num_envs, nv)
     ctrl: Array  # (num_envs, nu), controls of the next step
     diverged: Mask  # (num_envs,), in the last step
-    _nominal: Any  # an MjModel
+    written: dict[str, Array]  # fields of the model that were written, (num_envs, ...)
     _fields: dict[str, Array]
-    _written: dict[str, Array]  # fields of models that were written, (num_envs, ...)
     _pool: Any = None  # a ThreadPoolExecutor
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
         array: Array = self._fields[name] if name in self._fields else getattr(self, name)
         return array
-
-    def model_field(self, name: str) -> Array:
-        """A field of ``MjModel`` or of its options as the simulations have it, ``(num_envs, ...)``, or ``(1, ...)``."""
-        if name in self._written:
-            return self._written[name]
-        owner = self._nominal if hasattr(self._nominal, name) else self._nominal.opt
-        return np.array(getattr(owner, name))[None]
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
@@ -145,7 +137,7 @@ class BatchEngine(Engine):
         self._first_state = self._batch.state[0].copy()  # the complete state after mj_resetData
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
-        self._nominal, self._written = self._batch.model, {}
+        self.written = {}
         self._restored: dict[str, Array] = {}  # fields that a restored state brought, until the next step
         self.diverged = np.zeros(num_envs, np.bool_)
 
@@ -157,7 +149,7 @@ class BatchEngine(Engine):
     def _ready(self) -> Any:
         """The batch, with threads; after a fork a new one in the state of the old."""
         if self._threads_lost:
-            old, fields = self._batch, self._written
+            old, fields = self._batch, self.written
             outputs = {name: np.array(self.field(name)) for name in self._fields}
             BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs))
             self.write(fields, np.arange(old.nsim))
@@ -167,10 +159,10 @@ class BatchEngine(Engine):
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
-            if name not in self._written:
+            if name not in self.written:
                 array = self._batch.expand(f"opt.{name}" if is_option(name) else name)
-                self._written[name] = array.reshape(len(array)) if values.ndim == 1 else array
-            self._written[name][envs] = values
+                self.written[name] = array.reshape(len(array)) if values.ndim == 1 else array
+            self.written[name][envs] = values
         if needs_set_const(fields):
             self._ready().set_const(envs)
 
@@ -222,7 +214,7 @@ class OwnDataEngine(Engine):
 
     def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
         """Starts all simulations at the model's own state; arguments as for ``BatchEngine``."""
-        self._nominal, self._written = copy.copy(model), {}
+        self._nominal = copy.copy(model)
         self._models = [self._nominal] * num_envs  # one shared model until their fields differ
         self._data = [mujoco.MjData(model) for _ in range(num_envs)]
         self._counts = np.full((num_envs, len(self._data[0].warning.number)), QUIET, np.int32)
@@ -231,6 +223,7 @@ class OwnDataEngine(Engine):
         self.ctrl = np.zeros((num_envs, model.nu))
         self._fields = {name: np.zeros((num_envs, *np.shape(getattr(self._data[0], name)))) for name in fields}
         self.diverged = np.zeros(num_envs, np.bool_)
+        self.written = {}
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
         self._sources = [
@@ -247,9 +240,9 @@ class OwnDataEngine(Engine):
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
-            if name not in self._written:
-                self._written[name] = np.repeat(self.model_field(name), len(self._data), axis=0)
-            self._written[name][envs] = values
+            if name not in self.written:
+                self.written[name] = np.repeat(field_array(self._nominal, name)[None], len(self._data), axis=0)
+            self.written[name][envs] = values
 
         def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
@@ -318,7 +311,7 @@ class OwnDataEngine(Engine):
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
-        _edit(model, data, self._written, env)
+        _edit(model, data, self.written, env)
         state = np.zeros(mujoco.mj_stateSize(model, _INTEGRATION))
         mujoco.mj_getState(self._models[env], self._data[env], state, _INTEGRATION)
         mujoco.mj_setState(model, data, state, _INTEGRATION)
