@@ -23,6 +23,7 @@ from gym_dr.randomization.spec import Randomization, Rule
 
 LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fields
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
+_FREE = 0  # mjtJoint
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
 
@@ -51,16 +52,17 @@ class ModelSpace(ParamSpace):
     these and parameters set by hand. ``space[name].nominal`` works for every name.
     """
 
-    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target]) -> None:
+    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target], *, floats: bool = False) -> None:
         """Collects parameters; ``model_space`` makes them from a model.
 
         Args:
             name: Name under which presets are registered.
             params: The parameters that may vary.
             targets: How each name changes the model.
+            floats: Whether it has a floating base, a free joint.
         """
         super().__init__(name, params)
-        self.targets = targets
+        self.targets, self.floats = targets, floats
         self.nominal = {}
 
     def __getitem__(self, name: str) -> Param:
@@ -70,7 +72,7 @@ class ModelSpace(ParamSpace):
 
     def reporting(self, randomization: Randomization) -> ModelSpace:
         """The same parameters, reporting those of a randomization."""
-        space = ModelSpace(self.name, list(self.values()), self.targets)
+        space = ModelSpace(self.name, list(self.values()), self.targets, floats=self.floats)
         space.nominal = {name: float(self[name].nominal) for name in randomization}
         return space
 
@@ -170,7 +172,7 @@ def model_space(name: str, model: Any) -> ModelSpace:
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
     found += _lengths(model)
     targets = {param.name: target for param, target in found}
-    return ModelSpace(name, [param for param, _ in found], targets)
+    return ModelSpace(name, [param for param, _ in found], targets, floats=_FREE in model.jnt_type)
 
 
 def space_of_env(env: Any) -> ModelSpace:
