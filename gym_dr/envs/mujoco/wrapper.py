@@ -56,7 +56,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible, or the environment does not run on MuJoCo or is randomized
                 already.
-            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations have no place for them.
         """
         gym.Wrapper.__init__(self, env)
         check_not_randomized(env)
