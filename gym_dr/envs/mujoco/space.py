@@ -39,6 +39,7 @@ from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
 from gym_dr.wording import listed
 
+_FREE = 0  # mjtJoint
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
 _REACH = 10.0  # by how much an extreme nominal value may change
@@ -74,6 +75,7 @@ class ModelSpace(ParamSpace):
             model: An ``MjModel`` with its nominal values.
         """
         self.name, self.model, self.nominal = name, copy.copy(model), {}
+        self.floats = _FREE in model.jnt_type
         self._entries: dict[str, Entries] = {}  # of a field, or of a pattern
 
     def __getitem__(self, name: str) -> Param:
