@@ -77,6 +77,12 @@ class Param:
                 raise RandomizationError(
                     f"Parameter {self.name!r}: this name is reserved for {what}. Choose another name."
                 )
+        if self.name.startswith("_"):
+            raise RandomizationError(
+                f"Parameter {self.name!r}: expected a name that does not begin with _, which in Gymnasium's info marks "
+                "the mask of another entry. Choose another name; in RandomizeAttributes, apply= sets what it stands "
+                f"for: apply=lambda env, values: setattr(env, {self.name!r}, values[{self.name.strip('_')!r}])."
+            )
         numbers = (self.nominal, self.low, self.high)
         if not (
             all(isinstance(number, int | float | np.floating) for number in numbers)
@@ -256,6 +262,46 @@ class ParamSpace(Mapping[str, Param]):
                 raise RandomizationError(f"Parameter {name!r}: expected {expected}, got shape {array.shape}.")
             checked[name] = np.full(num_envs, array)
         return checked
+
+
+class StackedSpace(ParamSpace):
+    """The parameters of two layers around one environment; the inner one sets those that both know."""
+
+    def __init__(self, inner: ParamSpace, outer: ParamSpace, varying: Iterable[str]) -> None:
+        """Joins both; presets are those of the inner one.
+
+        Args:
+            inner: The space of the layer inside.
+            outer: That of the layer around it.
+            varying: The randomized parameters, which environments report.
+        """
+        super().__init__(inner.name, [*inner.values(), *(outer[name] for name in outer if name not in inner)])
+        self.inner, self.outer, self.constants = inner, outer, inner.constants | outer.constants
+        self._expands = inner if type(outer) is ParamSpace else outer  # has patterns of names
+        self.nominal = {name: float(self[name].nominal) for name in (*inner.nominal, *outer.nominal, *varying)}
+
+    def __getitem__(self, name: str) -> Param:
+        return super().__getitem__(name) if name in self else self._expands[name]
+
+    def _parts(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The entries of a mapping for each space."""
+        inner = {
+            name: value
+            for name, value in given.items()
+            if name in self.inner or (name not in self and self._expands is self.inner)
+        }
+        return inner, {name: value for name, value in given.items() if name not in inner}
+
+    def expand(self, randomization: Randomization) -> Randomization:
+        """See ``ParamSpace.expand``; each space expands its own names."""
+        inner, outer = map(Randomization, self._parts(randomization))
+        rules = {**self.inner.expand(inner), **self.outer.expand(outer)}
+        return Randomization(rules, correlation=randomization.correlation)
+
+    def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
+        """See ``ParamSpace.check_vector``; each space checks its own values."""
+        inner, outer = self._parts(super().check_vector(values, num_envs))
+        return {**self.inner.check_vector(inner, num_envs), **self.outer.check_vector(outer, num_envs)}
 
 
 def exact_values(options: Mapping[str, Any] | None, space: Mapping[str, Any]) -> Any:
