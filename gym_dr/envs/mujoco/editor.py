@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.fields import FIELDS, owner_of
 from gym_dr.envs.mujoco.space import ModelSpace
+from gym_dr.errors import RandomizationError
 
 # the length of a link changes these; MuJoCo derives constants from them too
 _MOVED = {"body_pos", "geom_pos", "geom_size", "site_pos"}
 _DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
+_LITTLE = 1e-3  # a change after which each number that follows from a value is another one
 
 
 def needs_set_const(fields: Mapping[str, Array]) -> bool:
@@ -118,7 +121,11 @@ def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
 
 
 class ModelEditor:
-    """Sets a model to the values of one episode."""
+    """Sets a model to the values of one episode.
+
+    It writes the numbers that follow from parameters, and no others of the same fields, which environments may write
+    themselves: Meta-World's resets place bodies and sites, for example.
+    """
 
     def __init__(self, space: ModelSpace, model: Any) -> None:
         """Copies the model, which must have nominal values."""
@@ -133,17 +140,45 @@ class ModelEditor:
         Args:
             model: The environment's, or that of a copy, which Gymnasium makes anew.
             values: Of the episode.
+
+        Raises:
+            RandomizationError: The model has other elements than the nominal one; nothing has changed.
         """
         import mujoco  # type: ignore[import-untyped]  # heavy
 
+        if model.names != self._nominal.names:
+            raise RandomizationError("Expected a model with the same elements in every episode, got another one.")
         new = [name for name in values if name not in self._fields.names]
         if new:
             self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
-        if not self._fields.names:
-            return
+            self._places = self._find_places(self._fields.names)
         fields = self._fields(np.array([[values.get(name, np.nan) for name in self._fields.names]]))
-        write_fields(model, fields, 0)
+        now = _read_fields(model, fields)
+        write_fields(model, {name: np.where(self._places[name], a, now[name]) for name, a in fields.items()}, 0)
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
             mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions
+        self._written = _read_fields(model, fields)
+
+    def undone(self, model: Any) -> list[str]:
+        """The parameters of which something has written numbers since ``apply``."""
+        now = _read_fields(model, self._written)
+        changed = {name: self._places[name] & (now[name] != array) for name, array in self._written.items()}
+        kept = not any(numbers.any() for numbers in changed.values())  # as nearly always
+        places = {} if kept else {name: self._find_places({name}) for name in self._fields.names}
+        return [name for name, own in places.items() if any((own[field] & changed[field]).any() for field in changed)]
+
+    def _find_places(self, names: Collection[str]) -> dict[str, Mask]:
+        """The numbers that follow from these parameters: field -> shape of the field.
+
+        They change when the values of the parameters change a little.
+        """
+        nominal = [self._space[name].nominal for name in self._fields.names]
+        step = [(name in names) * _LITTLE * max(1.0, abs(self._space[name].nominal)) for name in self._fields.names]
+        changed = self._fields(np.array([nominal, np.add(nominal, step)]))
+        return {field: rows[0] != rows[1] for field, rows in changed.items()}
+
+
+def _read_fields(model: Any, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+    return {name: np.array(getattr(owner_of(model, name), name)) for name in names}
