@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import gymnasium as gym
@@ -234,8 +234,8 @@ class RandomizedWrapper(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCo
             ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
         chosen = own = resolve(randomization, space)
-        if self.env.has_wrapper_attr("set_params"):
-            self._inside = self.env.get_wrapper_attr("set_params").__self__
+        if self.env.has_wrapper_attr("_pin_written"):
+            self._inside = self.env.get_wrapper_attr("_pin_written").__self__  # the outermost layer inside
             space, chosen = _stacked(self._inside, space, own)
         self._randomize(space, chosen, context, context_params)
         # rules in the form of JSON, which keeps it as it is, so that the environment's spec can be compared
@@ -246,10 +246,9 @@ class RandomizedWrapper(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCo
     def _note_values(self) -> None:
         """Also gives the layer inside its values."""
         super()._note_values()
-        theirs: Collection[str] = () if self._inside is None else self._inside.param_space
-        self._own = {name: value for name, value in self._values.items() if name not in theirs}
+        self._own = self._values
         if self._inside is not None:
-            self._inside.exact_params = {name: value for name, value in self._values.items() if name in theirs}
+            (_, self._inside.exact_params), (_, self._own) = cast(Any, self.param_space).parts(self._values)
 
     def __getstate__(self) -> dict[str, Any]:
         self._pin_written()

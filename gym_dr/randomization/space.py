@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +68,7 @@ class Param:
     doc: str = ""  # its effect, in one line
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
     needs: tuple[str, ...] = ()  # parameters of which one must not be 0 for this one to have an effect, as a switch
+    idle: str = ""  # why it cannot vary in this environment; empty if it can
 
     def __post_init__(self) -> None:
         check_known("kind of parameter", self.kind, KINDS)
@@ -179,9 +181,8 @@ class ParamSpace(Mapping[str, Param]):
 
     def in_order(self, names: Collection[str]) -> list[str]:
         """The known names, in the order of the space; known names that it does not list come last, sorted."""
-        return [name for name in self if name in names] + sorted(
-            name for name in names if name not in self._params and name in self
-        )
+        listed = [name for name in self if name in names]
+        return listed + sorted(name for name in names if name not in listed and name in self)
 
     def with_constants(self, keywords: Mapping[str, Any]) -> ParamSpace:
         """The space of an environment in which keywords set the nominal values of some parameters.
@@ -264,7 +265,7 @@ class ParamSpace(Mapping[str, Param]):
         return checked
 
 
-class StackedSpace(ParamSpace):
+class StackedSpace(ChainMap[str, Param], ParamSpace):
     """The parameters of two layers around one environment; the inner one sets those that both know."""
 
     def __init__(self, inner: ParamSpace, outer: ParamSpace, varying: Iterable[str]) -> None:
@@ -275,33 +276,33 @@ class StackedSpace(ParamSpace):
             outer: That of the layer around it.
             varying: The randomized parameters, which environments report.
         """
-        super().__init__(inner.name, [*inner.values(), *(outer[name] for name in outer if name not in inner)])
-        self.inner, self.outer, self.constants = inner, outer, inner.constants | outer.constants
-        self._expands = inner if type(outer) is ParamSpace else outer  # has patterns of names
+        super().__init__(inner, outer)  # type: ignore[arg-type]  # it changes neither
+        self.name, self.constants = inner.name, inner.constants | outer.constants
+        self._with_patterns = inner if type(outer) is ParamSpace else outer
         self.nominal = {name: float(self[name].nominal) for name in (*inner.nominal, *outer.nominal, *varying)}
 
-    def __getitem__(self, name: str) -> Param:
-        return super().__getitem__(name) if name in self else self._expands[name]
+    def _space_of(self, name: str) -> Any:
+        return next((space for space in self.maps if name in space), self._with_patterns)
 
-    def _parts(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The entries of a mapping for each space."""
-        inner = {
-            name: value
-            for name, value in given.items()
-            if name in self.inner or (name not in self and self._expands is self.inner)
-        }
-        return inner, {name: value for name, value in given.items() if name not in inner}
+    def __getitem__(self, name: str) -> Param:
+        return cast(Param, self._space_of(name)[name])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StackedSpace) and (self.maps, self.nominal) == (other.maps, other.nominal)
+
+    def parts(self, given: Mapping[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
+        """The space of the inner layer and its entries of a mapping, and those of the outer one."""
+        return [(space, {n: v for n, v in given.items() if self._space_of(n) is space}) for space in self.maps]
 
     def expand(self, randomization: Randomization) -> Randomization:
         """See ``ParamSpace.expand``; each space expands its own names."""
-        inner, outer = map(Randomization, self._parts(randomization))
-        rules = {**self.inner.expand(inner), **self.outer.expand(outer)}
-        return Randomization(rules, correlation=randomization.correlation)
+        expanded = [space.expand(Randomization(part)) for space, part in self.parts(randomization)]
+        return Randomization(dict(ChainMap(*expanded)), correlation=randomization.correlation)
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         """See ``ParamSpace.check_vector``; each space checks its own values."""
-        inner, outer = self._parts(super().check_vector(values, num_envs))
-        return {**self.inner.check_vector(inner, num_envs), **self.outer.check_vector(outer, num_envs)}
+        parts = self.parts(super().check_vector(values, num_envs))
+        return dict(ChainMap(*(space.check_vector(part, num_envs) for space, part in parts)))
 
 
 def exact_values(options: Mapping[str, Any] | None, space: Mapping[str, Any]) -> Any:
@@ -373,6 +374,8 @@ def switches_needed(space: ParamSpace, chosen: Ranges, known: Ranges | None = No
             or a switch is off on purpose.
     """
     on, idle = _unmet(space, chosen, known or {})
+    if idle and idle[0].idle:
+        raise RandomizationError(f"Parameter {idle[0].name!r} cannot vary here: {idle[0].idle}.")
     if idle:
         raise RandomizationError(
             f"Parameter {idle[0].name!r} has no effect here: it needs {needs_text(idle[0], space)}. Add that, or leave "
@@ -407,7 +410,7 @@ def checked_values(
     values = space.check_vector(given, num_envs)
     ends = {name: (float(array.min()), float(array.max())) for name, array in values.items()}
     alone = {name: pair for name, pair in ends.items() if not values.keys() & set(space[name].needs)}
-    if not any(space[name].needs for name in alone):
+    if not any(space[name].needs or space[name].idle for name in alone):
         return values
     # a switch that is pinned in some sub-environments is turned on in the others
     before = {n: a for n, a in pinned.items() if space[n].kind != "bool" or not np.isnan(a).any()}
@@ -422,9 +425,9 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
 
 
-def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
+def in_effect(names: Collection[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
     """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
-    needs = {name: {other: space[other].nominal for other in param.needs} for name, param in space.items()}
+    needs = {name: {other: space[other].nominal for other in space[name].needs} for name in names if name in space}
     return [name for name in names if name in values and acts(needs.get(name, {}), values, 1)]
 
 
@@ -461,7 +464,8 @@ def _unmet(space: ParamSpace, chosen: Ranges, known: Ranges) -> tuple[dict[str, 
     idle = []
     for name, ends in chosen.items():
         param = space[name]
-        if not param.needs or any(_may_differ_from_0(space[other], mentioned) for other in param.needs):
+        met = not param.needs or any(_may_differ_from_0(space[other], mentioned) for other in param.needs)
+        if met and not param.idle:
             continue
         free = [o for o in param.needs if space[o].kind == "bool" and o not in mentioned and o not in space.constants]
         if free:

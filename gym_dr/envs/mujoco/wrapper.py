@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 from gym_dr.envs.core import warn_diverged
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelEditor
-from gym_dr.envs.mujoco.space import model_space
+from gym_dr.envs.mujoco.space import ModelSpace
 from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedWrapper
@@ -82,7 +82,7 @@ class RandomizeMujoco(RandomizedWrapper):
             self._inner.spec if hasattr(self._inner, "_env") else None
         )  # all of dm_control's have one class in shimmy
         name = task.id if task else type(self._inner).__name__.removesuffix("Env")
-        space = model_space(getattr(self._inner, "space_name", name), nominal)
+        space = ModelSpace(getattr(self._inner, "space_name", name), nominal)
         self._editor = ModelEditor(space, nominal)
         self._bad_state, self._quiet, self._pushed = BAD_STATE, QUIET, pushed_dofs(nominal)
         self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators
