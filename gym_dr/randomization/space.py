@@ -39,7 +39,8 @@ LOG_COLUMNS = frozenset(
 # parameters of ``Disturb``, in the same table as those of the environment
 DISTURBANCE_NAMES = frozenset(
     {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
-    | {"push_speed", "push_probability"}
+    | {"action_gain", "action_gain_interval", "push_speed", "push_vertical_speed", "push_angular_speed"}
+    | {"push_probability", "push_interval", "wrench_force", "wrench_torque", "wrench_interval"}
 )
 
 
@@ -136,9 +137,11 @@ class ParamSpace(Mapping[str, Param]):
         name: Name under which presets are registered.
         nominal: name -> nominal value, of the parameters that environments always report.
         constants: Names of the parameters whose nominal values are keywords of the environment.
+        floats: Whether these are parameters of a robot with a floating base.
     """
 
     constants: frozenset[str] = frozenset()
+    floats: bool = False
 
     def __init__(self, name: str, params: list[Param]) -> None:
         """Collects parameters.
@@ -277,7 +280,11 @@ class StackedSpace(ChainMap[str, Param], ParamSpace):
             varying: The randomized parameters, which environments report.
         """
         super().__init__(inner, outer)  # type: ignore[arg-type]  # it changes neither
-        self.name, self.constants = inner.name, inner.constants | outer.constants
+        self.name, self.constants, self.floats = (
+            inner.name,
+            inner.constants | outer.constants,
+            inner.floats or outer.floats,
+        )
         self._with_patterns = inner if type(outer) is ParamSpace else outer
         self.nominal = {name: float(self[name].nominal) for name in (*inner.nominal, *outer.nominal, *varying)}
 

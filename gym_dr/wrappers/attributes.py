@@ -16,8 +16,6 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.wrappers.attribute_path import AttributePath
 
 Derive = Callable[[Any], None]
-Apply = Callable[[Any, dict[str, float]], None]  # of the environment and its values
-Read = Callable[[Any], Mapping[str, Any]]
 
 _KEPT = 1e-6  # relative difference of a value from its draw; some environments compute in float32
 
@@ -49,8 +47,8 @@ class RandomizeAttributes(RandomizedWrapper):
         context: str = "info",
         context_params: Any = None,
         *,
-        apply: Apply | None = None,
-        read: Read | None = None,
+        apply: Callable[[Any, dict[str, float]], None] | None = None,
+        read: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
         """Wraps an environment, which may be in another ``RandomizeAttributes`` or ``RandomizeMujoco`` already.
 
@@ -70,7 +68,7 @@ class RandomizeAttributes(RandomizedWrapper):
             UnknownNameError: A parameter is not an attribute, or the randomization names an unknown parameter.
             RandomizationError: A range is impossible, there is no space for this environment, an attribute is no
                 number, cannot be set or is shared by environments, or a layer inside varies a parameter, too.
-            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations have no place for them.
         """
         gym.Wrapper.__init__(self, env)
         known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))

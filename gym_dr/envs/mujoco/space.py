@@ -33,14 +33,15 @@ from gym_dr.envs.mujoco.fields import (
     outranked,
     owner_of,
 )
-from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name, warn
+from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError, unknown_name, warn
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
+from gym_dr.wording import listed
 
+_FREE = 0  # mjtJoint
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
-_SHOWN = 3  # reasons in a warning
 _REACH = 10.0  # by how much an extreme nominal value may change
 
 
@@ -74,6 +75,7 @@ class ModelSpace(ParamSpace):
             model: An ``MjModel`` with its nominal values.
         """
         self.name, self.model, self.nominal = name, copy.copy(model), {}
+        self.floats = _FREE in model.jnt_type
         self._entries: dict[str, Entries] = {}  # of a field, or of a pattern
 
     def __getitem__(self, name: str) -> Param:
@@ -126,10 +128,10 @@ class ModelSpace(ParamSpace):
             RandomizationError: Two patterns match one name, a factor has a rule other than Scale, or an inertia or a
                 range is impossible.
         """
-        rules = {name: rule for name, rule in randomization.items() if not _is_pattern(name)}
+        rules = {name: rule for name, rule in randomization.items() if not self._is_pattern(name)}
         taken = dict.fromkeys(rules, "")  # name -> the pattern that it comes from
         for pattern, rule in randomization.items():
-            for name in self._matches(pattern, rule) if _is_pattern(pattern) else ():
+            for name in self._matches(pattern, rule) if self._is_pattern(pattern) else ():
                 if taken.get(name) or (rule.shared and name in taken):
                     hint = "Leave one out" if rule.shared else "Name it explicitly"
                     raise RandomizationError(f"Parameter {name!r}: two patterns match it. {hint}.")
@@ -154,8 +156,9 @@ class ModelSpace(ParamSpace):
 
     def _entry(self, name: object) -> tuple[Param, Target]:
         known = self._of_field(_head(name)) if _head(name) in FIELDS else {}
-        if name not in known and isinstance(name, str) and _is_pattern(name):
-            self._entries.setdefault(name, {name: self._together(name)})
+        if isinstance(name, str) and self._is_pattern(name):
+            if name not in self._entries:
+                self._entries[name] = {name: self._together(name)}
             known = self._entries[name]
         if name not in known:
             raise self._unknown(name)
@@ -167,6 +170,11 @@ class ModelSpace(ParamSpace):
             self._entries[name] = _entries_of(FIELDS[name], self.model) if name in present(self.model) else {}
         return self._entries[name]
 
+    def _is_pattern(self, name: str) -> bool:
+        """Whether a name stands for several; names of elements may have brackets too."""
+        wild = any(sign in name for sign in _WILD)
+        return wild and not (_head(name) in FIELDS and name in self._of_field(_head(name)))
+
     def _matches(self, pattern: str, rule: Rule) -> list[str]:
         """The names that a pattern stands for, without those that cannot vary."""
         names = self._of_field(_head(pattern)) if _head(pattern) in FIELDS else self
@@ -177,13 +185,15 @@ class ModelSpace(ParamSpace):
         matched = [name for name in matched if elements[name] not in twice or (elements[name] == name) == whole]
         if not matched:
             raise self._unknown(pattern)
-        if idle := [name for name in matched if self[name].idle]:
-            matched = [name for name in matched if name not in idle]
-            reasons = "; ".join(f"{name}: {self[name].idle}" for name in idle[:_SHOWN])
-            more = f"; and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else ""
-            if not matched:
-                raise RandomizationError(f"Parameter {pattern!r}: nothing that it matches can vary: {reasons}{more}.")
-            warn(f"{pattern} leaves out what cannot vary: {reasons}{more}.")
+        reasons: dict[str, dict[str, None]] = {}  # why -> elements that cannot vary
+        for name in (name for name in matched if self[name].idle):
+            reasons.setdefault(self[name].idle, {})[elements[name].partition(":")[2]] = None
+        matched = [name for name in matched if not self[name].idle]
+        told = "; ".join(f"{listed(list(left))}: {reason}" for reason, left in reasons.items())
+        if not matched:
+            raise RandomizationError(f"Parameter {pattern!r}: nothing that it matches can vary ({told}).")
+        if told:
+            warn(f"{pattern} leaves out what cannot vary ({told}).", RandomizationWarning)
         if rule.operation == "scale":
             return [name for name in matched if not self._multiplies_zeros(name)] or matched
         return matched
@@ -229,7 +239,7 @@ class ModelSpace(ParamSpace):
                 continue
             names = [f"{element}.{axis}" for axis in axes]
             lows, highs = zip(*(bounds.get(name, (self[name].nominal,) * 2) for name in names), strict=True)
-            if axes == RANGE and highs[0] > lows[1]:
+            if axes == RANGE and highs[0] > lows[1] and not self[names[0]].idle:
                 got = f"low up to {highs[0]:g} and high from {lows[1]:g}"
                 raise RandomizationError(f"Parameter {element!r}: expected low <= high, got {got}.")
             for k, high in enumerate(highs) if _head(element) == "body_inertia" else ():
@@ -244,15 +254,19 @@ class ModelSpace(ParamSpace):
     def _warn_outranked(self, names: Collection[str]) -> None:
         """Tells which contacts do not follow the parameters of a geom, since the other geom has a higher priority."""
         geoms, ranks = element_names(self.model, "geom"), outranked(self.model)
-        lost: dict[str, list[str]] = {}  # the others -> parameters
-        for name in names:
-            if ":" in name and _head(name) in ("geom_friction", "geom_solref", "geom_solimp"):
-                width = field_array(self.model, _head(name)).shape[1]
-                others = [geoms[k] for k in ranks[self.target(name).parts[0].columns[0] // width].nonzero()[0]]
-                lost.setdefault(", ".join(others), []).append(name)
+        lost: dict[str, list[str]] = {}  # the others, which do not vary -> parameters
+        for head in ("geom_friction", "geom_solref", "geom_solimp"):
+            chosen = [name for name in names if name.startswith(f"{head}:")]
+            places = [
+                self.target(name).parts[0].columns[0] // field_array(self.model, head).shape[1] for name in chosen
+            ]
+            for name, place in zip(chosen, places, strict=True):
+                others = [geoms[k] for k in ranks[place].nonzero()[0] if k not in places and head not in names]
+                lost.setdefault(listed(others), []).append(name)
         lost.pop("", None)
         for higher, ignored in lost.items():
-            warn(f"Contacts with {higher} ignore {', '.join(ignored)}, since their priority is higher.")
+            text = f"Contacts with {higher} ignore {listed(ignored)}, since their priority is higher."
+            warn(text, RandomizationWarning)
 
     def _unknown(self, name: object) -> UnknownNameError:
         """The error for an unknown name, with the elements or fields that the model has."""
@@ -287,6 +301,8 @@ def _entries_of(field: Field, model: Any) -> Entries:
         full = f"{field.name}:{element}" if field.objects else field.name
         numbers = field.numbers(model, i, stride)
         own = {f"{full}.{axis}" if axis else full: parts for axis, parts in numbers.items()}
+        if twice := own.keys() & found.keys() or ({full} & found.keys()):
+            raise RandomizationError(f"{min(twice)!r} names two parameters of the model. Rename one of its elements.")
         if not _exists(field, model, i):
             continue
         if full not in own and own and field.objects and not field.added:
@@ -339,7 +355,3 @@ def _factor(field: Field, name: str, own: Mapping[str, Parts], values: Values, i
 def _head(name: object) -> str:
     """The field in a name."""
     return str(name).partition(":")[0].partition(".")[0]
-
-
-def _is_pattern(name: str) -> bool:
-    return any(sign in name for sign in _WILD)

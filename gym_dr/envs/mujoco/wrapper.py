@@ -70,21 +70,21 @@ class RandomizeMujoco(RandomizedWrapper):
             UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible, the environment does not run on MuJoCo, or a layer inside varies
                 a parameter, too.
-            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations have no place for them.
         """
         gym.Wrapper.__init__(self, env)
         self._inner: Any = env.unwrapped
         self._find, self._after_reset = (model, data), after_reset
-        from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET, pushed_dofs  # heavy: mujoco
+        from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET, base_of  # heavy: mujoco
 
         nominal, _ = self._model_and_data()
-        task = (
-            self._inner.spec if hasattr(self._inner, "_env") else None
-        )  # all of dm_control's have one class in shimmy
+        # all of dm_control's tasks have one class in shimmy
+        task = self._inner.spec if hasattr(self._inner, "_env") else None
         name = task.id if task else type(self._inner).__name__.removesuffix("Env")
         space = ModelSpace(getattr(self._inner, "space_name", name), nominal)
         self._editor = ModelEditor(space, nominal)
-        self._bad_state, self._quiet, self._pushed = BAD_STATE, QUIET, pushed_dofs(nominal)
+        self._bad_state, self._quiet = BAD_STATE, QUIET
+        self._base, self._pushed = base_of(nominal)
         self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators
         self._wrap(space, randomization, context, context_params, model=model, data=data, after_reset=after_reset)
 
@@ -179,14 +179,15 @@ class RandomizeMujoco(RandomizedWrapper):
 
     @property
     def push_size(self) -> int:
-        """Size of a push: 2 (x and y) if the robot floats freely, otherwise 1."""
+        """Size of a push: 6 if the robot has a floating base, otherwise 1."""
         return len(self._pushed)
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of the root instantly, like an impact (of the first joint if there is no free root).
+        """Changes the velocity of the floating base instantly, like an impact (of the first joint if there is none).
 
         Args:
-            velocity: Added to the velocity, m/s or rad/s, shape ``(push_size,)``.
+            velocity: Added to the velocity, m/s or rad/s, shape ``(push_size,)``; of a floating base along x, y and z
+                of the world, then about its own axes.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -194,6 +195,19 @@ class RandomizeMujoco(RandomizedWrapper):
         """
         self._check_begun("push")
         self._model_and_data()[1].qvel[self._pushed] += check_finite(velocity, (self.push_size,), "velocities")
+
+    def apply_wrench(self, wrench: npt.NDArray[np.float64]) -> None:
+        """Lets a force and a torque act on the floating base, until others do or the environment's reset removes them.
+
+        Args:
+            wrench: Force (N) and torque (N m) along and about x, y and z of the world, shape ``(6,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The wrench has the wrong shape or type, or is not finite; nothing has changed.
+        """
+        self._check_begun("apply_wrench")
+        self._model_and_data()[1].xfrc_applied[self._base] = check_finite(wrench, (6,), "wrench")
 
     def render(self) -> Any:
         """Renders the robot; without a render mode, warns and returns None.
