@@ -280,11 +280,8 @@ class StackedSpace(ChainMap[str, Param], ParamSpace):
             varying: The randomized parameters, which environments report.
         """
         super().__init__(inner, outer)  # type: ignore[arg-type]  # it changes neither
-        self.name, self.constants, self.floats = (
-            inner.name,
-            inner.constants | outer.constants,
-            inner.floats or outer.floats,
-        )
+        self.name, self.floats = inner.name, inner.floats or outer.floats
+        self.constants = inner.constants | outer.constants
         self._with_patterns = inner if type(outer) is ParamSpace else outer
         self.nominal = {name: float(self[name].nominal) for name in (*inner.nominal, *outer.nominal, *varying)}
 

@@ -15,10 +15,6 @@ from gym_dr.randomization.episode import RandomizedWrapper
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wrappers.attribute_path import AttributePath
 
-Derive = Callable[[Any], None]
-
-_KEPT = 1e-6  # relative difference of a value from its draw; some environments compute in float32
-
 
 class RandomizeAttributes(RandomizedWrapper):
     """Sets attributes of the unwrapped environment at each reset, always starting from the nominal values.
@@ -43,7 +39,7 @@ class RandomizeAttributes(RandomizedWrapper):
         env: gym.Env[Any, Any],
         randomization: Any,
         space: ParamSpace | None = None,
-        derive: Derive | None = None,
+        derive: Callable[[Any], None] | None = None,
         context: str = "info",
         context_params: Any = None,
         *,
@@ -103,13 +99,17 @@ class RandomizeAttributes(RandomizedWrapper):
         env = self.unwrapped
         found = {name: path.get(env) for name, path in self._paths.items()} if self._read is None else self._read(env)
         drawn = self._own if self._read is not None or self._paths else {}  # otherwise nobody knows
-        wrong = [n for n, v in drawn.items() if not math.isclose(found.get(n, math.nan), v, rel_tol=_KEPT)]
+        # some environments compute in float32
+        wrong = [n for n, v in drawn.items() if not math.isclose(found.get(n, math.nan), v, rel_tol=1e-6)]
         if wrong:
+            hint = (
+                "Set the nominal value in the constructor, and leave it alone in reset; or pass apply=, a function of "
+                "the environment and its values that sets them after reset"
+            )
             raise RandomizationError(
                 f"reset of {type(env).__name__} sets {', '.join(wrong)}, too, so a draw would have no effect: "
-                f"{', '.join(f'{name} is {found.get(name)}, not {drawn[name]:g}' for name in wrong)}. Set the nominal "
-                "value in the constructor, and leave it alone in reset; or pass apply=, a function of the environment "
-                "and its values that sets them after reset."
+                f"{', '.join(f'{name} is {found.get(name)}, not {drawn[name]:g}' for name in wrong)}. "
+                f"{'Set it in apply' if self._apply else hint}."
             )
         return self._visible(observation, info)
 

@@ -176,7 +176,9 @@ class ModelEditor:
         import mujoco  # type: ignore[import-untyped]  # heavy
 
         if model.names != self._nominal.names:
-            raise RandomizationError("Expected a model with the same elements in every episode, got another one.")
+            raise RandomizationError(
+                "Expected a model with the same elements in every episode, got another: the environment builds others."
+            )
         new = [name for name in values if name not in self._fields.names]
         if new:
             self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
