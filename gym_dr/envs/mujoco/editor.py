@@ -189,6 +189,7 @@ class ModelEditor:
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
+            derived.before_set_const(model, fields)
             mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions
         self._written = {name: field_array(model, name) for name in fields}
 
