@@ -26,7 +26,7 @@ from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
-from gym_dr.envs.mujoco.fields import is_option
+from gym_dr.envs.mujoco.fields import field_array, is_option
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
@@ -42,7 +42,7 @@ class Engine(ABC):
     qvel: Array  # (num_envs, nv)
     ctrl: Array  # (num_envs, nu), controls of the next step
     diverged: Mask  # (num_envs,), in the last step
-    body_mass: Array  # (num_envs or 1, nbody)
+    written: dict[str, Array]  # fields of the model that were written, (num_envs, ...)
     _fields: dict[str, Array]
     _pool: Any = None  # a ThreadPoolExecutor
 
@@ -122,10 +122,9 @@ class BatchEngine(Engine):
         self._first_state = self._batch.state[0].copy()  # the complete state after mj_resetData
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
-        self._expanded: dict[str, Array] = {}
+        self.written = {}
         self._restored: dict[str, Array] = {}  # fields that a restored state brought, until the next step
         self.diverged = np.zeros(num_envs, np.bool_)
-        self.body_mass = np.array(model.body_mass)[None]
 
     def after_fork(self) -> None:
         # a batch waits for its threads when it ends, here forever; so it never ends
@@ -135,7 +134,7 @@ class BatchEngine(Engine):
     def _ready(self) -> Any:
         """The batch, with threads; after a fork a new one in the state of the old."""
         if self._threads_lost:
-            old, fields = self._batch, self._expanded
+            old, fields = self._batch, self.written
             outputs = {name: np.array(self.field(name)) for name in self._fields}
             BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs))
             self.write(fields, np.arange(old.nsim))
@@ -145,12 +144,10 @@ class BatchEngine(Engine):
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
-            if name not in self._expanded:
+            if name not in self.written:
                 array = self._batch.expand(f"opt.{name}" if is_option(name) else name)
-                self._expanded[name] = array.reshape(len(array)) if values.ndim == 1 else array
-                if name == "body_mass":
-                    self.body_mass = self._expanded[name]
-            self._expanded[name][envs] = values
+                self.written[name] = array.reshape(len(array)) if values.ndim == 1 else array
+            self.written[name][envs] = values
         if needs_set_const(fields):
             self._ready().set_const(envs)
 
@@ -211,7 +208,7 @@ class OwnDataEngine(Engine):
         self.ctrl = np.zeros((num_envs, model.nu))
         self._fields = {name: np.zeros((num_envs, *getattr(self._data[0], name).shape)) for name in fields}
         self.diverged = np.zeros(num_envs, np.bool_)
-        self.body_mass = np.array(model.body_mass)[None]
+        self.written = {}
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
         self._sources = [
@@ -227,10 +224,10 @@ class OwnDataEngine(Engine):
         self._idle = True
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
-        if self.body_mass.shape[0] == 1 and "body_mass" in fields:
-            self.body_mass = np.repeat(self.body_mass, len(self._data), axis=0)
-        if "body_mass" in fields:
-            self.body_mass[envs] = fields["body_mass"]
+        for name, values in fields.items():
+            if name not in self.written:
+                self.written[name] = np.repeat(field_array(self._nominal, name)[None], len(self._data), axis=0)
+            self.written[name][envs] = values
 
         def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
@@ -298,9 +295,7 @@ class OwnDataEngine(Engine):
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
-        chosen = self._models[env]
-        for name in ("geom_size", "geom_pos", "body_pos", "site_pos"):
-            getattr(model, name)[...] = getattr(chosen, name)
+        write_fields(model, self.written, env)
         data.qpos[:], data.qvel[:] = self.qpos[env], self.qvel[env]
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
