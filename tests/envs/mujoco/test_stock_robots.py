@@ -16,7 +16,7 @@ import pytest
 from gym_dr import Add, Scale
 from gym_dr.randomization.space import Param
 from tests.envs.mujoco.names import assert_same_episodes
-from tests.envs.mujoco.stock.numbers import Names, Written, arrays, read_name
+from tests.envs.mujoco.stock.numbers import Written, arrays, read_name
 from tests.envs.mujoco.stock.robots import EVERYTHING, STOCK, register
 from tests.registered import forgotten_afterwards
 
@@ -54,12 +54,11 @@ def test_each_value_is_in_its_place_in_the_model_and_nothing_else_has_changed(ro
     env: Any = gym.make(robot, randomization="none")
     space, model = env.get_wrapper_attr("param_space"), env.unwrapped.model
     nominal = copy.copy(model)
-    names = Names(nominal)
+    written = Written(nominal)
     for field, group in groupby(space.values(), key=field_of):
         able = [param for param in group if not param.idle]
         for chosen in (values_of(able), factors_of(able, single=True), factors_of(able, single=False)):
             if chosen:
-                written = Written(nominal, names)
                 written.write(resolved(chosen, able))
                 env.reset(options={"params": chosen})
                 found, expected = arrays(model), arrays(written.model)
@@ -111,16 +110,13 @@ def factors_of(params: list[Param], *, single: bool) -> dict[str, float]:
 
 def resolved(chosen: dict[str, float], params: list[Param]) -> dict[str, float]:
     """The same with the values of components in place of factors."""
-    values: dict[str, float] = {}
-    for name, value in chosen.items():
-        field, element, _ = read_name(name)
-        mine = [param for param in params if param.name == name and is_factor(param)]
-        scaled = [
-            param
-            for param in (params if mine else ())
-            if not is_factor(param) and (not element or read_name(param.name)[:2] == (field, element))
-        ]
-        values |= {param.name: value * param.nominal for param in scaled} if mine else {name: value}
+    factors = {param.name for param in params if is_factor(param)}
+    values: dict[str, float] = {name: value for name, value in chosen.items() if name not in factors}
+    for param in params if factors & chosen.keys() else ():
+        field, element, _ = read_name(param.name)
+        scale = chosen.get(f"{field}:{element}", chosen.get(field))
+        if param.name not in factors and scale is not None:
+            values[param.name] = scale * param.nominal
     return values
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gym_dr.arrays import Array
 
-OPTIONS = ("gravity", "wind", "density", "viscosity", "timestep")
+VECTORS, NUMBERS = ("gravity", "wind"), ("density", "viscosity", "timestep")  # of the options
 _AXES = {  # of the fields that are vectors
     "x y z": "gravity wind body_inertia body_ipos light_dir",
     "slide spin roll": "geom_friction",
@@ -92,15 +92,17 @@ class Names(dict[str, list[str]]):
         return f"{'joint' if kind == 'jnt' else kind}{i}"
 
 
+def numbers(owner: Any) -> list[str]:
+    """The arrays of a model or its options that hold numbers which vary."""
+    held = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")}
+    real = [name for name, value in held.items() if getattr(value, "dtype", np.dtype(bool)).kind == "f"]
+    return [*real, *(name for name in ("geom_matid", "mat_texid") if name in held)]
+
+
 def arrays(model: Any) -> dict[str, Array]:
-    """Every number of a model and its options; inertias as tensors, since their axes have no order."""
-    found = {}
-    for owner in (model, model.opt):
-        for name in dir(owner):
-            value = getattr(owner, name) if not name.startswith("_") else None
-            numeric = isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f"
-            if numeric or name in ("geom_matid", "mat_texid"):
-                found[name] = np.array(value, np.float64)
+    """All of them by name; inertias as tensors, since their axes have no order."""
+    found = {name: np.array(getattr(model, name), np.float64) for name in numbers(model)}
+    found |= {name: np.array(getattr(model.opt, name)) for name in (*numbers(model.opt), *NUMBERS)}
     axes = matrices(found.pop("body_iquat"))
     found["body_inertia"] = np.einsum("nij,nj,nkj->nik", axes, found["body_inertia"], axes)
     return found
@@ -117,16 +119,28 @@ def matrices(quats: Array) -> Array:
 class Written:
     """A model of its own, to which parameters are written one by one."""
 
-    def __init__(self, nominal: Any, names: Names) -> None:
-        self.nominal, self.model, self._names = nominal, copy.copy(nominal), names
+    def __init__(self, nominal: Any) -> None:
+        self.nominal, self.model, self._names = nominal, copy.copy(nominal), Names(nominal)
+        self._data = mujoco.MjData(nominal)
+        self._fields = numbers(nominal)
 
     def write(self, values: Mapping[str, float]) -> None:
-        """Writes values of elements and components, and what MuJoCo derives from them."""
+        """Writes values of elements and components into the nominal model, and what MuJoCo derives from them."""
+        for name in self._fields:
+            getattr(self.model, name)[...] = getattr(self.nominal, name)
+        options, nominal_options = self.model.opt, self.nominal.opt
+        for name in VECTORS:
+            getattr(options, name)[:] = getattr(nominal_options, name)
+        for name in NUMBERS:
+            setattr(options, name, getattr(nominal_options, name))
         vectors: dict[tuple[str, int], Array] = {}  # of which the numbers act together
         for name, value in values.items():
             field, element, axis = read_name(name)
-            if field in OPTIONS:
-                _write_option(self.model.opt, field, axis, value)
+            if field in NUMBERS:
+                setattr(options, field, value)
+                continue
+            if field in VECTORS:
+                getattr(options, field)["xyz".index(axis)] = value
                 continue
             kind = {"qpos0": "jnt", "qpos": "jnt", "pseudo": "body"}.get(
                 field.partition("_")[0], field.partition("_")[0]
@@ -145,14 +159,7 @@ class Written:
                 _reshape(self.model, row, vector)
             else:
                 _turn(getattr(self.model, field.replace("rotation", "quat"))[row], vector)
-        mujoco.mj_setConst(self.model, mujoco.MjData(self.model))
-
-
-def _write_option(options: Any, field: str, axis: str, value: float) -> None:
-    if axis:
-        getattr(options, field)["xyz".index(axis)] = value
-    else:
-        setattr(options, field, value)
+        mujoco.mj_setConst(self.model, self._data)
 
 
 def _reshape(model: Any, body: int, changes: Array) -> None:
