@@ -14,11 +14,19 @@ import numpy as np
 import pytest
 
 from gym_dr import Add, Scale
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.envs.mujoco.stock.numbers import Written, arrays, read_name
 from tests.envs.mujoco.stock.robots import EVERYTHING, STOCK, register
 from tests.registered import forgotten_afterwards
+
+
+def only(name: str) -> Any:
+    """Restricts a test to one of the robots."""
+    mark = [] if name == EVERYTHING else pytest.mark.slow
+    return pytest.mark.parametrize("robot", [pytest.param(name, marks=mark)], indirect=True)
+
 
 PRESETS = ("none", "default", "wide", "random", "extreme")
 
@@ -67,6 +75,68 @@ def test_each_value_is_in_its_place_in_the_model_and_nothing_else_has_changed(ro
                 assert_same_numbers(found, expected, f"{field}: {len(chosen)} from {min(chosen)}")
     env.reset()
     assert_same_numbers(arrays(model), arrays(nominal), "nominal again")
+
+
+@pytest.mark.parametrize("params", [{}, {"actuator_strength": 0.8}, {"actuator_kp": 0.8}, {"actuator_kd": 0.8}])
+@only("ur5e")
+def test_a_servo_settles_at_its_target_whatever_its_strength_and_gains(robot: str, params: dict[str, float]) -> None:
+    env: Any = gym.make(robot, randomization="none")
+    env.reset(seed=1, options={"params": params})
+    target = 1.57 * np.array([1, -1, 1, -1, -1, 0])  # where it does not touch itself
+    for _ in range(1000):
+        env.step(target)
+    qpos, weight = env.unwrapped.data.qpos, env.unwrapped.data.qfrc_bias
+    kp = env.unwrapped.model.actuator_gainprm[:, 0]
+    np.testing.assert_allclose(qpos, target - weight / kp, atol=1e-4)  # it hangs by what its gain allows
+    np.testing.assert_allclose(qpos, target, atol=0.05)
+
+
+@pytest.mark.parametrize("name", ["actuator_gear", "actuator_gear:*", "actuator_gear:elbow_joint"])
+@only("ur5e")
+def test_the_gear_of_a_servo_is_refused(robot: str, name: str) -> None:
+    with pytest.raises(RandomizationError, match="actuator_strength"):
+        gym.make(robot, randomization={name: Scale((0.8, 1.2))})
+
+
+@only("spot")
+def test_a_body_at_the_smallest_mass_varies_as_the_others_do(robot: str) -> None:
+    _, info = gym.make(robot).reset(seed=1)
+    assert 0.8e-6 <= info["params"]["body_mass:arm_link_hr0"] <= 1.2e-6
+
+
+@only("go1")
+def test_contacts_that_do_not_follow_the_friction_of_the_ground_are_told(robot: str) -> None:
+    with pytest.warns(UserWarning, match="FL") as told:
+        gym.make(robot, randomization={"geom_friction:ground.slide": (0.3, 1.0)})
+    assert len(told) == 1
+
+
+@only("g1")
+def test_a_pattern_tells_once_what_it_leaves_out(robot: str) -> None:
+    patterns = ("geom_friction:*", "geom_solref:*", "geom_size:*", "body_ipos:*", "site_pos:*")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        gym.make(robot, randomization={pattern: Scale((0.9, 1.1)) for pattern in patterns})
+    assert len(told) <= len(patterns)
+
+
+@only(EVERYTHING)
+def test_a_factor_of_a_gear_with_six_numbers_scales_the_thrust(robot: str) -> None:
+    def climbed(**params: float) -> float:
+        env: Any = gym.make(robot, randomization="none")
+        env.reset(seed=1, options={"params": {name.replace("_of_", ":"): value for name, value in params.items()}})
+        env.step(np.array([0, 0, 0, 0, 4.0]))
+        return float(env.unwrapped.data.joint("flying").qvel[2])
+
+    fallen, nominal = climbed(actuator_strength=0.0), climbed()
+    for name in ("actuator_gear_of_thrust", "actuator_strength_of_thrust", "actuator_gear_of_thrust.z"):
+        np.testing.assert_allclose(climbed(**{name: 1.25}) - fallen, 1.25 * (nominal - fallen), rtol=1e-9)
+
+
+@only(EVERYTHING)
+def test_friction_that_a_higher_priority_overrules_is_refused(robot: str) -> None:
+    with pytest.raises(RandomizationError, match="collides with nothing"):
+        gym.make(robot, randomization={"geom_friction:speck": Scale((0.5, 2.0))})
 
 
 def everything(robot: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ STOCK = {
         changes=(stable, position_servos(100, 5)),
     ),
     "ur5e": Stock(
-        package="robosuite", file=f"{_ARMS}/ur5e/robot.xml", kind="arm", changes=(stable, position_servos(2000, 400))
+        package="robosuite", file=f"{_ARMS}/ur5e/robot.xml", kind="arm", changes=(stable, position_servos(2000, 100))
     ),
     "iiwa": Stock(
         package="robosuite", file=f"{_ARMS}/iiwa/robot.xml", kind="arm", changes=(stable, velocity_servos(20))
