@@ -38,7 +38,8 @@ LOG_COLUMNS = frozenset(
 # parameters of ``Disturb``, in the same table as those of the environment
 DISTURBANCE_NAMES = frozenset(
     {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
-    | {"push_speed", "push_probability"}
+    | {"action_gain", "action_gain_interval", "push_speed", "push_vertical_speed", "push_angular_speed"}
+    | {"push_probability", "push_interval", "wrench_force", "wrench_torque", "wrench_interval"}
 )
 
 
@@ -129,9 +130,11 @@ class ParamSpace(Mapping[str, Param]):
         name: Name under which presets are registered.
         nominal: name -> nominal value, of the parameters that environments always report.
         constants: Names of the parameters whose nominal values are keywords of the environment.
+        floats: Whether these are parameters of a robot with a floating base.
     """
 
     constants: frozenset[str] = frozenset()
+    floats: bool = False
 
     def __init__(self, name: str, params: list[Param]) -> None:
         """Collects parameters.

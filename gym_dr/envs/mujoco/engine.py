@@ -71,6 +71,10 @@ class Engine(ABC):
         self.qvel[envs[:, None], dofs] += velocities
 
     @abstractmethod
+    def apply_wrench(self, envs: Indices, body: int, wrenches: Array) -> None:
+        """Sets force and torque on a body of some simulations, ``(len(envs), 6)``; ``start`` sets them to 0."""
+
+    @abstractmethod
     def get_state(self) -> Array:
         """MuJoCo's integration states, which hold the warm start of the solver, ``(num_envs, size)``."""
 
@@ -165,6 +169,9 @@ class BatchEngine(Engine):
         self._batch.state[:] = self._first_state
         self.qpos[:], self.qvel[:] = qpos, qvel
         self._counts[...] = QUIET
+
+    def apply_wrench(self, envs: Indices, body: int, wrenches: Array) -> None:
+        self._ready().bind("xfrc_applied")[envs, body] = wrenches
 
     def field(self, name: str) -> Array:
         return self._restored[name] if name in self._restored else super().field(name)
@@ -263,6 +270,10 @@ class OwnDataEngine(Engine):
         for env in envs.tolist():
             self._data[env].qvel[:] = self.qvel[env]
 
+    def apply_wrench(self, envs: Indices, body: int, wrenches: Array) -> None:
+        for env, wrench in zip(envs.tolist(), wrenches, strict=True):
+            self._data[env].xfrc_applied[body] = wrench
+
     def get_state(self) -> Array:
         states = np.zeros((len(self._data), mujoco.mj_stateSize(self._nominal, _INTEGRATION)))
         for env, data in enumerate(self._data):
@@ -271,10 +282,10 @@ class OwnDataEngine(Engine):
 
     def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
         for env in envs.tolist():
-            mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)
-            self.ctrl[env] = self._data[env].ctrl
             for name, values in outputs.items():
                 getattr(self._data[env], name)[...] = values[env]
+            mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)  # last: it has wrenches
+            self.ctrl[env] = self._data[env].ctrl
         for source, copied in self._sources:
             source.read(copied, envs)
 

@@ -147,7 +147,10 @@ def _unlimited(model: Any) -> Reasons:
 
 
 def _prompt(model: Any) -> Reasons:
-    return _where(model.actuator_history[:, 0] == 0, "it needs a history: nsample of the actuator")
+    return _where(
+        model.actuator_history[:, 0] == 0,
+        "it needs a history: nsample of the actuator, or actuator_history of register_robot",
+    )
 
 
 def _turning(model: Any) -> Reasons:
