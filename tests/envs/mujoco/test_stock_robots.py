@@ -144,7 +144,8 @@ def everything(robot: str) -> dict[str, Any]:
     env = gym.make(robot, randomization="none")
     space = env.get_wrapper_attr("param_space")
     env.close()
-    rules: dict[str, Any] = {"gravity": Scale((0.9, 1.1)), "density": (0, 1e-3)}
+    rules: dict[str, Any] = {"gravity": Scale((0.9, 1.1)), "density": (0, 1e-3), "wind.x": (0, 0.1)}
+    rules["timestep"] = Scale((0.95, 1.0))
     for field, group in groupby((param for param in space.values() if not param.idle), key=field_of):
         params = list(group)
         if all(":" in param.name for param in params if param.unit != "x") and params[0].kind == "float":

@@ -152,5 +152,14 @@ def register(name: str, folder: Path) -> str:
     """Registers a robot as a user does; returns its id."""
     env_id = f"stock/{name}-v0"
     model = OWN if name == EVERYTHING else STOCK[name].write(folder)
-    gym_dr.register_robot(env_id, model=model, observe=observe, reward=reward, reset=reset, frame_skip=2)
+    history = 3 if name == EVERYTHING else None
+    gym_dr.register_robot(
+        env_id,
+        model=model,
+        observe=observe,
+        reward=reward,
+        reset=reset,
+        frame_skip=2,
+        actuator_history=history,
+    )
     return env_id
