@@ -83,8 +83,8 @@ class ModelSpace(ParamSpace):
 
     def __contains__(self, name: object) -> bool:
         try:
-            return bool(self._entry(name))
-        except UnknownNameError:
+            return name in self._near(name)
+        except UnknownNameError:  # of a pattern
             return False
 
     def __iter__(self) -> Iterator[str]:
@@ -154,15 +154,19 @@ class ModelSpace(ParamSpace):
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def _entry(self, name: object) -> tuple[Param, Target]:
-        known = self._of_field(_head(name)) if _head(name) in FIELDS else {}
-        if isinstance(name, str) and self._is_pattern(name):
-            if name not in self._entries:
-                self._entries[name] = {name: self._together(name)}
-            known = self._entries[name]
+    def _entry(self, name: str) -> tuple[Param, Target]:
+        known = self._near(name)
         if name not in known:
             raise self._unknown(name)
         return known[name]
+
+    def _near(self, name: object) -> Entries:
+        """The parameters among which a name is, if there is one: those of its field, or the pattern."""
+        if not (isinstance(name, str) and self._is_pattern(name)):
+            return self._of_field(_head(name)) if _head(name) in FIELDS else {}
+        if name not in self._entries:
+            self._entries[name] = {name: self._together(name)}
+        return self._entries[name]
 
     def _of_field(self, name: str) -> Entries:
         """The parameters of a field; none if the model has no such field or elements."""
