@@ -25,11 +25,15 @@ EVERYTHING: dict[str, Any] = {
     "obs_drop": (0.0, 0.1),
     "obs_drop:0": (0.0, 0.1),
     "obs_hide:*": Bernoulli(0.1),
+    "obs_offset:*": (-0.01, 0.01),
     "action_noise": (0.0, 0.1),
     "action_delay": Integer(0, 3),
     "action_drop": (0.0, 0.1),
+    "action_gain": (0.0, 0.1),
+    "action_gain_interval": 50,
     "push_speed": (0.0, 0.01),
     "push_probability": 0.01,
+    "push_interval": Integer(50, 100),
 }
 
 

@@ -35,7 +35,7 @@ from gym_dr.randomization.draws import sample
 from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
+from gym_dr.randomization.spec import Add, Correlation, Randomization, Rule, Scale
 from gym_dr.version import __version__ as __version__
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
@@ -72,6 +72,7 @@ __all__ = [
     "RandomizeMujoco",
     "RecordEpisodes",
     "ResampleParams",
+    "Rule",
     "Run",
     "Runs",
     "Scale",

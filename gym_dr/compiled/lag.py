@@ -33,6 +33,7 @@ class Actuators(NamedTuple):
     initial: Values  # (A,) applied until the first action arrives
     low: Values  # (A,) bounds, to which noisy actions are clipped
     high: Values  # (A,)
+    gains: Array  # (A, N) factors; no rows without
     stds: Array  # (N,) standard deviations of noise
     scores: Array  # (A, N) standard normal numbers; no rows without noise
 
@@ -56,12 +57,12 @@ class FailingSensors(NamedTuple):
 
 @njit(**ENTRY)
 def command(history, actuators, actions, lost, held, arrived, env_actions):
-    """Fills ``arrived`` with the delayed ``actions`` (N, A), and ``env_actions`` with these plus noise, clipped.
+    """Fills ``arrived`` with the delayed ``actions`` (N, A); ``env_actions`` also get gains and noise, and are clipped
 
     Where an action is ``lost`` (N,), the ``held`` one (N, A) acts again.
     """
     sent, ages, delays = history
-    initial, low, high, stds, scores = actuators
+    initial, low, high, gains, stds, scores = actuators
     depth = sent.shape[1]
     for i in range(actions.shape[0]):
         age, lag = ages[i], int(delays[i])
@@ -71,8 +72,13 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
             if lost[i]:
                 arrived[i, j] = held[i, j]
             env_actions[i, j] = arrived[i, j]
-            if scores.shape[0] > 0:
-                env_actions[i, j] = min(max(arrived[i, j] + stds[i] * scores[j, i], low[j]), high[j])
+            if scores.shape[0] + gains.shape[0] > 0:
+                applied = np.float64(arrived[i, j])
+                if gains.shape[0] > 0:
+                    applied *= gains[j, i]
+                if scores.shape[0] > 0:
+                    applied += stds[i] * scores[j, i]
+                env_actions[i, j] = min(max(applied, low[j]), high[j])
 
 
 @njit(**ENTRY)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from gym_dr.arrays import Array, Indices, Words
@@ -16,6 +17,7 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.flags import ENTRY, KERNEL
 from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
 from gym_dr.randomization.normal import CENTER_DEN, CENTER_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
+from gym_dr.randomization.table import ParamTable
 
 _M0, _M1 = MULTIPLIERS
 _K0, _K1 = KEY_STEPS
@@ -48,6 +50,42 @@ class KeyedNoise:
         _fill_uniforms(seed_words, index, steps, self._keys, table, logs)
         # numpy's logarithm, since other libraries sometimes differ in the last bit
         to_normals(table, np.log(logs, out=logs))
+
+
+class HeldNoise:
+    """Standard normal numbers that stay for some steps of an episode, and are then drawn again.
+
+    Attributes:
+        scores: The current numbers, shape ``(names, N)``.
+    """
+
+    def __init__(self, normals: Sequence[str], num_envs: int) -> None:
+        """Hashes the names; the first numbers are 0."""
+        self._keyed, self.scores = KeyedNoise(normals), np.zeros((len(normals), num_envs))
+        self._times = np.zeros(num_envs, np.int64)  # how often they were drawn again in the current episodes
+
+    def begin(self, envs: Indices) -> None:
+        """Begins episodes; the next ``draw`` draws their first numbers."""
+        self._times[envs] = -1
+
+    def draw(self, table: ParamTable, ages: Indices, intervals: npt.ArrayLike) -> Indices:
+        """Draws anew where it is time.
+
+        Args:
+            table: Whose seed words and draw indices are the keys.
+            ages: Steps of the current episodes, shape ``(N,)``.
+            intervals: Steps for which numbers stay, shape ``(N,)`` or one for all; 0 for a whole episode.
+
+        Returns:
+            The sub-environments whose numbers are new.
+        """
+        times = (ages // np.where(np.greater(intervals, 0), intervals, np.inf)).astype(np.int64)
+        due = np.flatnonzero(times != self._times)
+        if len(due):
+            scores = np.empty((len(self.scores), len(due)))
+            self._keyed.draw(table.seed_words[due], table.index[due], times[due], scores)
+            self.scores[:, due], self._times[due] = scores, times[due]
+        return due
 
 
 @njit(**ENTRY)

@@ -119,6 +119,9 @@ class Backend(Protocol):
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities ``(len(envs), push_size)`` to those of some sub-environments, like an impact."""
 
+    def apply_wrench(self, wrenches: Array, envs: Indices) -> None:
+        """Sets force and torque on the floating base, ``(len(envs), 6)``, if ``space.floats``; a reset ends them."""
+
     def get_state(self) -> EnvState:
         """The physics and random streams of all sub-environments, new arrays ``(N, ...)`` by name.
 

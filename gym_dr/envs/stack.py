@@ -22,6 +22,11 @@ def pushed_layer(env: gym.Env[Any, Any]) -> Any:
     return next((layer for layer in stack_of(env) if hasattr(layer, "push_size")), env.unwrapped)
 
 
+def floats(layer: Any) -> bool:
+    """Whether a layer that takes pushes is a robot with a floating base, which also takes wrenches."""
+    return bool(getattr(getattr(layer, "param_space", None), "floats", False))
+
+
 def supports(envs: VectorEnv[Any, Any, Any], capability: str) -> bool:
     """Whether an environment and all wrappers around it support a capability, a method that replaces ``step``.
 

@@ -369,6 +369,25 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._backend.push(check_finite(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     @_alone
+    def apply_wrench(self, wrenches: Array, envs: Indices) -> None:
+        """Lets a force and a torque act on the floating base, until others do or the episode ends.
+
+        Args:
+            wrenches: Force (N) and torque (N m) along and about x, y and z of the world, shape ``(len(envs), 6)``.
+            envs: The sub-environments, each once.
+
+        Raises:
+            EnvStateError: Closed or not reset yet, or there is no floating base.
+            InvalidActionError: The wrenches have the wrong shape or type, or are not finite, or there is no such
+                sub-environment; nothing has changed.
+        """
+        self._episodes.autoreset.check_begun("apply_wrench")
+        if not self.param_space.floats:
+            raise EnvStateError("Expected a robot with a floating base, on which a wrench can act.")
+        chosen = check_indices(envs, self.num_envs)
+        self._backend.apply_wrench(check_finite(wrenches, (len(chosen), 6), "wrenches"), chosen)
+
+    @_alone
     def get_state(self) -> EnvState:
         """All that the next steps depend on, as arrays by name with ``num_envs`` rows.
 

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, located, shortened
@@ -19,18 +19,33 @@ TOLERANCE = 1e-6  # of actions: what rounding to float32 may add
 LARGEST = 1e8  # of observations, in the units of any environment
 
 
-def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
+def check_spaces(observation_space: gym.Space[Any], action_space: gym.Space[Any], *, nested: bool = False) -> None:
     """Checks that an environment's episodes can be logged: observations ``(n,)``, and actions ``(m,)`` or discrete.
+
+    Args:
+        observation_space: Of a single environment.
+        action_space: Of a single environment.
+        nested: Whether observations may also be other arrays, or dictionaries and tuples of arrays.
 
     Raises:
         LogError: A space has another form.
     """
     rows = [isinstance(space, Box) and len(space.shape) == 1 for space in (observation_space, action_space)]
-    if not (rows[0] and (rows[1] or isinstance(action_space, Discrete))):
+    observed = _has_arrays(observation_space) if nested else rows[0]
+    if not (observed and (rows[1] or isinstance(action_space, Discrete))):
         raise LogError(
-            "Expected an environment whose observations are rows of numbers, and whose actions are rows of numbers or "
-            f"discrete, got {shortened(observation_space)} and {shortened(action_space)}."
+            f"Expected an environment whose observations are {'arrays' if nested else 'rows of numbers'}, and whose "
+            f"actions are rows of numbers or discrete, got {shortened(observation_space)} and "
+            f"{shortened(action_space)}. Flatten observations with gymnasium.wrappers.FlattenObservation; only "
+            "recorded data sets of Minari hold dictionaries, tuples and images."
         )
+
+
+def _has_arrays(space: gym.Space[Any]) -> bool:
+    """Whether observations are arrays, or dictionaries and tuples of them."""
+    if isinstance(space, Dict | Tuple):
+        return all(map(_has_arrays, space.values() if isinstance(space, Dict) else space))
+    return isinstance(space, Box | Discrete | MultiDiscrete | MultiBinary)
 
 
 def check_log(

@@ -38,7 +38,8 @@ _Raw = tuple[str, Mapping[str, Any]]  # source, and what it holds by name
 class LoggedEpisode:
     """Observations and actions of one episode of T actions."""
 
-    observations: Array  # (T + 1, n), the first one before the first action
+    # (T + 1, n), the first one before the first action; while it is recorded, also others, as in a vector environment
+    observations: Array
     actions: npt.NDArray[Any]  # (T, m) float64, or (T,) int64 for discrete actions
     time: Array | None = None  # (T + 1,) s, of the observations; None without
     others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # by name: "qpos", "params/gravity"

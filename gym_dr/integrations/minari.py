@@ -6,6 +6,7 @@ its file, and it fits into memory.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -206,7 +207,7 @@ def write_minari(
         episodes: At least one; they are written one by one.
         observation_space: Of a single environment.
         action_space: Of a single environment.
-        env: Spec of a single environment, with which Minari can make it again.
+        env: Spec of a single environment, with which Minari can make it again; left out if it holds objects.
         policy: The policy, as Minari's algorithm.
         description: A description of the data set.
         author: The author.
@@ -220,7 +221,7 @@ def write_minari(
     """
     check_installed()
     path, dataset_id = place_of(name)
-    check_spaces(observation_space, action_space)
+    check_spaces(observation_space, action_space, nested=True)
     about = {
         "dataset_id": dataset_id,
         "minari_version": importlib.import_module("minari").__version__,
@@ -234,7 +235,7 @@ def write_minari(
             (folder / DATA).absolute(),  # Minari 0.5 does not find files below a relative path
             observation_space=observation_space,
             action_space=action_space,
-            env_spec=env,
+            env_spec=env if env is not None and _is_text(env) else None,
             data_format="hdf5",
         )
         storage.update_metadata({key: value for key, value in about.items() if value})
@@ -260,11 +261,14 @@ def _write_episodes(
         single = {name: values.item() for name, values in others.items() if values.ndim == 0}
         params = {name: single.pop(name) for name in list(single) if name.startswith(f"{_PARAMS}/")}
         infos = {name: _encoded(values) for name, values in others.items() if values.ndim}
+        observations = episode.observations
+        if isinstance(observations, np.ndarray):
+            observations = observations.astype(observation_space.dtype)
         written = buffer(
             id=count - 1,
             seed=None if seed is None else int(seed),
             options={_PARAMS: {name.partition("/")[2]: value for name, value in params.items()}} if params else None,
-            observations=episode.observations.astype(observation_space.dtype),
+            observations=observations,
             actions=episode.actions.astype(action_space.dtype),
             rewards=np.asarray(rewards, np.float64),
             terminations=terminations,
@@ -276,6 +280,13 @@ def _write_episodes(
             storage.update_episode_metadata([single], [count - 1])
     if not count:
         raise LogError("Expected at least one episode to write, got none.")
+
+
+def _is_text(spec: EnvSpec) -> bool:
+    """Whether a spec can be written: functions and other objects of a user's cannot."""
+    with contextlib.suppress(TypeError, ValueError):
+        return bool(spec.to_json())
+    return False
 
 
 def _encoded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -21,16 +21,22 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError
+from gym_dr.randomization.context import KEY
 from gym_dr.tensors import torch_defaults
 from gym_dr.wrappers.context import shown_columns
 
-# observations (N, ...), episode starts (N,) -> actions (N, ...)
-Act = Callable[[npt.NDArray[Any], Mask], npt.NDArray[Any]]
+# observations (N, ...), or a dictionary of such arrays, and episode starts (N,) -> actions (N, ...)
+Act = Callable[[Any, Mask], npt.NDArray[Any]]
 
 MAX_PART = 2**26  # bytes of a file's metadata, which are read before the user trusts the file
 _NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
 _PACKAGES = ("stable_baselines3", "sb3_contrib")  # of the extra gym-dr[sb3]
 _MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> algorithm
+
+_OBSERVED = (
+    " If it was trained with context='observation', add `context='observation'`, and its training randomization or "
+    "`context_params`."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +186,7 @@ class _Acting:
                 self._loaded.policy.reset_noise(self._num_envs)
             self._random = torch.get_rng_state()
 
-    def __call__(self, observations: npt.NDArray[Any], episode_starts: Mask) -> npt.NDArray[Any]:
+    def __call__(self, observations: Any, episode_starts: Mask) -> npt.NDArray[Any]:
         """Acts; see ``gym_dr.training.api.PolicyWithMemory``."""
         import torch
 
@@ -286,6 +292,20 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
     return found
 
 
+def _channels_first(space: gym.Space[Any]) -> gym.Space[Any]:
+    """The space as Stable-Baselines3 stores it: it turns images around by itself, in training and in ``predict``."""
+    from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+    from stable_baselines3.common.vec_env import VecTransposeImage
+
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Dict({name: _channels_first(part) for name, part in space.items()})
+    return (
+        VecTransposeImage.transpose_space(space)
+        if is_image_space(space) and not is_image_space_channels_first(space)
+        else space
+    )
+
+
 def _frames(trained: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> int:
     """Number of the environments' observations in an observation of the policy.
 
@@ -293,10 +313,11 @@ def _frames(trained: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> int:
         ConfigError: The number is not whole, the bounds are not those of stacked frames, or images are stacked.
     """
     got, shown = envs.single_observation_space, shown_columns(envs)
+    if trained in (got, _channels_first(got)):
+        return 1
     if not (isinstance(trained, gym.spaces.Box) and isinstance(got, gym.spaces.Box)):
-        if trained == got:
-            return 1
-        raise ConfigError(f"it was trained on observations {trained}.")
+        hint = _OBSERVED if isinstance(trained, gym.spaces.Dict) and KEY in trained.spaces and not shown else ""
+        raise ConfigError(f"it was trained on observations {trained}.{hint}")
     if trained.shape == got.shape:
         return 1
     text = f"it was trained on observations of shape {trained.shape}."
@@ -309,10 +330,7 @@ def _frames(trained: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> int:
             return count
         text += f" These are {count} times as many numbers, but without the bounds that VecFrameStack gives them."
     if size > one and not shown:
-        text += (
-            " If it was trained with context='observation', add `context='observation'`, and its training "
-            "randomization or `context_params`."
-        )
+        text += _OBSERVED
     elif shown:
         text += f" Of the {one} numbers of an observation, {shown} are parameters: was it trained with others, or none?"
     raise ConfigError(text)

@@ -102,7 +102,7 @@ def drive(
     moment = Moment(observations, info)
     while True:
         yield moment
-        actions = act(np.asarray(moment.observations), starts)
+        actions = act(moment.observations, starts)
         observations, rewards, terminations, truncations, info = envs.step(actions)
         moment = Moment(observations, info, actions, rewards, terminations, truncations)
         # NEXT_STEP: the step after the one that ended an episode is the reset step

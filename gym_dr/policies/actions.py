@@ -22,15 +22,13 @@ def describe_spaces(env_id: str, envs: VectorEnv[Any, Any, Any]) -> str:
     """Describes an environment's observations and actions, for the end of a sentence.
 
     Raises:
-        ConfigError: Its observations or actions are not arrays.
+        ConfigError: Its actions are not arrays.
     """
     observations, actions = envs.single_observation_space, envs.single_action_space
-    for what, space in (("observations", observations), ("actions", actions)):
-        if not isinstance(space, ARRAYS):
-            raise ConfigError(
-                f"{env_id}: expected {what} that are arrays, which policies take and return, got {space}."
-            )
-    return f"{env_id}, which has observations of shape {observations.shape} and actions {actions}"
+    if not isinstance(actions, ARRAYS):
+        raise ConfigError(f"{env_id}: expected actions that are arrays, which policies return, got {actions}.")
+    observed = f"of shape {observations.shape}" if isinstance(observations, ARRAYS) else observations
+    return f"{env_id}, which has observations {observed} and actions {actions}"
 
 
 def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id: str) -> PolicyWithMemory:
@@ -47,13 +45,13 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
         not fit the environment.
 
     Raises:
-        ConfigError: The policy takes other arguments, or observations or actions are not arrays.
+        ConfigError: The policy takes other arguments, or actions are not arrays.
     """
     given = with_episode_starts(policy, source)
     spaces = describe_spaces(env_id, envs)
     single, space = envs.single_action_space, envs.action_space
 
-    def act(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+    def act(observations: Any, episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
         try:
             actions = np.asarray(given(observations, episode_starts))
         except GymDrError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ _HEIGHT = 28  # of a picture, in lines of text
 _SMALLEST = 10  # pixels of a line
 
 
-def caption_of(names: Iterable[str], params: Mapping[str, float], space: ParamSpace) -> list[str]:
+def caption_of(names: Collection[str], params: Mapping[str, float], space: ParamSpace) -> list[str]:
     """Lines with the values of parameters, as many as fit a picture.
 
     Args:

@@ -92,7 +92,7 @@ class FrozenPolicy:
         """Checks that the policy acts in its environment, for two steps, so that one with memory goes on.
 
         Raises:
-            ConfigError: It fails on the environment's observations, or observations or actions are not arrays.
+            ConfigError: It fails on the environment's observations, or actions are not arrays.
             InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
             CheckpointError: Its weights do not fit.
         """

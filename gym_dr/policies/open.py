@@ -28,6 +28,7 @@ from gym_dr.policies.origins import (
     Setting,
     open_callable,
     open_function,
+    open_model,
     open_onnx,
     open_random,
     open_sb3,
@@ -94,7 +95,8 @@ def open_policy(
         >>> gym_dr.evaluate([theirs, "runs/first"], output="compared")
 
     Args:
-        policy: A run (its path or a ``Run``), any callable that takes observations ``(N, ...)`` and returns actions
+        policy: A run (its path or a ``Run``), a model of Stable-Baselines3, any callable that takes observations
+            ``(N, ...)`` (or the dictionary or tuple of such arrays that the environment returns) and returns actions
             ``(N, ...)``, or a text "sb3:FILE.zip", "onnx:FILE.onnx" or "package.module:function", after "NAME=" to
             rename it, or "random". A callable with memory keeps its own state and has a second positional parameter,
             without a default or named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an
@@ -241,12 +243,15 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
         return _run_source(name, runs, path)
     if isinstance(given, OpenedRuns):
         return _run_source(name, given.opened, given.path)
+    own_name = name or getattr(given, "__name__", type(given).__name__).strip("<>")
+    if hasattr(given, "get_vec_normalize_env"):
+        return _Source(kind="sb3", open=lambda setting: [open_model(given, own_name, setting)])
     if not callable(given):
         raise ConfigError(
             "Expected a policy: a run, a callable that takes observations (N, ...), and episode_starts (N,) if it "
-            f"remembers, and returns actions, or a text {EXPECTED}, got {shortened(given)}."
+            "remembers, and returns actions, a model of Stable-Baselines3, or a text "
+            f"{EXPECTED}, got {shortened(given)}."
         )
-    own_name = name or getattr(given, "__name__", type(given).__name__).strip("<>")
     return _Source(kind="callable", open=lambda setting: [open_callable(given, own_name, setting)])
 
 

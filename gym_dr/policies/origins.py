@@ -24,7 +24,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError, as_path, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
-from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
+from gym_dr.integrations.sb3_policy import LoadedPolicy, SavedPolicy, digest_of, load_policy, read_saved
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
@@ -174,6 +174,29 @@ def open_sb3(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
         policy.make(envs)  # for a better message if it does not fit
         frames = loaded.frames(envs)
     return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})
+
+
+def open_model(given: Any, name: str, setting: Setting) -> FrozenPolicy:
+    """A model of Stable-Baselines3 in memory, with the ``VecNormalize`` around its environments."""
+    about = SavedPolicy(
+        path=Path(name),
+        statistics=None,
+        algorithm=type(given).__name__,
+        seed=given.seed,
+        steps=given.num_timesteps,
+        version="",
+        use_sde=given.use_sde,
+    )
+    loaded = LoadedPolicy(about, given.policy, given.get_vec_normalize_env(), stochastic=bool(setting.stochastic))
+    record = {
+        "kind": "callable",  # there is no file to read it from
+        "path": None,
+        "algorithm": about.algorithm,
+        "seed": about.seed,
+        "steps": about.steps,
+        "actions": "stochastic" if loaded.stochastic else "deterministic",
+    }
+    return _policy(name, f"policy {name!r}", loaded.make, setting, uuid.uuid4().bytes, record)
 
 
 def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> None:

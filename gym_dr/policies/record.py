@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import EnvStateError, as_path, check_known
@@ -83,8 +85,8 @@ def record_policy(
         # without what the wrappers append for the policy
         inner: Any = next(env for env in stack_of(envs) if not isinstance(env, FrameStack | DrawContext))
         observations, actions = inner.single_observation_space, inner.single_action_space
-        check_spaces(observations, actions)
-        played = _episodes(policy, envs, draws, observations.shape[0], seed=seed, states=states, display=display)
+        check_spaces(observations, actions, nested=format == "minari")
+        played = _episodes(policy, envs, draws, inner, seed=seed, states=states, display=display)
         if format == "minari":
             whole = Randomization(  # with disturbances that are only set by hand
                 {**draws.randomization, **getattr(inner, "disturbances", {})},
@@ -114,13 +116,13 @@ def _episodes(
     policy: FrozenPolicy,
     envs: VectorEnv[Any, Any, Any],
     draws: Draws,
-    width: int,
+    inner: VectorEnv[Any, Any, Any],
     *,
     seed: int,
     states: bool,
     display: Progress,
 ) -> Iterator[LoggedEpisode]:
-    """Plays episodes in batches; ``width`` is the size of the environment's own observation."""
+    """Plays episodes in batches; ``inner`` has the environment's own observations."""
     title = f"{policy.name} on {policy.env}"
 
     def state() -> dict[str, npt.NDArray[Any]]:
@@ -140,7 +142,7 @@ def _episodes(
             # random actions of an episode depend on its seed alone
             begin = seed + first
             reseed(begin if policy.record["kind"] == "random" else seed_for(begin, stream=2, index=2))
-        act, trace = checked(made, envs, policy.source, policy.env), _Trace(width, state)
+        act, trace = checked(made, envs, policy.source, policy.env), _Trace(inner, state)
         for record in play_batch(act, envs, draws, seed=seed, first=first, on_step=trace.add):
             yield trace.episode(record, seed + first, f"episode {first + record.env_index}")
     display(title, draws.episodes, draws.episodes)
@@ -149,14 +151,17 @@ def _episodes(
 class _Trace:
     """All steps of a batch of N sub-environments."""
 
-    def __init__(self, width: int, state: Callable[[], dict[str, npt.NDArray[Any]]]) -> None:
-        self._width, self._state = width, state  # numbers of the environment's own observation
-        self._observations: list[npt.NDArray[Any]] = []
+    def __init__(self, inner: VectorEnv[Any, Any, Any], state: Callable[[], dict[str, npt.NDArray[Any]]]) -> None:
+        self._inner, self._state = inner, state  # with the environment's own observations
+        self._observations: list[list[Any]] = []  # at each step, of each sub-environment
         self._states: list[dict[str, npt.NDArray[Any]]] = []
         self._steps: list[Moment] = []
 
     def add(self, moment: Moment) -> None:
-        self._observations.append(np.array(moment.observations[:, : self._width]))
+        own, shape = copy.deepcopy(moment.observations), self._inner.single_observation_space.shape or ()
+        if isinstance(own, np.ndarray):  # of others, ``iterate`` takes the parts that it knows
+            own = own[(slice(None), *map(slice, shape))]
+        self._observations.append(list(iterate(self._inner.observation_space, own)))
         self._states.append(self._state())
         if moment.actions is not None:  # not the reset
             self._steps.append(moment)
@@ -176,8 +181,10 @@ class _Trace:
             rows = [state[name][i] for state in self._states[: length + 1]]
             others[f"state/{name}"] = np.array(rows, values.dtype)
         actions = np.stack([moment.actions[i] for moment in self._steps[:length] if moment.actions is not None])
+        space, observed = self._inner.single_observation_space, [row[i] for row in self._observations[: length + 1]]
+        observations: Any = concatenate(space, observed, cast(Any, create_empty_array(space, length + 1)))
         return LoggedEpisode(
-            observations=np.stack([row[i] for row in self._observations[: length + 1]]).astype(np.float64),
+            observations=observations.astype(np.float64) if isinstance(observations, np.ndarray) else observations,
             actions=actions.astype(np.float64 if actions.dtype.kind == "f" else np.int64),
             others=others,
             source=source,

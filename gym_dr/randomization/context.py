@@ -24,6 +24,7 @@ from gym_dr.randomization.spec import Randomization, Rule
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)
+KEY = "context"  # of the draw in a dictionary observation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,25 +111,44 @@ class Context:
         self.ranges = context_ranges(space, randomization, chosen, span) if mode == OBSERVATION else ()
 
     def extend_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
-        """The space of one environment's observations: a box with an extra number in [-span, span] for each range.
+        """The space of one environment's observations, with a number in [-span, span] for each range.
+
+        They are at the end of a flat box, in the key "context" of a dictionary, or one more element of a tuple.
 
         Raises:
-            ConfigError: The mode is "observation" and the space is not a flat box of floating-point numbers.
+            ConfigError: The mode is "observation", and the space is none of these or has the key already.
         """
         if not self.ranges:
             return space
-        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+        spans = [r.span for r in self.ranges]
+        if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.dtype.kind == "f":
+            ends = np.array(spans, space.dtype)
+            return gym.spaces.Box(np.append(space.low, -ends), np.append(space.high, ends), dtype=space.dtype.type)
+        shown = gym.spaces.Box(-np.array(spans, np.float32), np.array(spans, np.float32))
+        if isinstance(space, gym.spaces.Tuple):
+            return gym.spaces.Tuple([*space.spaces, shown])
+        if not isinstance(space, gym.spaces.Dict):
             raise ConfigError(
-                f"context='observation': expected a flat Box of floating-point numbers as observations, got {space}."
+                "context='observation': expected a flat Box of floating-point numbers, a Dict or a Tuple as "
+                f"observations, got {space}. Make it an entry of a Dict, for example with "
+                f"gymnasium.wrappers.TransformObservation; the draw then is another, {KEY!r}."
             )
-        ends = np.asarray([r.span for r in self.ranges], space.dtype)
-        return gym.spaces.Box(np.append(space.low, -ends), np.append(space.high, ends), dtype=space.dtype.type)
+        if KEY in space.spaces:
+            raise ConfigError(
+                f"context='observation': expected observations without the key {KEY!r}, which is for the draw, got "
+                f"{space}. Rename theirs, for example with gymnasium.wrappers.TransformObservation."
+            )
+        return gym.spaces.Dict({**space.spaces, KEY: shown})
 
-    def extend(self, observations: npt.NDArray[Any], params: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
-        """Appends the context to observations ``(size,)`` or ``(N, size)`` if the policy may see it."""
+    def extend(self, observations: Any, params: Mapping[str, npt.ArrayLike]) -> Any:
+        """Adds the context to an observation, or to those of N environments, if the policy may see it."""
         if not self.ranges:
             return observations
         context = normalized_context(params, self.ranges)
+        if isinstance(observations, Mapping):
+            return {**observations, KEY: context.astype(np.float32)}
+        if isinstance(observations, tuple):
+            return (*observations, context.astype(np.float32))
         return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
 
     def visible_info(self, info: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -38,7 +38,8 @@ LOG_COLUMNS = frozenset(
 # parameters of ``Disturb``, in the same table as those of the environment
 DISTURBANCE_NAMES = frozenset(
     {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
-    | {"push_speed", "push_probability"}
+    | {"action_gain", "action_gain_interval", "push_speed", "push_vertical_speed", "push_angular_speed"}
+    | {"push_probability", "push_interval", "wrench_force", "wrench_torque", "wrench_interval"}
 )
 
 
@@ -67,6 +68,7 @@ class Param:
     doc: str = ""  # its effect, in one line
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
     needs: tuple[str, ...] = ()  # parameters of which one must not be 0 for this one to have an effect, as a switch
+    idle: str = ""  # why it cannot vary in this environment; empty if it can
 
     def __post_init__(self) -> None:
         check_known("kind of parameter", self.kind, KINDS)
@@ -128,9 +130,11 @@ class ParamSpace(Mapping[str, Param]):
         name: Name under which presets are registered.
         nominal: name -> nominal value, of the parameters that environments always report.
         constants: Names of the parameters whose nominal values are keywords of the environment.
+        floats: Whether these are parameters of a robot with a floating base.
     """
 
     constants: frozenset[str] = frozenset()
+    floats: bool = False
 
     def __init__(self, name: str, params: list[Param]) -> None:
         """Collects parameters.
@@ -327,6 +331,8 @@ def switches_needed(space: ParamSpace, chosen: Ranges, known: Ranges | None = No
             or a switch is off on purpose.
     """
     on, idle = _unmet(space, chosen, known or {})
+    if idle and idle[0].idle:
+        raise RandomizationError(f"Parameter {idle[0].name!r} cannot vary here: {idle[0].idle}.")
     if idle:
         raise RandomizationError(
             f"Parameter {idle[0].name!r} has no effect here: it needs {needs_text(idle[0], space)}. Add that, or leave "
@@ -361,7 +367,7 @@ def checked_values(
     values = space.check_vector(given, num_envs)
     ends = {name: (float(array.min()), float(array.max())) for name, array in values.items()}
     alone = {name: pair for name, pair in ends.items() if not values.keys() & set(space[name].needs)}
-    if not any(space[name].needs for name in alone):
+    if not any(space[name].needs or space[name].idle for name in alone):
         return values
     # a switch that is pinned in some sub-environments is turned on in the others
     before = {n: a for n, a in pinned.items() if space[n].kind != "bool" or not np.isnan(a).any()}
@@ -376,9 +382,9 @@ def ranges_of(randomization: Randomization, space: ParamSpace) -> dict[str, tupl
     return {name: rule.support(space[name].nominal) for name, rule in randomization.rules}
 
 
-def in_effect(names: Iterable[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
+def in_effect(names: Collection[str], values: Mapping[str, float], space: Mapping[str, Param]) -> list[str]:
     """The names that have a value, without parameters that are idle since all that they need, or their switch, is 0."""
-    needs = {name: {other: space[other].nominal for other in param.needs} for name, param in space.items()}
+    needs = {name: {other: space[other].nominal for other in space[name].needs} for name in names if name in space}
     return [name for name in names if name in values and acts(needs.get(name, {}), values, 1)]
 
 
@@ -415,7 +421,8 @@ def _unmet(space: ParamSpace, chosen: Ranges, known: Ranges) -> tuple[dict[str, 
     idle = []
     for name, ends in chosen.items():
         param = space[name]
-        if not param.needs or any(_may_differ_from_0(space[other], mentioned) for other in param.needs):
+        met = not param.needs or any(_may_differ_from_0(space[other], mentioned) for other in param.needs)
+        if met and not param.idle:
             continue
         free = [o for o in param.needs if space[o].kind == "bool" and o not in mentioned and o not in space.constants]
         if free:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, check_known, located
+from gym_dr.errors import RandomizationError, check_known, located, shortened
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
 
 
@@ -25,6 +25,7 @@ class Rule:
 
     distribution: Distribution
     operation: str = "absolute"  # "absolute": the draw; "scale": nominal x draw; "add": nominal + draw
+    shared: bool = False  # whether a pattern of names draws one value for all that it matches
 
     def __post_init__(self) -> None:
         if not isinstance(self.distribution, Distribution):
@@ -33,6 +34,8 @@ class Rule:
                 raise RandomizationError(f"expected a distribution inside Scale, Add or Rule, got {inner!r}.")
             object.__setattr__(self, "distribution", inner.distribution)
         check_known("operation", self.operation, ("absolute", "scale", "add"))
+        if not isinstance(self.shared, bool):
+            raise RandomizationError(f"shared: expected True or False, got {shortened(self.shared)}.")
 
     def apply(self, nominal: float, drawn: npt.ArrayLike) -> Array:
         """The parameter's values for drawn numbers; always starts from nominal, so values never drift."""
@@ -50,31 +53,33 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """The form for TOML and JSON."""
-        form = self.distribution.to_dict()
-        return form if self.operation == "absolute" else {"operation": self.operation, **form}
+        own = {f.name: getattr(self, f.name) for f in fields(self)[1:] if getattr(self, f.name) != f.default}
+        return own | self.distribution.to_dict()
 
     def __repr__(self) -> str:
         if self.operation == "absolute":
-            return repr(self.distribution)
-        return f"{self.operation.capitalize()}({self.distribution!r})"
+            return f"Rule({self.distribution!r}, shared=True)" if self.shared else repr(self.distribution)
+        return f"{self.operation.capitalize()}({self.distribution!r}{', shared=True' if self.shared else ''})"
 
 
-def Scale(distribution: Any) -> Rule:  # noqa: N802  reads as a type where users write it, beside Uniform
+def Scale(distribution: Any, *, shared: bool = False) -> Rule:  # noqa: N802  reads as a type where users write it
     """The nominal value times a draw: ``Scale(Uniform(0.8, 1.2))``, or ``Scale((0.8, 1.2))``.
 
     Args:
         distribution: Of the factor; a pair means ``Uniform``, a number a constant.
+        shared: Whether a pattern such as ``geom_friction:*foot`` draws one factor for all that it matches.
     """
-    return Rule(distribution, "scale")
+    return Rule(distribution, "scale", shared)
 
 
-def Add(distribution: Any) -> Rule:  # noqa: N802  as Scale
+def Add(distribution: Any, *, shared: bool = False) -> Rule:  # noqa: N802  as Scale
     """The nominal value plus a draw: ``Add(Normal(0, 1, low=-2, high=2))``, or ``Add((-2, 2))``.
 
     Args:
         distribution: Of the summand; a pair means ``Uniform``, a number a constant.
+        shared: See ``Scale``.
     """
-    return Rule(distribution, "add")
+    return Rule(distribution, "add", shared)
 
 
 @dataclass(frozen=True)
@@ -239,9 +244,9 @@ def as_rule(value: Any) -> Rule:
         return parse_rule(value)
     if isinstance(value, Mapping):
         form = dict(value)
-        operation = form.pop("operation", "absolute")
+        operation, shared = form.pop("operation", "absolute"), form.pop("shared", False)
         nested = set(form) == {"distribution"} and isinstance(form["distribution"], Mapping)  # from ``asdict``
-        return Rule(distribution_from_dict(form["distribution"] if nested else form), operation)
+        return Rule(distribution_from_dict(form["distribution"] if nested else form), operation, shared)
     value = value.tolist() if hasattr(value, "tolist") else value  # of numpy or torch; None if it is masked
     if isinstance(value, int | float | np.floating):
         return Rule(Constant(value if isinstance(value, int) else float(value)))
@@ -256,6 +261,7 @@ def as_rule(value: Any) -> Rule:
 def parse_rule(text: str) -> Rule:
     """Reads the command line's form: ``-12:-2``, ``scale:normal:1:0.1:0.8:1.2``, ``choice:1,2,3``, ``-9.8``.
 
+    ``shared:`` before it lets a pattern of names draw one value for all.
     Fields follow the distribution's name in the order of its constructor; commas separate the items of a list. Two
     numbers alone are the ends of a uniform distribution.
 
@@ -264,11 +270,13 @@ def parse_rule(text: str) -> Rule:
         UnknownNameError: There is no such distribution.
     """
     head, *rest = text.strip().split(":")
-    operation = "absolute"
+    shared, operation = head == "shared" and bool(rest), "absolute"
+    if shared:
+        head, *rest = rest
     if head in ("scale", "add", "absolute") and rest:
         operation, head, rest = head, rest[0], rest[1:]
     if not rest and (number := _read_number(head)) is not None:
-        return Rule(Constant(number), operation)
+        return Rule(Constant(number), operation, shared)
     if _read_number(head) is not None:
         if len(rest) != 1:
             raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
@@ -282,7 +290,7 @@ def parse_rule(text: str) -> Rule:
     if not needed <= len(rest) <= len(known):
         usage = ":".join([head, *(f.name.upper() if f.default is MISSING else f"[{f.name.upper()}]" for f in known)])
         raise RandomizationError(f"expected {usage}, got {text!r}.")
-    return Rule(cls(*(_read_field(f.name, part) for f, part in zip(known, rest, strict=False))), operation)
+    return Rule(cls(*(_read_field(f.name, part) for f, part in zip(known, rest, strict=False))), operation, shared)
 
 
 def _read_field(name: str, text: str) -> Any:

@@ -98,7 +98,8 @@ def param_space_of(env_id: str) -> ParamSpace | None:
         found = described_space(env_id)
     if found is not None:
         space, described = found
-        disturbances = supported(noisy=True, discrete=bool(described.discrete), pushed=described.pushed)
+        discrete, pushed = bool(described.discrete), described.pushed
+        disturbances = supported(noisy=True, discrete=discrete, pushed=pushed, floating=space.floats)
         return DisturbedSpace(space, disturbances, partial(_find_sensors, env_id))
     with contextlib.closing(make_env(env_id, None)) as env:
         return space_of(env)

@@ -18,10 +18,10 @@ from gym_dr.registry import load_object
 from gym_dr.wrappers.record import RecordEpisodes
 
 EpisodeStarts = npt.NDArray[np.bool_]  # (N,): True where an observation is the first of an episode
-# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. The policy keeps its state and
-# clears it where an episode starts; N may change where all start
-PolicyWithMemory = Callable[[npt.NDArray[Any], EpisodeStarts], npt.NDArray[Any]]
-MemorylessPolicy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
+# observations (N, ...), or a dictionary or tuple of such arrays, and episode_starts (N,) -> actions (N, ...) for the
+# environment. The policy keeps its state and clears it where an episode starts; N may change where all start
+PolicyWithMemory = Callable[[Any, EpisodeStarts], npt.NDArray[Any]]
+MemorylessPolicy = Callable[[Any], npt.NDArray[Any]]  # observations -> actions (N, ...)
 # the signature tells them apart (policies/acting.py)
 Policy = MemorylessPolicy | PolicyWithMemory
 

@@ -54,7 +54,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
             UnknownNameError: A parameter is not an attribute, or the randomization names an unknown parameter.
             RandomizationError: A range is impossible, there is no space for this environment, or an attribute is no
                 number.
-            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations have no place for them.
         """
         gym.Wrapper.__init__(self, env)
         check_not_randomized(env)

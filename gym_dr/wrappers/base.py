@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import concatenate, iterate
 from gymnasium.wrappers.vector import DictInfoToList
 
 from gym_dr.arrays import Floats, Mask
@@ -149,7 +152,7 @@ class EpisodeWrapper(_VectorWrapper):
 class Seen(NamedTuple):
     """The result of a reset or step of a vector environment, and the episodes that it belongs to."""
 
-    observations: npt.NDArray[Any]  # (num_envs, ...)
+    observations: Any  # (num_envs, ...), or dictionaries and tuples of such arrays
     info: dict[str, Any]
     reported: Mask | None  # (num_envs,) the sub-environments that it reports; None for all
     begun: Mask | None  # (num_envs,) where the observation is the first of an episode; None if nowhere
@@ -159,8 +162,8 @@ class Seen(NamedTuple):
 class ViewWrapper(EpisodeWrapper):
     """Changes what a vector environment shows. It has no compiled rollouts, which would show the environment itself."""
 
-    def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """The observations and info to show, as a new array and a mapping."""
+    def _view(self, seen: Seen) -> tuple[Any, dict[str, Any]]:
+        """The observations and info to show, in new arrays and a new mapping."""
         raise NotImplementedError
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
@@ -173,12 +176,15 @@ class ViewWrapper(EpisodeWrapper):
         observations, rewards, terminations, truncations, info = self.env.step(actions)
         begun, ended = self._autoreset.resets, np.logical_or(terminations, truncations)
         if self._autoreset.mode == AutoresetMode.SAME_STEP and np.count_nonzero(ended):
-            last, final = observations.copy(), np.full(self.num_envs, None, dtype=object)
+            last, final = _rows(self.env.observation_space, observations), np.full(self.num_envs, None, dtype=object)
             for i in np.flatnonzero(ended).tolist():
                 last[i] = info["final_obs"][i]
+            if isinstance(last, list):
+                last = concatenate(self.env.single_observation_space, last, copy.deepcopy(observations))
             seen, final_info = self._view(Seen(last, info["final_info"], ended, None, rewards))
+            shown = _rows(self.observation_space, seen)
             for i in np.flatnonzero(ended).tolist():
-                final[i] = seen[i]
+                final[i] = shown[i]
             info = {**info, "final_obs": final, "final_info": final_info}
             begun, played = ended, None
         else:
@@ -186,3 +192,8 @@ class ViewWrapper(EpisodeWrapper):
         observations, info = self._view(Seen(observations, info, None, begun, played))
         self._autoreset.step(ended)
         return observations, rewards, terminations, truncations, info
+
+
+def _rows(space: gym.Space[Any], observations: Any) -> Any:
+    """A new array or list with one observation of each sub-environment, of those in a batch of this space."""
+    return observations.copy() if isinstance(observations, np.ndarray) else list(iterate(space, observations))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -44,7 +43,8 @@ class DrawContext(ViewWrapper):
         Args:
             env: A native environment, or a sync or async one of randomized sub-environments; may already be wrapped.
             context: "hidden" (``info`` has no parameters), "info" (as without this wrapper) or "observation" (a
-                privileged observation: the draw is appended, in [-1, 1]).
+                privileged observation, which includes the draw, in [-1, 1]: at the end of a flat box, as the key
+                "context" of a dictionary, or as one more element of a tuple).
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
                 that vary.
             span: Maps the ranges to [-span, span] instead of [-1, 1]. Small inputs (0.25) keep a network from
@@ -53,7 +53,7 @@ class DrawContext(ViewWrapper):
         Raises:
             UnknownNameError: There is no such context or parameter.
             ConfigError: ``context_params`` or a span without ``context="observation"``, an impossible span, or
-                observations are not a flat box.
+                observations to which it cannot be added, such as images.
             RandomizationError: There is nothing to show, or a parameter has no finite range.
         """
         if not (is_number(span) and span > 0) or (span != 1 and context != OBSERVATION):
@@ -66,7 +66,7 @@ class DrawContext(ViewWrapper):
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    def _view(self, seen: Seen) -> tuple[Any, dict[str, Any]]:
         if seen.begun is not None and self.context.ranges:
             self._learn(seen.info, seen.begun)
         return self.context.extend(seen.observations, self._params), self.context.visible_info(seen.info)

@@ -15,7 +15,7 @@ from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.envs.stack import pushed_layer, stack_of
+from gym_dr.envs.stack import floats, pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -31,8 +31,10 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Disturbs the actions and observations of one environment; each reset draws how strongly.
 
     The parameters are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``obs_drop``, ``action_noise``, ``action_delay``,
-    ``action_drop``, ``push_speed`` and ``push_probability``, and of each sensor, such as ``theta`` or 2 for the third
-    number of an observation, ``obs_hide:theta`` and ``obs_drop:theta``; ``info["params"]`` contains the current values.
+    ``action_drop``, ``action_gain``, ``push_speed`` and others, which the guide lists, and of each sensor, such as
+    ``theta`` or 2 for the third number of an observation, ``obs_hide:theta``, ``obs_drop:theta`` and
+    ``obs_offset:theta``; ``info["params"]`` contains the current values. Observations that nothing disturbs may be
+    dictionaries, tuples or images.
 
     Attributes:
         disturbances: Those that vary, and how.
@@ -60,9 +62,9 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         gym.Wrapper.__init__(self, env)
         self._pushed: Any = pushed_layer(env)
-        push_size = int(getattr(self._pushed, "push_size", 0))
+        pushes = int(getattr(self._pushed, "push_size", 0)), floats(self._pushed)
         spaces = env.observation_space, env.action_space
-        self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
+        self._state = Disturbances(randomization, 1, *spaces, obs_scale, *pushes, _id_of(env))
         self.disturbances = self._state.randomization
         RecordConstructorArgs.__init__(self, randomization=self.disturbances.to_dict(), obs_scale=obs_scale)
         self.observation_space = self._state.disturbed_space(env.observation_space)
@@ -86,8 +88,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             _seed(self._state, np.zeros(1, np.int64), [self.env.unwrapped.np_random_seed])
         self._begun = True
         self._state.begin(np.zeros(1, np.int64), checked)
-        observed = self._state.observe(np.asarray(observation)[None])
-        return observed[0], self._with_params(info)
+        return self._observe(observation), self._with_params(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment with the action that arrives.
@@ -97,13 +98,17 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """
         actions = self._state.check_actions(np.asarray(action)[None])
         env_actions = self._state.act(actions)
-        pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
-        if len(pushed):
-            self._pushed.push(velocities[0])
+        alive = np.ones(1, np.bool_)
+        for velocity in self._state.pushes(alive)[1]:
+            self._pushed.push(velocity)
+        for wrench in self._state.wrenches(alive)[1]:
+            self._pushed.apply_wrench(wrench)
         observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
         self._state.acted()
-        observed = self._state.observe(np.asarray(observation)[None])
-        return observed[0], reward, terminated, truncated, self._with_params(info)
+        return self._observe(observation), reward, terminated, truncated, self._with_params(info)
+
+    def _observe(self, observation: Any) -> Any:
+        return self._state.observe(np.asarray(observation)[None] if self._state.sensed else [observation])[0]
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
@@ -146,7 +151,8 @@ class DisturbVector(ViewWrapper):
         inner: Any = env.unwrapped
         self._sub_envs = [pushed_layer(sub) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
         self._push_to: Any = self._sub_envs[0] if self._sub_envs else inner
-        sizes = {int(getattr(layer, "push_size", 0)) for layer in self._sub_envs or [inner]}
+        layers = self._sub_envs or [inner]
+        sizes = {int(getattr(layer, "push_size", 0)) for layer in layers}
         self._state = Disturbances(
             randomization,
             self.num_envs,
@@ -154,11 +160,13 @@ class DisturbVector(ViewWrapper):
             env.single_action_space,
             obs_scale,
             sizes.pop() if len(sizes) == 1 else 0,  # pushes reach all or none
+            all(map(floats, layers)),
             _id_of(env) or _id_of(self._push_to),
         )
         self.disturbances = self._state.randomization
-        self.single_observation_space = self._state.disturbed_space(env.single_observation_space)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        if self._state.sensed:
+            self.single_observation_space = self._state.disturbed_space(env.single_observation_space)
+            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     @property
     def param_space(self) -> DisturbedSpace:
@@ -205,12 +213,12 @@ class DisturbVector(ViewWrapper):
         """
         self._autoreset.check_step()
         env_actions = self._state.act(self._state.check_actions(actions))
-        self._push()
+        alive = self._autoreset.will_step  # skips those about to be reset
+        self._apply("push", *self._state.pushes(alive))
+        self._apply("apply_wrench", *self._state.wrenches(alive))
         return super().step(env_actions)
 
-    def _view(
-        self, seen: Seen, exact: Mapping[str, Array] = MappingProxyType({})
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    def _view(self, seen: Seen, exact: Mapping[str, Array] = MappingProxyType({})) -> tuple[Any, dict[str, Any]]:
         if seen.rewards is not None:
             self._state.acted()
         if seen.begun is not None:
@@ -219,15 +227,13 @@ class DisturbVector(ViewWrapper):
         info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
         return self._state.observe(seen.observations, seen.begun if seen.rewards is None else None), info
 
-    def _push(self) -> None:
-        envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset
-        if len(envs) == 0:
-            return
-        if self._sub_envs is None:
-            self._push_to.push(velocities, envs)
-        else:
-            for i, velocity in zip(envs.tolist(), velocities, strict=True):
-                self._sub_envs[i].push(velocity)
+    def _apply(self, method: str, envs: Indices, numbers: Array) -> None:
+        """Calls ``push`` or ``apply_wrench`` of some sub-environments."""
+        if self._sub_envs is not None:
+            for i, own in zip(envs.tolist(), numbers, strict=True):
+                getattr(self._sub_envs[i], method)(own)
+        elif len(envs):
+            getattr(self._push_to, method)(numbers, envs)
 
     def _reseed(self, envs: Indices) -> None:
         if len(envs):

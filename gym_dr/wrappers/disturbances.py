@@ -1,9 +1,9 @@
 """Disturbances between policy and physics, for many environments: noise, delays, losses, failing sensors, pushes.
 
 The path of an action: policy -> delayed by ``action_delay`` steps -> perhaps dropped, so that the previous one acts
-again -> noise, clipped to the action space -> environment. The path of an observation: environment -> bias and noise
--> delayed by ``obs_delay`` steps -> perhaps dropped, whole or in part, so that the previous one is seen again -> 0 in
-hidden sensors -> policy. The first observation of an episode is never dropped.
+again -> gain and noise, clipped to the action space -> environment. The path of an observation: environment -> bias,
+offsets and noise -> delayed by ``obs_delay`` steps -> perhaps dropped, whole or in part, so that the previous one is
+seen again -> 0 in hidden sensors -> policy. The first observation of an episode is never dropped.
 
 The strength of each disturbance in an episode is drawn like any other parameter, keyed by (sub-environment's seed, draw
 index, name). The noise of a step is keyed too: the step's number is the upper half of the index word.
@@ -28,9 +28,17 @@ from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.table import ParamTable
-from gym_dr.wrappers.sensors import DROP, HIDE, SensorMap, sensor_of, sensor_param, sensors_of
+from gym_dr.wrappers.sensors import DROP, HIDE, OFFSET, SensorMap, sensor_of, sensor_param, sensors_of
 
 _MAX_DELAY = 1000  # steps of delay
+_MAX_INTERVAL = 1_000_000  # steps
+# places in a push of a floating base, and in a wrench
+_SPEEDS = {"push_speed": slice(0, 2), "push_vertical_speed": slice(2, 3), "push_angular_speed": slice(3, 6)}
+_WRENCHES = {"wrench_force": slice(0, 3), "wrench_torque": slice(3, 6)}
+_TIMES = ("push_probability", "push_interval")
+PUSHES = ("push_speed", *_TIMES)  # of whatever can be pushed
+SCALED = ("action_noise", "action_gain", "action_gain_interval")  # of actions that are numbers
+FLOATING = ("push_vertical_speed", "push_angular_speed", *_WRENCHES, "wrench_interval")  # of a floating base
 
 
 class DisturbanceSpace(ParamSpace):
@@ -47,6 +55,14 @@ class DisturbanceSpace(ParamSpace):
         return self.sensor_param(name) or super().__getitem__(name)
 
 
+def _deviation(name: str, unit: str, doc: str, *needs: str) -> Param:
+    return Param(name=name, nominal=0, low=0, high=math.inf, unit=unit, doc=f"standard deviation of {doc}", needs=needs)
+
+
+def _interval(name: str, doc: str, *needs: str) -> Param:
+    return Param(name=name, nominal=0, low=0, high=_MAX_INTERVAL, unit="steps", kind="int", doc=doc, needs=needs)
+
+
 DISTURBANCES = DisturbanceSpace(
     "disturbances",
     [
@@ -59,26 +75,27 @@ DISTURBANCES = DisturbanceSpace(
         Param(name="action_noise", nominal=0, low=0, high=math.inf, doc="standard deviation of noise on each action"),
         Param(name="action_delay", nominal=0, low=0, high=_MAX_DELAY, unit="steps", kind="int", doc="age of actions"),
         Param(name="action_drop", nominal=0, low=0, high=1, doc="probability that an action is lost, at each step"),
-        Param(
-            name="push_speed",
-            nominal=0,
-            low=0,
-            high=math.inf,
-            unit="m/s",
-            doc="standard deviation of a push",
-            needs=("push_probability",),
+        _deviation("action_gain", "", "the relative error of each number of an action"),
+        _interval(
+            "action_gain_interval", "steps after which errors of actions are drawn again; 0: never", "action_gain"
         ),
+        _deviation("push_speed", "m/s", "a push; of a floating base in x and y", *_TIMES),
+        _deviation("push_vertical_speed", "m/s", "a push of the floating base upwards or downwards", *_TIMES),
+        _deviation("push_angular_speed", "rad/s", "a push of the floating base about each axis", *_TIMES),
         Param(
             name="push_probability",
             nominal=0,
             low=0,
             high=1,
             doc="probability of a push, at each step",
-            needs=("push_speed",),
+            needs=tuple(_SPEEDS),
         ),
+        _interval("push_interval", "steps from one push to the next; 0: no such pushes", *_SPEEDS),
+        _deviation("wrench_force", "N", "a force on the floating base, along each axis"),
+        _deviation("wrench_torque", "N m", "a torque on the floating base, about each axis"),
+        _interval("wrench_interval", "steps after which the wrench is drawn again; 0: never", *_WRENCHES),
     ],
 )
-PUSHES = ("push_speed", "push_probability")  # each has no effect without the other
 
 
 class Disturbances:
@@ -92,6 +109,7 @@ class Disturbances:
         actions: gym.Space[Any],
         obs_scale: npt.ArrayLike,
         push_size: int,
+        floats: bool,
         env_id: str = "",
     ) -> None:
         """Checks the disturbances against the spaces of one sub-environment.
@@ -103,6 +121,7 @@ class Disturbances:
             actions: Action space of one sub-environment.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
             push_size: Size of a push; 0 if the environment takes none.
+            floats: Whether it has a floating base, which takes wrenches and pushes along and about each axis.
             env_id: The id of the environment, for the names of its sensors; empty if it has none.
 
         Raises:
@@ -113,16 +132,18 @@ class Disturbances:
 
         self._compiled: Any = lag
         self.randomization = resolve(randomization, DISTURBANCES)
-        self._check(observations, actions, push_size)
+        self._check(observations, actions, push_size, floats)
         sensors = sensors_of(env_id, observations) if any(map(sensor_param, self.randomization)) else None
         self.randomization = self.randomization if sensors is None else sensors.expand(self.randomization)
         self.space = ParamSpace("disturbances", [replace(DISTURBANCES[name], needs=()) for name in self.randomization])
         self.num_envs = num_envs
         self._varying = frozenset(self.randomization)  # names; looked up at each step
-        self.noisy = not self._varying.isdisjoint({"obs_noise", "obs_bias"})
-        self._commands = not self._varying.isdisjoint({"action_delay", "action_drop", "action_noise"})
+        self.sensed = any(name.startswith("obs_") for name in self._varying)
+        self._commands = any(name.startswith("action_") for name in self._varying)
         self._observations: Any = observations
         self._actions: Any = actions
+        offsets = [name for name in self.space if name.partition(":")[0] == OFFSET]
+        self.noisy = bool(offsets) or not self._varying.isdisjoint({"obs_noise", "obs_bias"})
         self._scale = _check_scale(obs_scale, observations) if self.noisy else np.zeros(0)
 
         self.table = ParamTable(self.space, FixedSampler(self.space, self.randomization), num_envs)
@@ -132,7 +153,12 @@ class Disturbances:
 
         self._drops = [name for name in self.table.names if name.partition(":")[0] == DROP]
         self._hides = [name for name in self.table.names if name.partition(":")[0] == HIDE]
-        self._lay_out_noise(push_size)
+        self._offsets = [(name, slice(*sensors.span(sensor_of(name)))) for name in offsets] if sensors else []
+        self._push_size = push_size
+        speeds = _SPEEDS if floats else {"push_speed": slice(0, push_size)}
+        self._speeds = {name: columns for name, columns in speeds.items() if name in self._varying}
+        self._wrenches = {name: columns for name, columns in _WRENCHES.items() if name in self._varying}
+        self._lay_out_noise()
         self._lay_out_failures(sensors)
         self._initial = _initial(actions)  # (numbers,)
         self._nobody: Mask = np.zeros(num_envs, np.bool_)
@@ -140,36 +166,40 @@ class Disturbances:
         self._held = np.broadcast_to(self._initial, (num_envs, self._initial.size)).copy()  # last one, before noise
         self._sent = np.zeros((num_envs, 1, self._initial.size), actions.dtype)  # rings, see compiled.lag
         self._seen = np.zeros((num_envs, 1, math.prod(observations.shape or ())), observations.dtype)
-        self._actuators = lag.Actuators(
-            self._initial, *_bounds(actions), self.values["action_noise"], self._parts["action_noise"]
-        )
+        noise = self.values["action_noise"], self._parts["action_noise"]
+        self._actuators = lag.Actuators(self._initial, *_bounds(actions), self._gains, *noise)
         self._sensors = lag.Sensors(self._bias, self.values["obs_noise"], self._scale, self._parts["obs_noise"])
 
-    def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int) -> None:
-        """Raises RandomizationError if these spaces do not support a disturbance."""
-        if any(name.startswith("obs_") for name in self.randomization):
-            _check_box("obs_noise, obs_bias, obs_delay, obs_drop and obs_hide", "observations", observations)
-        if "action_noise" in self.randomization:
-            _check_box("action_noise", "actions", actions)
-        for what, space in (("action", actions), ("observation", observations)):
-            if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
-                raise RandomizationError(f"Expected a Box or Discrete {what} space, got {space}.")
-        if push_size == 0 and not set(PUSHES).isdisjoint(self.randomization):
-            raise RandomizationError(
-                "push_speed, push_probability: this environment cannot be pushed. Use one with a gym_dr/... id, and "
-                "instead of an AsyncVectorEnv, wrap each sub-environment in Disturb."
-            )
+    def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int, floats: bool) -> None:
+        """Raises RandomizationError if the environment does not support a disturbance."""
+        if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
+            raise RandomizationError(f"Expected a Box or Discrete action space, got {actions}.")
+        where = (
+            "with a gym_dr/... id or of your own; instead of an AsyncVectorEnv, wrap each sub-environment in Disturb"
+        )
+        requirements = (
+            (
+                "obs_",
+                is_float_box(observations),
+                f"observations in a Box of floating-point numbers, got {observations}",
+            ),
+            (SCALED, is_float_box(actions), f"actions in a Box of floating-point numbers, got {actions}"),
+            (FLOATING, floats, f"a robot with a floating base (a free joint), {where}"),
+            (PUSHES, push_size > 0, f"an environment to push, {where}"),
+        )
+        for names, met, expected in requirements:
+            found = [name for name in self.randomization if name.startswith(names)]
+            if found and not met:
+                raise RandomizationError(f"{', '.join(found)}: expected {expected}.")
 
-    def _lay_out_noise(self, push_size: int) -> None:
-        """Names the random numbers of a step, and allocates a table for them."""
-        from gym_dr.compiled.noise import KeyedNoise
+    def _lay_out_noise(self) -> None:
+        """Names the random numbers of a step and of more than one, and allocates tables for them."""
+        from gym_dr.compiled.noise import HeldNoise, KeyedNoise
 
-        sizes = {
-            "obs_noise": self._scale.size,
-            "action_noise": math.prod(self._actions.shape or ()),
-            "push_speed": push_size,
-        }
+        numbers = math.prod(self._actions.shape or ())
+        sizes = {"obs_noise": self._scale.size, "action_noise": numbers}
         sizes = {name: size for name, size in sizes.items() if name in self._varying}
+        sizes |= {name: columns.stop - columns.start for name, columns in self._speeds.items()}
         uniforms = [name for name in ("action_drop", "push_probability") if name in self._varying] + self._drops
         self._keyed = KeyedNoise(_components(sizes), uniforms)
         ends = [*itertools.accumulate([*sizes.values(), *(1 for _ in uniforms)], initial=0)]
@@ -177,7 +207,10 @@ class Disturbances:
         # name -> its rows; empty if it does not vary
         self._parts = dict.fromkeys(DISTURBANCES, self._noise[:0])
         self._parts |= {name: self._noise[slice(*ends[k : k + 2])] for k, name in enumerate([*sizes, *uniforms])}
-        self._keyed_bias = KeyedNoise(_components({"obs_bias": self._scale.size}))
+        self._gained = HeldNoise(_components({"action_gain": numbers}), self.num_envs)
+        self._gains: Array = np.ones((numbers if "action_gain" in self._varying else 0, self.num_envs))
+        self._pulled = HeldNoise(_components(dict.fromkeys(_WRENCHES, 3)), self.num_envs)
+        self._biased = HeldNoise(_components({"obs_bias": self._scale.size}), self.num_envs)
         self._bias: Array = np.zeros((self.num_envs, self._scale.size))
 
     def _lay_out_failures(self, sensors: SensorMap | None) -> None:
@@ -226,11 +259,14 @@ class Disturbances:
             self._seen = _deepened(self._seen, self.values["obs_delay"], self._age)
         self._age[envs] = 0
         self._held[envs] = self._initial
+        for noise in (self._gained, self._pulled, self._biased):
+            noise.begin(envs)
+        self._bias[envs] = 0.0
         if "obs_bias" in self._varying:
-            index = self.table.index[envs]
-            scores = np.empty((self._scale.size, len(envs)))
-            self._keyed_bias.draw(self.table.seed_words[envs], index, np.zeros_like(index), scores)
-            self._bias[envs] = self.values["obs_bias"][envs, None] * self._scale * scores.T
+            self._biased.draw(self.table, self._age, 0)
+            self._bias[envs] = self.values["obs_bias"][envs, None] * self._scale * self._biased.scores[:, envs].T
+        for name, numbers in self._offsets:
+            self._bias[envs, numbers] += self.values[name][envs, None]
 
     # ---- actions -----------------------------------------------------------------------------------------------------
 
@@ -252,6 +288,9 @@ class Disturbances:
         self._arrived = actions
         if not self._commands:
             return actions
+        if len(self._gains):
+            due = self._gained.draw(self.table, self._age, self.values["action_gain_interval"])
+            self._gains[:, due] = 1.0 + self.values["action_gain"][due] * self._gained.scores[:, due]
         arrived, env_actions = np.empty_like(actions), np.empty_like(actions)
         lost = self._nobody
         if "action_drop" in self._varying:
@@ -271,17 +310,32 @@ class Disturbances:
     def pushes(self, alive: Mask) -> tuple[Indices, Array]:
         """Which of those ``alive`` to push before the next step, and the velocities, shape ``(pushed, push_size)``."""
         chosen = self._nobody
-        if "push_speed" in self._varying:
-            chosen = (self._parts["push_probability"][0] < self.values["push_probability"]) & alive
-        envs = np.flatnonzero(chosen)
-        if len(envs) == 0:
-            return envs, np.zeros((0, 0))
-        return envs, self.values["push_speed"][envs, None] * self._parts["push_speed"][:, envs].T
+        if "push_probability" in self._varying:
+            chosen = self._parts["push_probability"][0] < self.values["push_probability"]
+        if "push_interval" in self._varying:
+            interval = np.where(self.values["push_interval"] > 0, self.values["push_interval"], np.inf)
+            chosen = chosen | ((self._age > 0) & (self._age % interval == 0))
+        envs = np.flatnonzero(chosen & alive)
+        velocities = np.zeros((len(envs), self._push_size))
+        for name, columns in self._speeds.items() if len(envs) else ():
+            velocities[:, columns] = self.values[name][envs, None] * self._parts[name][:, envs].T
+        return envs, velocities
+
+    def wrenches(self, alive: Mask) -> tuple[Indices, Array]:
+        """Which of those ``alive`` get another wrench before the next step, and forces and torques, ``(pulled, 6)``."""
+        envs = np.zeros(0, np.int64)
+        if self._wrenches:
+            due = self._pulled.draw(self.table, self._age, self.values["wrench_interval"])
+            envs = due[alive[due]]
+        wrenches = np.zeros((len(envs), 6))
+        for name, columns in self._wrenches.items():
+            wrenches[:, columns] = self.values[name][envs, None] * self._pulled.scores[columns, envs].T
+        return envs, wrenches
 
     # ---- observations ------------------------------------------------------------------------------------------------
 
-    def observe(self, observations: npt.NDArray[Any], fresh: Mask | None = None) -> npt.NDArray[Any]:
-        """What the policies see of a step's observations ``(num_envs, ...)``, as a new array.
+    def observe(self, observations: Any, fresh: Mask | None = None) -> Any:
+        """What the policies see of a step's observations ``(num_envs, ...)``; a new array, or what nothing disturbs.
 
         Args:
             observations: The undisturbed observations.
@@ -290,6 +344,8 @@ class Disturbances:
         """
         if len(self._noise):
             self._keyed.draw(self.table.seed_words, self.table.index, self._age + 1, self._noise)
+        if not self.sensed:
+            return observations
         now = np.array(observations, self._observations.dtype)  # the compiled function takes no other dtype
         visible = np.empty_like(now)
         if fresh is not None:
@@ -338,11 +394,6 @@ def _initial(space: Any) -> npt.NDArray[Any]:
 def is_float_box(space: gym.Space[Any]) -> bool:
     """Whether noise can be added to the elements of a space."""
     return isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)
-
-
-def _check_box(what: str, of: str, space: gym.Space[Any]) -> None:
-    if not is_float_box(space):
-        raise RandomizationError(f"{what}: expected {of} to be a Box of floating-point numbers, got {space}.")
 
 
 def _check_scale(scale: npt.ArrayLike, space: gym.Space[Any]) -> Array:

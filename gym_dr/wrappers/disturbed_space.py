@@ -5,19 +5,18 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 
 from gym_dr.arrays import Array
-from gym_dr.envs.stack import pushed_layer
+from gym_dr.envs.stack import floats, pushed_layer
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, DisturbanceSpace, is_float_box
+from gym_dr.wrappers.disturbances import DISTURBANCES, FLOATING, PUSHES, SCALED, DisturbanceSpace, is_float_box
 from gym_dr.wrappers.sensors import SensorMap, sensor_of, sensor_param
-
-_SENSED = ("obs_noise", "obs_bias", "obs_delay", "obs_drop")
 
 
 class DisturbedSpace(DisturbanceSpace):
@@ -85,24 +84,26 @@ class DisturbedSpace(DisturbanceSpace):
 
 def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
     """The disturbances that ``Disturb`` accepts for an environment."""
-    observations, actions = env.observation_space, env.action_space
-    flat = (gym.spaces.Box, gym.spaces.Discrete)
-    if not (isinstance(observations, flat) and isinstance(actions, flat)):
+    actions, layer = env.action_space, pushed_layer(env)
+    if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
         return []
-    pushed = getattr(pushed_layer(env), "push_size", 0) > 0
-    return supported(noisy=is_float_box(observations), discrete=not is_float_box(actions), pushed=pushed)
+    noisy, discrete = is_float_box(env.observation_space), not is_float_box(actions)
+    return supported(noisy=noisy, discrete=discrete, pushed=getattr(layer, "push_size", 0) > 0, floating=floats(layer))
 
 
-def supported(*, noisy: bool, discrete: bool, pushed: bool) -> list[Param]:
+def supported(*, noisy: bool, discrete: bool, pushed: bool, floating: bool) -> list[Param]:
     """The disturbances of an environment.
 
     Args:
         noisy: Whether observations are floats, to which noise can be added.
-        discrete: Whether actions are discrete, so that they take no noise.
+        discrete: Whether actions are discrete, so that they take no noise and no gain.
         pushed: Whether it can be pushed.
+        floating: Whether it has a floating base.
     """
-    left_out = [*(() if noisy else _SENSED), *(["action_noise"] if discrete else ()), *(() if pushed else PUSHES)]
-    return [param for name, param in DISTURBANCES.items() if name not in left_out]
+    left_out = {name for name in DISTURBANCES if name.startswith("obs_") and not noisy}
+    left_out |= {*(SCALED if discrete else ()), *(() if pushed else PUSHES), *(() if floating else FLOATING)}
+    params = [param for name, param in DISTURBANCES.items() if name not in left_out]
+    return [replace(param, needs=tuple(name for name in param.needs if name not in left_out)) for param in params]
 
 
 def undisturbed(names: Iterable[str]) -> dict[str, float]:

@@ -40,8 +40,9 @@ class FrameStack(ViewWrapper):
     """Appends earlier observations and the last reward to the observation.
 
     An observation is a frame stack (the current one, that of a step before, of two steps before, ...), then the reward.
-    At the start of an episode, its first observation stands for the missing ones, and the reward is 0. Put it outside
-    ``DisturbVector`` and inside ``DrawContext``.
+    At the start of an episode, its first observation stands for the missing ones, and the reward is 0. Images are
+    stacked along their shortest axis, which is that of colors. Put it outside ``DisturbVector`` and inside
+    ``DrawContext``.
 
     Attributes:
         frames: What it shows.
@@ -62,13 +63,13 @@ class FrameStack(ViewWrapper):
         """Wraps a vector environment.
 
         Args:
-            env: Any vector environment with flat observations.
+            env: Any vector environment whose observations are flat, or images with an axis for colors.
             stack_observations: Length of the frame stack, with the current observation; 1 to 1000.
-            observe_reward: Whether to append the reward of the last step.
+            observe_reward: Whether to append the reward of the last step, to flat observations only.
 
         Raises:
-            ConfigError: An impossible number, or observations are not a flat box, or already
-                contain a frame stack or the draw.
+            ConfigError: An impossible number, or observations are of another kind, or already contain a frame stack or
+                the draw.
         """
         possible = is_whole(stack_observations) and 1 <= stack_observations <= MAX_STACKED
         expect(possible, "stack_observations", f"a whole number from 1 to {MAX_STACKED}", stack_observations)
@@ -78,38 +79,48 @@ class FrameStack(ViewWrapper):
                 "them. Use one FrameStack, and show the draw outside it: DrawContext(envs, 'observation')."
             )
         space = env.single_observation_space
-        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+        if not isinstance(space, gym.spaces.Box) or not (
+            (len(space.shape) == 1 and space.dtype.kind == "f") or (len(space.shape) == 3 and not observe_reward)
+        ):
             raise ConfigError(
-                f"FrameStack: expected a flat Box of floating-point numbers as observations, got {space}."
+                "FrameStack: expected a flat Box of floating-point numbers, or images with an axis for colors and no "
+                f"reward, as observations, got {space}. Stack others in each sub-environment, with "
+                "gymnasium.wrappers.FrameStackObservation."
             )
         super().__init__(env)
         stack_observations = int(stack_observations)
         self.frames = Frames(stack_observations=stack_observations, observe_reward=bool(observe_reward))
-        self._rewarded, (self._size,) = int(observe_reward), space.shape
-        low = np.append(np.tile(space.low, stack_observations), np.full(self._rewarded, -np.inf, space.dtype))
-        high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))
+        axis, self._rewarded = int(np.argmin(space.shape)), int(observe_reward)
+        self._axis, self._size = axis + 1, space.shape[axis]  # of batches, and of one observation along it
+        low, high = (
+            np.concatenate([end] * stack_observations + [np.full(1, limit)] * self._rewarded, axis).astype(space.dtype)
+            for end, limit in ((space.low, -np.inf), (space.high, np.inf))
+        )
         self.single_observation_space = gym.spaces.Box(low, high, dtype=space.dtype.type)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._seen = np.zeros((self.num_envs, len(low)), space.dtype)  # what the policy observes now
+        self._seen = np.zeros((self.num_envs, *low.shape), space.dtype)  # what the policy observes now
 
     def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         if seen.rewards is not None:
             self._seen = self._shifted(seen.observations, seen.rewards)
         if seen.begun is not None:
-            self._seen = np.where(seen.begun[:, None], self._first(seen.observations), self._seen)
+            begun = np.expand_dims(seen.begun, tuple(range(1, self._seen.ndim)))
+            self._seen = np.where(begun, self._first(seen.observations), self._seen)
         return self._seen.copy(), seen.info
 
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What policies see at the start of episodes with these first observations ``(N, size)``."""
-        nothing = np.zeros((self.num_envs, self._rewarded), observations.dtype)
-        return np.concatenate([np.tile(observations, self.frames.stack_observations), nothing], axis=1)
+        """What policies see at the start of episodes with these first observations ``(N, ...)``."""
+        nothing = [np.zeros((self.num_envs, 1), observations.dtype)] * self._rewarded
+        return np.concatenate([*[observations] * self.frames.stack_observations, *nothing], self._axis)
 
     def _shifted(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What policies see after a step that returned these observations ``(N, size)`` and rewards ``(N,)``."""
-        before = self._seen[:, : (self.frames.stack_observations - 1) * self._size]
+        """What policies see after a step that returned these observations ``(N, ...)`` and rewards ``(N,)``."""
+        before, _ = np.split(self._seen, [(self.frames.stack_observations - 1) * self._size], self._axis)
+        if not self._rewarded:
+            return np.concatenate([observations, before], self._axis)
         limits = np.finfo(self._seen.dtype)
-        last = np.clip(rewards[:, None][:, : self._rewarded], limits.min, limits.max).astype(self._seen.dtype)
-        return np.concatenate([observations, before, last], axis=1)
+        last = np.clip(rewards[:, None], limits.min, limits.max).astype(self._seen.dtype)
+        return np.concatenate([observations, before, last], self._axis)
 
 
 def sensor_columns(envs: VectorEnv[Any, Any, Any], sensors: Sequence[str]) -> list[int]:

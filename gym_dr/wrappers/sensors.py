@@ -1,7 +1,7 @@
 """Sensors: quantities and numbers of an observation, by name and by index, and the disturbances that each can have.
 
-``obs_hide:theta_dot`` and ``obs_drop:3`` are parameters like ``obs_delay``, one for each sensor. An observation may
-have hundreds of numbers, so spaces know these parameters without listing them.
+``obs_hide:theta_dot``, ``obs_drop:3`` and ``obs_offset:x`` are parameters like ``obs_delay``, one for each sensor. An
+observation may have hundreds of numbers, so spaces know these parameters without listing them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.space import Param
 from gym_dr.randomization.spec import Randomization
 
-HIDE, DROP = "obs_hide", "obs_drop"
+HIDE, DROP, OFFSET = "obs_hide", "obs_drop", "obs_offset"
 _HIDDEN = "whether this sensor reads 0 for a whole episode; SENSOR is one of those below"
 _LOST = "probability that this sensor's reading is lost, at each step; SENSOR likewise"
+_WRONG = "error of this sensor for a whole episode, in its own unit; SENSOR likewise"
 SENSOR_PARAMS = {  # as listings show them
     HIDE: Param(name=f"{HIDE}:SENSOR", nominal=0, low=0, high=1, kind="bool", doc=_HIDDEN),
     DROP: Param(name=f"{DROP}:SENSOR", nominal=0, low=0, high=1, doc=_LOST),
+    OFFSET: Param(name=f"{OFFSET}:SENSOR", nominal=0, low=-math.inf, high=math.inf, doc=_WRONG),
 }
 _WILD = "*?["
 

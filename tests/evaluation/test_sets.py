@@ -150,7 +150,7 @@ def test_one_half_of_a_push_that_is_drawn_may_be_set(space: ParamSpace) -> None:
     [
         (gym_dr.draws(gravty=-3), UnknownNameError, "Did you mean 'gravity'"),
         (gym_dr.draws(gravity=3), RandomizationError, r"'gravity': expected a value from -12 to 0 m/s\^2, got 3"),
-        (gym_dr.draws(push_speed=1), RandomizationError, "it needs push_probability other than 0"),
+        (gym_dr.draws(push_speed=1), RandomizationError, "it needs push_probability or push_interval other than 0"),
         (gym_dr.draws(gravity=(-20, -3)), RandomizationError, "'gravity': expected a value from -12 to 0"),
         (gym_dr.draws(gravty=(-4, -3)), UnknownNameError, "Did you mean 'gravity'"),
         (gym_dr.grid(gravty=(-4, -3, 2)), UnknownNameError, "Did you mean 'gravity'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -19,6 +20,7 @@ from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode, read_log
 from gym_dr.integrations.logs import open_log
 from tests.cli.command import gymdr, refused
+from tests.wrappers.observed import WIDE, id_of, registered
 
 pytest.importorskip("minari")
 
@@ -269,3 +271,26 @@ def test_observations_that_are_no_rows_and_missing_data_sets_are_refused() -> No
         read_minari(Path("root/real/nested-v0"))
     with pytest.raises(LogError, match="got nothing of this name"):
         open_log("real/none-v0")
+
+
+@pytest.mark.parametrize("kind", ["image", "dict", "tuple"])
+def test_other_observations_are_recorded_as_they_are(kind: str) -> None:
+    given: list[Any] = []
+
+    def look(observations: Any) -> Any:
+        given.append(copy.deepcopy(observations))
+        return np.full((2, 1), 0.5)
+
+    with registered():
+        context = "info" if kind == "image" else "observation"  # which the log does not have
+        policy = gym_dr.open_policy(look, env=id_of(kind), randomization=WIDE, context=context)
+        folder = record(policy, episodes=2, output="seen/all-v0", progress=False)
+    for i, episode in enumerate(minari.load_dataset("seen/all-v0").iterate_episodes()):
+        assert len(episode) == 4
+        read = episode.observations
+        parts: Any = read if isinstance(read, dict) else range(2) if isinstance(read, tuple) else [...]
+        for t, observations in enumerate(given[-4:]):
+            for part in parts:
+                np.testing.assert_array_equal(read[part][t], observations[part][i])
+    with pytest.raises(LogError, match="Flatten"):  # in a log for fits
+        read_minari(folder)

@@ -7,6 +7,7 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr import RandomizeMujoco, Scale
+from gym_dr import DrawContext, RandomizeMujoco, Scale
+from gym_dr.testing.playing import NEXT_STEP, SAME_STEP, assert_same, play
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.registered import forgotten_afterwards
 
@@ -74,6 +76,19 @@ def test_a_seed_gives_the_same_draws_and_episode(env_id: str) -> None:
 
     for left, right in zip(episode(), episode(), strict=True):
         np.testing.assert_equal(left, right)
+
+
+@pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP])
+def test_goals_come_with_the_draw_in_every_way(mode: Any) -> None:
+    def reach(**context: Any) -> Any:
+        return RandomizeMujoco(gym.make("FetchReach-v4", max_episode_steps=3), MASSES, **context)
+
+    seen = {"context": "observation", "context_params": ["body_mass:robot0:gripper_link"]}
+    keyword = gym.vector.SyncVectorEnv([partial(reach, **seen)] * 2, autoreset_mode=mode)
+    wrapper = DrawContext(gym.vector.SyncVectorEnv([reach] * 2, autoreset_mode=mode), *seen.values())
+    rows = play(keyword)
+    assert_same(rows, play(wrapper))
+    assert rows[0][0].keys() == {"observation", "achieved_goal", "desired_goal", "context"}
 
 
 def test_the_example_is_short_and_equal_in_every_mode() -> None:

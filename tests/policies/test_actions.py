@@ -72,13 +72,13 @@ def test_a_policy_that_fails_is_named_with_its_error_and_the_environment(pole: A
         checked(broken, pole, "mine", "Some-v0")(OBSERVATIONS, STARTS)
 
 
-def test_observations_that_are_no_array_are_refused() -> None:
+def test_actions_that_are_no_array_are_refused() -> None:
     class Named(gym.Env[Any, Any]):
-        observation_space = gym.spaces.Dict(x=gym.spaces.Discrete(2))
-        action_space = gym.spaces.Discrete(2)
+        observation_space = gym.spaces.Discrete(2)
+        action_space = gym.spaces.Dict(x=gym.spaces.Discrete(2))
 
     envs = gym.vector.SyncVectorEnv([Named])
-    with pytest.raises(ConfigError, match="expected observations that are arrays"):
+    with pytest.raises(ConfigError, match="expected actions that are arrays"):
         checked(lambda observations: [0], envs, "mine", "Named-v0")
 
 

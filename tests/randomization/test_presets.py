@@ -15,7 +15,7 @@ import gym_dr  # noqa: F401  files the presets of its environments
 from gym_dr import Add, Bernoulli, Normal, Param, ParamSpace, Randomization, Scale, Uniform, add_preset
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
-from gym_dr.envs.mujoco.space import model_space
+from gym_dr.envs.mujoco.space import ModelSpace
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import preset_of, presets, resolve
@@ -145,7 +145,7 @@ def test_what_presets_returns_may_be_changed_without_harm() -> None:
 
 
 def test_a_pattern_with_a_scale_leaves_out_what_is_0() -> None:
-    space = model_space("Hopper", gym.make("Hopper-v5").unwrapped.model)  # type: ignore[attr-defined]
+    space = ModelSpace("Hopper", gym.make("Hopper-v5").unwrapped.model)  # type: ignore[attr-defined]
     assert space["dof_damping:rootx"].nominal == 0.0
     assert set(resolve({"dof_damping:*": Scale((0.5, 2.0))}, space)) == {
         f"dof_damping:{joint}_joint" for joint in ("thigh", "leg", "foot")

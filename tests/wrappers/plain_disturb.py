@@ -36,6 +36,8 @@ class PlainDisturb(gym.Wrapper[Any, Any, Any, Any]):
         self.readings: Any = None
         self.held = np.zeros(self.action_space.shape or (), np.float32)
         self.bias = self.values["obs_bias"] * self.scale * self.normals("obs_bias", len(observation), 0)
+        for name, places in self.places("obs_offset"):
+            self.bias[places] += self.values[name]
         return self.observe(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -46,8 +48,11 @@ class PlainDisturb(gym.Wrapper[Any, Any, Any, Any]):
             arrived = self.held
         self.held = arrived
         noise = self.values["action_noise"] * self.normals("action_noise", len(action), self.age + 1)
+        interval = int(self.values["action_gain_interval"])
+        times = self.age // interval if interval else 0
+        gain = 1.0 + self.values["action_gain"] * self.normals("action_gain", len(action), times)
         box: Any = self.action_space
-        applied = np.clip(arrived + noise, box.low, box.high).astype(np.float32)
+        applied = np.clip(arrived * gain + noise, box.low, box.high).astype(np.float32)
         observation, reward, terminated, truncated, info = self.env.step(applied)
         self.age += 1
         return self.observe(observation), reward, terminated, truncated, info

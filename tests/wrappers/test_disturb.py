@@ -27,6 +27,7 @@ from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError,
 from gym_dr.randomization.draws import draw
 from gym_dr.testing.playing import assert_same
 from gym_dr.wrappers.disturbances import DISTURBANCES
+from gym_dr.wrappers.disturbed_space import possible_disturbances
 from tests.wrappers.plain_disturb import PlainDisturb
 
 NEXT, SAME, OFF = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
@@ -38,11 +39,15 @@ ALL: dict[str, Any] = {
     "obs_drop": (0.0, 0.5),
     "obs_drop:1": (0.0, 0.9),
     "obs_hide:0": Bernoulli(0.5),
+    "obs_offset:1": (-0.5, 0.5),
     "action_noise": (0.0, 0.3),
     "action_delay": Integer(0, 3),
     "action_drop": (0.0, 0.5),
+    "action_gain": (0.0, 0.3),
+    "action_gain_interval": Integer(0, 3),
     "push_speed": (0.0, 0.5),
     "push_probability": (0.0, 0.5),
+    "push_interval": Integer(0, 9),
 }
 
 
@@ -344,6 +349,7 @@ def test_discrete_actions_can_be_late() -> None:
         (RandomizationError, LANDER, {"action_delay": Integer(-1, 3)}, 1.0),
         (RandomizationError, LANDER, {"action_drop": 1.5}, 1.0),
         (RandomizationError, "gym_dr/LunarLanderDR-v3", {"action_noise": 0.1}, 1.0),  # choices take no noise
+        (RandomizationError, "gym_dr/LunarLanderDR-v3", {"action_gain": 0.1}, 1.0),  # nor gains
         (RandomizationError, "Pendulum-v1", {"push_speed": 0.1, "push_probability": 1.0}, 1.0),
         (RandomizationError, LANDER, {"obs_noise": 0.1}, [1.0, 2.0]),
         (RandomizationError, LANDER, {"obs_noise": 0.1}, float("nan")),
@@ -358,12 +364,62 @@ def test_impossible_disturbances_are_refused(error: type[Exception], env_id: str
         DisturbVector(envs, rules, scale)
 
 
-def test_spaces_that_are_no_arrays_are_refused() -> None:
-    class Named(Tape):
-        observation_space = gym.spaces.Dict({"tape": Tape.observation_space})
+class OtherTape(Tape):
+    """Observes something else than a vector: a dictionary, a tuple or a picture."""
 
-    with pytest.raises(RandomizationError, match="observation space"):
-        Disturb(Named(), {"action_delay": 1})
+    def __init__(self, kind: str, length: int = 4) -> None:
+        super().__init__(length)
+        picture, number = gym.spaces.Box(0, 255, (2, 2, 3), np.uint8), Tape.observation_space
+        spaces = {"picture": picture, "number": number}
+        self.kind = kind
+        self.observation_space = {
+            "dictionary": gym.spaces.Dict(spaces),
+            "tuple": gym.spaces.Tuple(spaces.values()),
+            "picture": picture,
+        }[kind]
+
+    def observe(self) -> Any:
+        picture, number = np.full((2, 2, 3), 10 * self.number + self.time, np.uint8), super().observe()
+        return {"dictionary": {"picture": picture, "number": number}, "tuple": (picture, number)}.get(
+            self.kind, picture
+        )
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "tuple", "picture"])
+def test_observations_of_any_kind_pass_where_only_actions_are_disturbed(kind: str) -> None:
+    env, twin = Disturb(OtherTape(kind), {"action_delay": 2, "action_noise": 0.0}), OtherTape(kind)
+    assert env.observation_space == twin.observation_space
+    assert_same(env.reset(seed=1)[0], twin.reset(seed=1)[0])
+    for t, arriving in enumerate([0, 0, 1, 2], 1):
+        observation, *_, info = env.step(np.full(1, t, np.float32))
+        assert_same(observation, twin.step(np.zeros(1))[0])
+        assert info["got"] == arriving
+    assert "action_delay" in {param.name for param in possible_disturbances(env)}
+
+
+@pytest.mark.parametrize("mode", [NEXT, OFF])
+@pytest.mark.parametrize("kind", ["dictionary", "tuple", "picture"])
+def test_vectors_of_observations_of_any_kind_pass_too(kind: str, mode: AutoresetMode) -> None:
+    twin = SyncVectorEnv([partial(OtherTape, kind)] * 2, autoreset_mode=mode)
+    envs = DisturbVector(SyncVectorEnv([partial(OtherTape, kind)] * 2, autoreset_mode=mode), {"action_delay": 2})
+    assert envs.observation_space == twin.observation_space
+    assert_same(envs.reset(seed=1)[0], twin.reset(seed=1)[0])
+    for t, arriving in enumerate(ACTION_TABLES[mode][1], 1):
+        result, expected = envs.step(np.full((2, 1), t, np.float32)), twin.step(np.zeros((2, 1), np.float32))
+        assert_same(result[0], expected[0])
+        assert_same(result[-1].get("final_obs"), expected[-1].get("final_obs"))
+        assert got(result[-1], 0) == arriving
+        if mode == OFF and ended(result).any():
+            for each in (envs, twin):
+                each.reset(options={"reset_mask": ended(result)})
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "tuple", "picture"])
+def test_disturbances_of_observations_that_are_no_vectors_are_refused(kind: str) -> None:
+    with pytest.raises(RandomizationError, match="obs_noise: expected observations in a Box of floating-point numbers"):
+        Disturb(OtherTape(kind), {"action_delay": 2, "obs_noise": 0.1})
+    with pytest.raises(RandomizationError, match="obs_noise: expected observations in a Box of floating-point numbers"):
+        DisturbVector(SyncVectorEnv([partial(OtherTape, kind)]), {"obs_noise": 0.1})
 
 
 def test_pushes_through_pipes_are_refused_with_the_way_out() -> None:

@@ -12,9 +12,10 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.wrappers.disturbances import DISTURBANCES
+from gym_dr.wrappers.disturbances import DISTURBANCES, FLOATING, PUSHES, SCALED
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split
 
+SENSED = ("obs_noise", "obs_bias", "obs_delay", "obs_drop")
 SPACE = DisturbedSpace(LUNAR_LANDER, DISTURBANCES.values())
 
 
@@ -49,7 +50,7 @@ def test_good_values_of_both_kinds_are_returned() -> None:
     assert {name: values.tolist() for name, values in found.items()} == {"gravity": [-3, -3], "obs_delay": [1, 2]}
 
 
-@pytest.mark.parametrize("name", ["push_speed", "push_probability"])
+@pytest.mark.parametrize("name", ["push_speed", "push_probability", "push_interval"])
 def test_half_a_push_is_refused(name: str) -> None:
     with pytest.raises(RandomizationError, match=f"{name!r} has no effect here: it needs push_"):
         resolve({name: 1.0}, SPACE)
@@ -78,14 +79,12 @@ def test_an_environment_with_a_parameter_of_that_name_is_refused() -> None:
 @pytest.mark.parametrize(
     ("env_id", "missing"),
     [
-        ("gym_dr/LunarLanderContinuousDR-v3", set()),
-        ("gym_dr/LunarLanderDR-v3", {"action_noise"}),
-        ("CartPole-v1", {"action_noise", "push_speed", "push_probability"}),
-        (
-            "FrozenLake-v1",
-            {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "push_speed", "push_probability"},
-        ),
-        ("Blackjack-v1", set(DISTURBANCES)),  # observes a tuple
+        ("gym_dr/AntDR-v5", set()),
+        ("gym_dr/LunarLanderContinuousDR-v3", {*FLOATING}),
+        ("gym_dr/LunarLanderDR-v3", {*FLOATING, *SCALED}),
+        ("CartPole-v1", {*FLOATING, *SCALED, *PUSHES}),
+        ("FrozenLake-v1", {*FLOATING, *SCALED, *PUSHES, *SENSED}),
+        ("Blackjack-v1", {*FLOATING, *SCALED, *PUSHES, *SENSED}),  # observes a tuple
     ],
 )
 def test_only_disturbances_that_an_environment_can_take_are_offered(env_id: str, missing: set[str]) -> None:

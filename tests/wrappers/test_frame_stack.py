@@ -142,7 +142,7 @@ def test_observations_that_are_no_flat_box_are_refused() -> None:
     class Whole(Counter):
         observation_space = gym.spaces.Box(0, 9, (2,), np.int64)  # type: ignore[assignment]  # as an environment may
 
-    with pytest.raises(ConfigError, match="expected a flat Box of floating-point numbers as observations, got Box"):
+    with pytest.raises(ConfigError, match="FrameStack: expected a flat Box of floating-point numbers"):
         FrameStack(gym.vector.SyncVectorEnv([Whole]), observe_reward=True)
 
 

@@ -99,6 +99,27 @@ def test_several_numbers_may_be_one_sensor() -> None:
     assert (observations[:, :14] != 0).any()
 
 
+def test_a_sensor_reads_too_much_for_a_whole_episode_in_its_own_unit() -> None:
+    rules = {"obs_offset:*": (-2.0, 2.0), "obs_offset:cos_theta": 0.25, "obs_noise": 0.0}
+    env = Disturb(gym.make("Pendulum-v1"), rules, obs_scale=100.0)
+    twin = gym.make("Pendulum-v1")
+    errors = [env.reset(seed=1)[0] - twin.reset(seed=1)[0]]
+    _, info = env.reset(seed=1)
+    errors += [env.step(np.zeros(1))[0] - twin.step(np.zeros(1))[0] for _ in range(3)]
+    expected = [info["params"][f"obs_offset:{name}"] for name in ("cos_theta", "sin_theta", "theta_dot")]
+    np.testing.assert_allclose(errors, [expected] * 4, atol=1e-6)
+    assert expected[0] == 0.25
+    assert len(set(expected)) == 3
+    assert env.observation_space == gym.spaces.Box(-np.inf, np.inf, (3,))
+
+
+def test_a_sensor_of_several_numbers_has_one_error_for_all() -> None:
+    envs, twin = (gym.make_vec("gym_dr/BipedalWalkerDR-v3", 2) for _ in range(2))
+    found = DisturbVector(envs, {"obs_offset:lidar": (0.1, 0.2)}).reset(seed=1)[0] - twin.reset(seed=1)[0]
+    assert (found[:, :14] == 0).all()
+    assert ((found[:, 14:] > 0.09) & (np.ptp(found[:, 14:], axis=1)[:, None] < 1e-6)).all()
+
+
 def test_observation_spaces_contain_what_hidden_sensors_read() -> None:
     env = Disturb(Clock(), {"obs_hide:0": Bernoulli(0.5)})
     assert env.observation_space == gym.spaces.Box(np.array([0, 5], np.float32), np.float32(1e6))

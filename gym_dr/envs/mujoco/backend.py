@@ -17,7 +17,7 @@ from gym_dr.envs.backend import Backend, EnvState, Info, Outcome, put_under
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
-from gym_dr.envs.mujoco.reference import pushed_dofs
+from gym_dr.envs.mujoco.reference import base_of
 from gym_dr.envs.mujoco.replay import MujocoLogReplay
 from gym_dr.envs.mujoco.space import space_of_env
 from gym_dr.envs.mujoco.task import Task
@@ -48,7 +48,8 @@ class MujocoBackend(Backend):
         self.space = self._model_space = space_of_env(env)
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self.metadata = env.metadata
-        self.push_size = len(pushed_dofs(self.nominal))
+        self._base, self._pushed = base_of(self.nominal)
+        self.push_size = len(self._pushed)
         self.model_fields = ModelFields(self._model_space, self.nominal, ())
         self.engine: Engine | Any = None  # made by ``allocate``
 
@@ -130,8 +131,12 @@ class MujocoBackend(Backend):
         return MujocoLogReplay(self)
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Pushes the root, or the first joint if there is no free root."""
-        self.engine.push(envs, pushed_dofs(self.nominal), velocities)
+        """Pushes the floating base, or the first joint if there is none."""
+        self.engine.push(envs, self._pushed, velocities)
+
+    def apply_wrench(self, wrenches: Array, envs: Indices) -> None:
+        """See ``Backend.apply_wrench``; acts at the center of mass of the floating base."""
+        self.engine.apply_wrench(envs, self._base, wrenches)
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation.

@@ -21,13 +21,14 @@ from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
+from gym_dr.envs.mujoco.fields import field_array
 from gym_dr.envs.mujoco.replay import ClosedFormLogReplay
-from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.task import Task
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.stepper import threads_for
 from gym_dr.envs.vector_arguments import check_finite
 
+_WITHOUT_FORCE = ("geom_", "site_", "cam_", "light_", "mat_")  # fields that change nothing where nothing collides
 _WARMSTART = "qacc_warmstart"  # of MjData: where the solver starts
 
 
@@ -53,20 +54,23 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
         self.observations = self.stepper.buffers.observations
         places = inverted_pendulum.PLACES.items()
-        nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
-        self.simulation.params[:] = np.concatenate(nominal)[:, None]
+        nominal = [field_array(self.nominal, field).reshape(-1)[list(columns)] for field, columns in places]
+        self.simulation.params[:-1] = np.concatenate(nominal)[:, None]
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
 
     def reset(self, envs: Indices, options: Any = None) -> None:
-        known = self.model_fields
         self.plan()
-        if self.model_fields is not known:
-            self._follow(self.model_fields)
         fields = self.model_fields.rows(self.table.current[:, envs].T)
         self.simulation.params[self._rows[:, None], envs] = fields[:, self._columns].T
         self._stale[envs] = True
         self.simulation.begin(envs, self._bounds)
+
+    def plan(self) -> None:
+        known = self.model_fields
+        super().plan()
+        if self.model_fields is not known:
+            self._follow(self.model_fields)
 
     def _follow(self, fields: ModelFields) -> None:
         """Maps the fields that vary to parameters of the equations."""
@@ -75,6 +79,9 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
             (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
         ]
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
+        self.simulation.params[-1] = not all(
+            field in inverted_pendulum.PLACES or field.startswith(_WITHOUT_FORCE) for field in fields.places
+        )
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:
         self.set_actions(actions)
@@ -94,6 +101,7 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         return {**self.simulation.get_state(), "params": self.simulation.params.T.copy()}
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
+        self.plan()
         self.simulation.set_state(state, envs)
         self.simulation.params[:, envs] = state["params"][envs].T
         self._stale[envs] = True

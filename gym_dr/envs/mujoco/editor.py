@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -11,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.envs.mujoco.fields import FIELDS, owner_of
+from gym_dr.envs.mujoco import derived
+from gym_dr.envs.mujoco.fields import FIELDS, field_array, owner_of
 from gym_dr.envs.mujoco.space import ModelSpace
 
-# the length of a link changes these; MuJoCo derives constants from them too
-_MOVED = {"body_pos", "geom_pos", "geom_size", "site_pos"}
-_DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
+_TURNED = ("body", "geom", "site", "cam")  # kinds of elements that ``*_rotation`` turns
+_DERIVED = {field.name for field in FIELDS.values() if field.derived}
+_DERIVED |= {"body_iquat", *(f"{kind}_quat" for kind in _TURNED)}
+# what is changed besides a field: it is computed from it and from what it lists
+_BESIDE = {
+    "body_mass": ("body_inertia",),
+    "pseudo_inertia": ("body_mass", "body_ipos", "body_inertia", "body_iquat"),
+    **{f"{kind}_rotation": (f"{kind}_quat",) for kind in _TURNED},
+}
 
 
 def needs_set_const(fields: Mapping[str, Array]) -> bool:
@@ -44,11 +50,11 @@ class ModelFields:
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
-        targets = [space.targets[name] for name in names]
+        targets = [space.target(name) for name in names]
         fields = list(dict.fromkeys(part.field for target in targets for part in target.parts))
-        if "body_mass" in fields and "body_inertia" not in fields:
-            fields.append("body_inertia")  # follows the mass
-        arrays = {field: np.array(getattr(owner_of(model, field), field), dtype=np.float64) for field in fields}
+        for field in fields:  # also those that are added here
+            fields += [other for other in _BESIDE.get(field, ()) if other not in fields]
+        arrays = {field: field_array(model, field) for field in fields}
         self._shapes = {field: array.shape for field, array in arrays.items()}
         self.nominal = {field: array.reshape(-1) for field, array in arrays.items()}
         ends = np.cumsum([len(numbers) for numbers in self.nominal.values()], dtype=np.int64).tolist()
@@ -59,7 +65,7 @@ class ModelFields:
             for column, name in enumerate(names)
             if name.startswith("body_inertia")
         ]
-        values: list[tuple[int, int]] = []  # column, place
+        values: list[tuple[int, int, float]] = []  # column, place, coefficient
         groups: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)  # by number of earlier factors there
         factors_at: Counter[int] = Counter()
         for column, target in enumerate(targets):
@@ -69,8 +75,10 @@ class ModelFields:
                         groups[factors_at[place]].append((column, place, part.exponent))
                         factors_at[place] += 1
                     else:
-                        values.append((column, place))
-        self._value_columns, self._value_places = np.array(values, np.int64).reshape(-1, 2).T
+                        values.append((column, place, part.coef))
+        table = np.array(values, np.float64).reshape(-1, 3).T
+        self._value_columns, self._value_places = table[:2].astype(np.int64)
+        self._coefs = table[2]
         # factors of distinct numbers, which numpy multiplies at once: (3, numbers) columns in the table of values,
         # places in the row of all fields, and exponents, 1 or 2
         self._factors: list[Indices] = [np.array(group).T for group in groups.values()]
@@ -85,14 +93,15 @@ class ModelFields:
             MuJoCo's name -> array ``(n, *shape of the field)``.
         """
         rows = self.rows(values)
-        return {field: rows[:, place].reshape(-1, *self._shapes[field]) for field, place in self.places.items()}
+        real = [field for field in self.places if field not in FIELDS or not FIELDS[field].added]
+        return {field: rows[:, self.places[field]].reshape(-1, *self._shapes[field]) for field in real}
 
     def rows(self, values: Array) -> Array:
         """All fields of some sub-environments, concatenated: shape ``(n, numbers)``."""
         missing = np.isnan(values)
         rows = np.repeat(self._row[None], len(values), axis=0)
         if len(self._value_columns):
-            chosen, places = values[:, self._value_columns], self._value_places
+            chosen, places = values[:, self._value_columns] * self._coefs, self._value_places
             rows[:, places] = np.where(missing[:, self._value_columns], self._row[places], chosen)
         filled = np.where(missing, 1.0, values)
         for columns, places, exponents in self._factors:
@@ -105,7 +114,28 @@ class ModelFields:
             for column, bodies in self._inertia_named:
                 ratio[:, bodies] = np.where(missing[:, column, None], ratio[:, bodies], 1.0)
             rows[:, self.places["body_inertia"]] *= np.repeat(ratio, 3, axis=1)
+        self._derive(rows)
         return rows
+
+    def _derive(self, rows: Array) -> None:
+        """Computes the fields that others determine, in the rows of all fields ``(n, numbers)``."""
+
+        def part(field: str) -> Array:  # a view
+            return rows[:, self.places[field]].reshape(-1, *self._shapes[field])
+
+        for kind in (kind for kind in _TURNED if f"{kind}_rotation" in self.places):
+            rotations = part(f"{kind}_rotation")
+            where = np.nonzero(rotations.any(axis=2))  # rows, elements
+            quats = part(f"{kind}_quat")
+            quats[where] = derived.rotated(quats[where], rotations[where][None])[0]
+        if "pseudo_inertia" in self.places:
+            changes = part("pseudo_inertia")
+            where = np.nonzero(changes.any(axis=2))
+            inertial = [part(field) for field in _BESIDE["pseudo_inertia"]]
+            mass, center, inertia, axes = (values[where] for values in inertial)
+            changed = derived.pseudo_inertia(mass, center, inertia, axes, changes[where][None])
+            for values, new in zip(inertial, changed, strict=True):
+                values[where] = new[0]
 
 
 def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
@@ -121,9 +151,9 @@ class ModelEditor:
     """Sets a model to the values of one episode."""
 
     def __init__(self, space: ModelSpace, model: Any) -> None:
-        """Copies the model, which must have nominal values."""
+        """Prepares to edit a model, or copies of it, with the nominal values of a space."""
         self._space = space
-        self._nominal = copy.copy(model)
+        self._nominal = space.model
         self._fields = ModelFields(space, model, ())
         self._scratch: Any = None  # an MjData
 

@@ -26,7 +26,7 @@ from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
-from gym_dr.envs.mujoco.fields import is_option
+from gym_dr.envs.mujoco.fields import field_array, is_option
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
@@ -42,7 +42,7 @@ class Engine(ABC):
     qvel: Array  # (num_envs, nv)
     ctrl: Array  # (num_envs, nu), controls of the next step
     diverged: Mask  # (num_envs,), in the last step
-    body_mass: Array  # (num_envs or 1, nbody)
+    written: dict[str, Array]  # fields of the model that were written, (num_envs, ...)
     _fields: dict[str, Array]
     _pool: Any = None  # a ThreadPoolExecutor
 
@@ -69,6 +69,10 @@ class Engine(ABC):
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         """Adds ``velocities``, of shape ``(len(envs), len(dofs))``, to those of some simulations."""
         self.qvel[envs[:, None], dofs] += velocities
+
+    @abstractmethod
+    def apply_wrench(self, envs: Indices, body: int, wrenches: Array) -> None:
+        """Sets force and torque on a body of some simulations, ``(len(envs), 6)``; ``start`` sets them to 0."""
 
     @abstractmethod
     def get_state(self) -> Array:
@@ -122,10 +126,9 @@ class BatchEngine(Engine):
         self._first_state = self._batch.state[0].copy()  # the complete state after mj_resetData
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
-        self._expanded: dict[str, Array] = {}
+        self.written = {}
         self._restored: dict[str, Array] = {}  # fields that a restored state brought, until the next step
         self.diverged = np.zeros(num_envs, np.bool_)
-        self.body_mass = np.array(model.body_mass)[None]
 
     def after_fork(self) -> None:
         # a batch waits for its threads when it ends, here forever; so it never ends
@@ -135,7 +138,7 @@ class BatchEngine(Engine):
     def _ready(self) -> Any:
         """The batch, with threads; after a fork a new one in the state of the old."""
         if self._threads_lost:
-            old, fields = self._batch, self._expanded
+            old, fields = self._batch, self.written
             outputs = {name: np.array(self.field(name)) for name in self._fields}
             BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs))
             self.write(fields, np.arange(old.nsim))
@@ -145,12 +148,10 @@ class BatchEngine(Engine):
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
-            if name not in self._expanded:
+            if name not in self.written:
                 array = self._batch.expand(f"opt.{name}" if is_option(name) else name)
-                self._expanded[name] = array.reshape(len(array)) if values.ndim == 1 else array
-                if name == "body_mass":
-                    self.body_mass = self._expanded[name]
-            self._expanded[name][envs] = values
+                self.written[name] = array.reshape(len(array)) if values.ndim == 1 else array
+            self.written[name][envs] = values
         if needs_set_const(fields):
             self._ready().set_const(envs)
 
@@ -168,6 +169,9 @@ class BatchEngine(Engine):
         self._batch.state[:] = self._first_state
         self.qpos[:], self.qvel[:] = qpos, qvel
         self._counts[...] = QUIET
+
+    def apply_wrench(self, envs: Indices, body: int, wrenches: Array) -> None:
+        self._ready().bind("xfrc_applied")[envs, body] = wrenches
 
     def field(self, name: str) -> Array:
         return self._restored[name] if name in self._restored else super().field(name)
@@ -211,7 +215,7 @@ class OwnDataEngine(Engine):
         self.ctrl = np.zeros((num_envs, model.nu))
         self._fields = {name: np.zeros((num_envs, *getattr(self._data[0], name).shape)) for name in fields}
         self.diverged = np.zeros(num_envs, np.bool_)
-        self.body_mass = np.array(model.body_mass)[None]
+        self.written = {}
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
         self._sources = [
@@ -227,10 +231,10 @@ class OwnDataEngine(Engine):
         self._idle = True
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
-        if self.body_mass.shape[0] == 1 and "body_mass" in fields:
-            self.body_mass = np.repeat(self.body_mass, len(self._data), axis=0)
-        if "body_mass" in fields:
-            self.body_mass[envs] = fields["body_mass"]
+        for name, values in fields.items():
+            if name not in self.written:
+                self.written[name] = np.repeat(field_array(self._nominal, name)[None], len(self._data), axis=0)
+            self.written[name][envs] = values
 
         def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
@@ -266,6 +270,10 @@ class OwnDataEngine(Engine):
         for env in envs.tolist():
             self._data[env].qvel[:] = self.qvel[env]
 
+    def apply_wrench(self, envs: Indices, body: int, wrenches: Array) -> None:
+        for env, wrench in zip(envs.tolist(), wrenches, strict=True):
+            self._data[env].xfrc_applied[body] = wrench
+
     def get_state(self) -> Array:
         states = np.zeros((len(self._data), mujoco.mj_stateSize(self._nominal, _INTEGRATION)))
         for env, data in enumerate(self._data):
@@ -274,10 +282,10 @@ class OwnDataEngine(Engine):
 
     def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
         for env in envs.tolist():
-            mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)
-            self.ctrl[env] = self._data[env].ctrl
             for name, values in outputs.items():
                 getattr(self._data[env], name)[...] = values[env]
+            mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)  # last: it has wrenches
+            self.ctrl[env] = self._data[env].ctrl
         for source, copied in self._sources:
             source.read(copied, envs)
 
@@ -298,9 +306,7 @@ class OwnDataEngine(Engine):
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
-        chosen = self._models[env]
-        for name in ("geom_size", "geom_pos", "body_pos", "site_pos"):
-            getattr(model, name)[...] = getattr(chosen, name)
+        write_fields(model, self.written, env)
         data.qpos[:], data.qvel[:] = self.qpos[env], self.qvel[env]
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:

@@ -1,37 +1,304 @@
-"""The fields of a MuJoCo model that may vary, and the names of their elements."""
+"""The table of what may vary in a MuJoCo model, one row for each physical quantity, and the names of its elements.
+
+Most rows are fields of ``MjModel`` under MuJoCo's names. Others stand for several numbers (``actuator_kp``), or change
+fields in another form (``geom_rotation``).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gym_dr.arrays import Array, Mask
+
+FACTOR_HIGH = 1000.0  # largest factor that scales a whole field or a whole vector
 
 XYZ = ("x", "y", "z")
-FACTOR_HIGH = 1000.0  # largest factor that scales a whole field or a whole vector
+RANGE = ("low", "high")
+_RGB = ("r", "g", "b")
+_RGBA = (*_RGB, "a")
+_FRICTION = ("slide", "spin", "roll")
+_FADING = ("constant", "linear", "quadratic")
+_PAIR = ("slide1", "slide2", "spin", "roll1", "roll2")
+_SOLREF = ("timeconst", "dampratio")
+_SOLIMP = ("dmin", "dmax", "width", "midpoint", "power")
+# of Rucker and Wensing (2022), see ``derived.pseudo_inertia``
+_PSEUDO = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
+
+_FREE, _BALL = 0, 1  # mjtJoint
+_SPHERE, _CAPSULE, _CYLINDER = 2, 3, 5  # mjtGeom
+SHAPED = (2, 3, 4, 5, 6)  # the same, ellipsoids and boxes: what MuJoCo collides by formulas
+_FIXED, _AFFINE, _MUSCLE, _DCMOTOR = 0, 1, 2, 3  # mjtGain and mjtBias
+_SCALAR = (0, 1, 2, 3)  # mjtTrn: a joint, a joint in its parent, a slider and crank, a tendon
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Numbers of one field of the model that a name stands for."""
+
+    field: str
+    columns: tuple[int, ...]  # places in the flattened field
+    exponent: int = 1  # of the factor, if the name is a factor
+    coef: float = 1.0  # each number is the parameter's value times this
+
+
+Parts: TypeAlias = tuple[Part, ...]
+Reasons: TypeAlias = Sequence[str]  # why each element cannot have an effect; empty if it can
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of ``MjModel``, or of ``MjModel.opt``."""
+    """One quantity of a model: a field of ``MjModel``, of ``MjModel.opt``, or what ``parts`` says."""
 
-    name: str  # MuJoCo's name
-    objects: str | None  # kind of its elements: "body", "geom", "jnt", "dof", "actuator"; None for options
+    name: str  # MuJoCo's name, if it is a field
+    objects: str | None  # kind of its elements: "body", "geom", "jnt", "dof", "actuator", ...; None for options
     low: float  # smallest possible value
     high: float  # largest possible value
     unit: str  # empty for pure numbers
     doc: str
     _: KW_ONLY
-    axes: tuple[str, ...] = ()  # names of a vector's components; empty for numbers
+    axes: tuple[str, ...] | Callable[[Any, int], tuple[str, ...]] = ()  # names of a vector's components; () for numbers
     derived: bool = False  # whether a change requires mj_setConst
+    closed: bool = False  # whether the bounds hold for every model; others follow an extreme nominal value
+    kind: str = "float"
+    highest: Callable[[Any, int], float] | None = None  # of an element, in place of ``high``
+    idle: Callable[[Any], Reasons] | None = None  # None if every element may have an effect
+    # of one element: component ("" if it is a number) -> its numbers, or {} if it has none; None for consecutive ones
+    parts: Callable[[Any, int], Mapping[str, Parts]] | None = None
+    factor: bool = False  # whether an element is a factor, nominally 1
+    added: bool = False  # whether it is no field of MuJoCo's, and nominally 0: what it changes is derived
 
     @property
     def factor_low(self) -> float:
         """Smallest factor that scales the whole field or a whole vector."""
         return -FACTOR_HIGH if self.low < 0 else 1e-6 if self.low > 0 else 0.0
 
+    def numbers(self, model: Any, i: int, stride: int) -> Mapping[str, Parts]:
+        """The numbers of element ``i``: component -> its parts; "" is the component of a number."""
+        if self.parts is not None:
+            return self.parts(model, i)
+        axes = self.axes(model, i) if callable(self.axes) else self.axes
+        places = enumerate(axes or ("",), start=i * stride)
+        return {axis: (Part(field=self.name, columns=(column,)),) for column, axis in places}
 
+
+# ---- what cannot have an effect --------------------------------------------------------------------------------------
+
+
+def _touches(model: Any) -> Mask:
+    """Which geoms can collide under their own parameters, ``(ngeom, ngeom)``."""
+    found = (model.geom_contype[:, None] & model.geom_conaffinity[None, :]) != 0
+    bodies = model.body_weldid[model.geom_bodyid]
+    return np.asarray((found | found.T) & (bodies[:, None] != bodies[None, :]))
+
+
+def outranked(model: Any) -> Mask:
+    """Which contacts of each geom follow the other geom alone, whose priority is higher, ``(ngeom, ngeom)``."""
+    return np.asarray(_touches(model) & (model.geom_priority[None, :] > model.geom_priority[:, None]))
+
+
+def _alone(model: Any) -> Reasons:
+    return _where(~_touches(model).any(axis=1), "it collides with nothing")
+
+
+def _contactless(model: Any) -> Reasons:
+    touched, ruled = _touches(model), (_touches(model) & ~outranked(model)).any(axis=1)
+    lost = np.where(touched.any(axis=1), "all that it touches has a higher priority", "it collides with nothing")
+    return list(np.where(ruled, "", lost))
+
+
+def _where(flags: Any, reason: str) -> Reasons:
+    return [reason if flag else "" for flag in flags]
+
+
+def _servos(model: Any) -> Reasons:
+    servos = [bool(_kp(model, i) or _kd(model, i)) for i in range(model.nu)]
+    return _where(servos, "it would move the target of a servo; use actuator_strength, actuator_kp or actuator_kd")
+
+
+def _simple(model: Any) -> Reasons:
+    return _where(model.body_simple, 'MuJoCo has compiled the body as simple; write simple="false" in its XML')
+
+
+def _carried(model: Any) -> Reasons:
+    free = [model.body_jntnum[i] > 0 and model.jnt_type[model.body_jntadr[i]] == _FREE for i in range(model.nbody)]
+    return _where(free, "its free joint places it")
+
+
+def _free(model: Any) -> Reasons:
+    return _where(model.jnt_limited == 0, "the joint has no limits")
+
+
+def _unscaled(model: Any) -> Reasons:
+    scaled = (model.actuator_gaintype < _DCMOTOR) | (model.actuator_biastype == _AFFINE)
+    return _where(~scaled, "no number of this kind of actuator scales its force")
+
+
+def _slack(model: Any) -> Reasons:
+    return _where(model.tendon_limited == 0, "the tendon has no limits")
+
+
+def _unlimited(model: Any) -> Reasons:
+    return _where(model.actuator_forcelimited == 0, "the actuator has no force limits")
+
+
+def _prompt(model: Any) -> Reasons:
+    return _where(model.actuator_history[:, 0] == 0, "it needs a history: nsample of the actuator")
+
+
+def _turning(model: Any) -> Reasons:
+    return _where(model.jnt_type <= _BALL, "it has more than one number")
+
+
+# ---- names that stand for several numbers ----------------------------------------------------------------------------
+
+
+def _gains(i: int, *numbers: tuple[str, int, float]) -> dict[str, Parts]:
+    """Parts of one parameter: the prefix of a field with ten numbers an actuator, the number, and its coefficient."""
+    return {"": tuple(Part(field=f"actuator_{f}prm", columns=(10 * i + k,), coef=coef) for f, k, coef in numbers)}
+
+
+def _kp(model: Any, i: int) -> Mapping[str, Parts]:
+    gain, bias = model.actuator_gainprm[i], model.actuator_biasprm[i]
+    if model.actuator_gaintype[i] == _DCMOTOR:
+        return _gains(i, ("gain", 4, 1.0)) if gain[4] else {}
+    if model.actuator_biastype[i] != _AFFINE or not bias[1]:
+        return {}
+    follows = [("gain", 0, -gain[0] / bias[1])] if model.actuator_gaintype[i] == _FIXED else []
+    return _gains(i, ("bias", 1, -1.0), *follows)
+
+
+def _kd(model: Any, i: int) -> Mapping[str, Parts]:
+    gain, bias = model.actuator_gainprm[i], model.actuator_biasprm[i]
+    if model.actuator_gaintype[i] == _DCMOTOR:
+        return _gains(i, ("gain", 6, 1.0)) if gain[4] or gain[6] else {}
+    if model.actuator_gaintype[i] == _AFFINE and gain[2]:  # a damper, whose control is its damping
+        return _gains(i, ("gain", 2, -1.0))
+    if model.actuator_biastype[i] != _AFFINE or not (bias[1] or bias[2]):
+        return {}
+    follows = [("gain", 0, -gain[0] / bias[2])] if model.actuator_gaintype[i] == _FIXED and not bias[1] else []
+    return _gains(i, ("bias", 2, -1.0), *follows)
+
+
+def _strength(model: Any, i: int) -> Mapping[str, Parts]:
+    columns = tuple(10 * i + k for k in ((2, 3) if model.actuator_gaintype[i] == _MUSCLE else (0, 1, 2)))
+    parts = [Part(field=f"actuator_{field}prm", columns=columns) for field in ("gain", "bias")]
+    if model.actuator_forcelimited[i]:
+        parts.append(Part(field="actuator_forcerange", columns=(2 * i, 2 * i + 1)))
+    return {"": tuple(parts)}
+
+
+def _gear_axes(model: Any, i: int) -> tuple[str, ...]:
+    turns = model.actuator_trntype[i] in _SCALAR[:2] and model.jnt_type[model.actuator_trnid[i, 0]] <= _BALL
+    return ("x", "y", "z", "rx", "ry", "rz") if turns or model.actuator_trntype[i] not in _SCALAR else ()
+
+
+def _size_axes(model: Any, i: int) -> tuple[str, ...]:
+    kind = model.geom_type[i]
+    return () if kind == _SPHERE else ("radius", "length") if kind in (_CAPSULE, _CYLINDER) else XYZ
+
+
+def _shapeless(model: Any) -> Reasons:
+    return _where(
+        ~np.isin(model.geom_type, SHAPED), "only spheres, capsules, ellipsoids, cylinders and boxes have a size"
+    )
+
+
+def _zero(model: Any, i: int) -> Mapping[str, Parts]:
+    return {"": (Part(field="qpos0", columns=(int(model.jnt_qposadr[i]),)),)}
+
+
+def _rest(model: Any, i: int) -> Mapping[str, Parts]:
+    return {"": (Part(field="qpos_spring", columns=(int(model.jnt_qposadr[i]),)),)}
+
+
+def _material(model: Any, i: int) -> Mapping[str, Parts]:
+    return {"": (Part(field="geom_matid", columns=(i,)),)} if model.nmat else {}
+
+
+def _texture(model: Any, i: int) -> Mapping[str, Parts]:
+    column = model.mat_texid.shape[1] * i + 1  # mjTEXROLE_RGB
+    return {"": (Part(field="mat_texid", columns=(column,)),)} if model.ntex else {}
+
+
+def _last_material(model: Any, i: int) -> float:
+    return float(model.nmat - 1)
+
+
+def _last_texture(model: Any, i: int) -> float:
+    return float(model.ntex - 1)
+
+
+def _history(model: Any, i: int) -> float:
+    return float(model.actuator_history[i, 0] * model.opt.timestep) or 1.0
+
+
+def _length(model: Any, i: int) -> Mapping[str, Parts]:
+    """The length of a link that is a single capsule or cylinder, in models without contacts, which depend on shapes."""
+    geoms = np.flatnonzero(model.geom_bodyid == i)
+    if not (model.body_mass[i] > 0 and len(geoms) == 1 and model.geom_type[geoms[0]] in (_CAPSULE, _CYLINDER)):
+        return {}
+    if model.body_simple[i] or not model.body_ipos[i].any() or _touches(model).any():  # the frame must be at one end
+        return {}
+    geom = int(geoms[0])
+    thin = int(np.argmin(model.body_inertia[i]))  # the moment about the link's own axis does not change
+    bent = tuple(3 * i + axis for axis in range(3) if axis != thin)
+    moved = [("body_ipos", i), ("geom_pos", geom)]
+    moved += [("body_pos", int(child)) for child in np.flatnonzero(model.body_parentid == i) if child]
+    moved += [("site_pos", int(site)) for site in np.flatnonzero(model.site_bodyid == i)]
+    parts = [Part(field=name, columns=tuple(range(3 * k, 3 * k + 3))) for name, k in moved]
+    size = Part(field="geom_size", columns=(3 * geom + 1,))
+    return {"": (*parts, size, Part(field="body_inertia", columns=bent, exponent=2))}
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+_BIG = 1e9  # where physics has no bound
+_TURN = float(np.pi)
+_CENTER = "center of mass in the body's frame"
+_MATERIAL = "number of a material; -1 for none"
+_TEXTURE = "number of a texture; -1 for none"
+_FORCES = "limits of its force"
+_ZERO = "position of a joint in the model's pose, where its angle is 0"
+_REST = "position at which a joint's spring rests; needs stiffness"
+_RESTS = "lengths between which a tendon's spring rests"
+_SIZE = "radius and half length, or half sizes; the mass stays"
 _INERTIA = "principal moment of inertia; scales with the mass unless set"
-_FRICTION = "friction; a contact uses the larger value of its two geoms"
+_SLIDE = "friction; a contact uses the larger value of its two geoms, unless one has a higher priority; spin and roll "
+_SLIDE += "act where condim is 4 and 6"
+_KP = "gain of a servo: force for an error of 1"
+_KD = "damping of a servo: force against a velocity of 1"
+_STRENGTH = "factor: force of an actuator, with the gains and the force range of a servo"
+_GEAR = "force or torque of an actuator at control 1"
+_LENGTH = "factor: length of a link at constant mass; also moves its center of mass, inertia and attached bodies"
+_SHAPE = "change of mass, center and moments together, always physical; alpha multiplies the mass by exp(2 alpha)"
+_DELAY = "age of the control that acts; needs a history (nsample)"
+_HARD = "time constant and damping ratio of a constraint, or negative stiffness and damping"
+_SOFT = "impedance of a constraint"
+_TURNED = "rotation vector, in the frame that holds it"
+
+
+def _solver(objects: str, prefix: str, what: str, idle: Callable[[Any], Reasons] | None = None) -> tuple[Field, ...]:
+    """How hard and how soft a kind of constraint is."""
+    return (
+        Field(f"{prefix}solref", objects, -1e7, 1e7, "", f"{what}: {_HARD}", axes=_SOLREF, idle=idle),
+        Field(f"{prefix}solimp", objects, 0, 100, "", f"{what}: {_SOFT}", axes=_SOLIMP, idle=idle),
+    )
+
+
+def _pose(objects: str, what: str, idle: Callable[[Any], Reasons] | None = None) -> tuple[Field, ...]:
+    """Place and direction of a kind of element."""
+    place, turn = f"place of {what} in its frame", f"{what}: {_TURNED}"
+    return (
+        Field(f"{objects}_pos", objects, -1000, 1000, "m", place, axes=XYZ, derived=True, idle=idle),
+        Field(f"{objects}_rotation", objects, -_TURN, _TURN, "rad", turn, axes=XYZ, added=True, idle=idle),
+    )
+
+
 FIELDS = {
     field.name: field
     for field in (
@@ -39,15 +306,76 @@ FIELDS = {
         Field("wind", None, -100, 100, "m/s", "velocity of the medium", axes=XYZ),
         Field("density", None, 0, 20_000, "kg/m^3", "density of the medium; 0 for none"),
         Field("viscosity", None, 0, 100, "Pa s", "viscosity of the medium; 0 for none"),
+        Field("timestep", None, 1e-6, 0.1, "s", "duration of a simulation step"),
         Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
         Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", _INERTIA, axes=XYZ, derived=True),
-        Field("body_ipos", "body", -10, 10, "m", "center of mass in the body's frame", axes=XYZ, derived=True),
-        Field("geom_friction", "geom", 0, 100, "", _FRICTION, axes=("slide", "spin", "roll")),
+        Field("body_ipos", "body", -10, 10, "m", _CENTER, axes=XYZ, derived=True, idle=_simple),
+        Field("body_length", "body", 0.05, 20, "x", _LENGTH, parts=_length, factor=True, closed=True),
+        Field("pseudo_inertia", "body", -3, 3, "", _SHAPE, axes=_PSEUDO, added=True, idle=_simple),
+        Field("body_gravcomp", "body", -10, 10, "", "share of the weight that is compensated", derived=True),
+        *_pose("body", "a body", _carried),
+        Field("geom_friction", "geom", 0, 100, "", _SLIDE, axes=_FRICTION, idle=_contactless),
+        *_solver("geom", "geom_", "contacts", _contactless),
+        Field("geom_margin", "geom", 0, 10, "m", "distance at which contacts begin", derived=True, idle=_alone),
+        Field("geom_gap", "geom", 0, 10, "m", "part of the margin without force", derived=True, idle=_alone),
+        Field("geom_size", "geom", 1e-6, 1000, "m", _SIZE, axes=_size_axes, derived=True, idle=_shapeless),
+        *_pose("geom", "a geom"),
+        Field("geom_rgba", "geom", 0, 1, "", "color of a geom without material", axes=_RGBA, closed=True),
+        Field("geom_matid", "geom", -1, 0, "", _MATERIAL, kind="int", parts=_material, highest=_last_material),
+        Field("pair_friction", "pair", 0, 100, "", "friction of a pair of geoms", axes=_PAIR),
+        *_solver("pair", "pair_", "contacts of a pair"),
+        Field("pair_gap", "pair", 0, 10, "m", "part of a pair's margin without force"),
+        Field("pair_margin", "pair", 0, 10, "m", "distance at which contacts of a pair begin"),
         Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring stiffness of a joint"),
+        Field("jnt_range", "jnt", -_BIG, _BIG, "m, rad", "limits of a joint", axes=RANGE, idle=_free),
+        *_solver("jnt", "jnt_", "limits of a joint", _free),
+        Field("jnt_margin", "jnt", 0, 10, "m, rad", "distance at which a limit acts", idle=_free),
+        Field("qpos0", "jnt", -_BIG, _BIG, "m, rad", _ZERO, parts=_zero, derived=True, idle=_turning),
+        Field("qpos_spring", "jnt", -_BIG, _BIG, "m, rad", _REST, parts=_rest, derived=True, idle=_turning),
         Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),
         Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
         Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
-        Field("actuator_gear", "actuator", -1e6, 1e6, "", "force or torque of an actuator at control 1", derived=True),
+        Field("actuator_gear", "actuator", -1e6, 1e6, "", _GEAR, axes=_gear_axes, derived=True, idle=_servos),
+        Field(
+            "actuator_strength",
+            "actuator",
+            0,
+            FACTOR_HIGH,
+            "x",
+            _STRENGTH,
+            parts=_strength,
+            factor=True,
+            idle=_unscaled,
+        ),
+        Field("actuator_kp", "actuator", 0, 1e9, "", _KP, parts=_kp),
+        Field("actuator_kd", "actuator", 0, 1e9, "", _KD, parts=_kd),
+        Field("actuator_forcerange", "actuator", -_BIG, _BIG, "N, N m", _FORCES, axes=RANGE, idle=_unlimited),
+        Field("actuator_delay", "actuator", 0, 10, "s", _DELAY, idle=_prompt, highest=_history),
+        Field("tendon_stiffness", "tendon", 0, 1e9, "N/m", "stiffness of a tendon", derived=True),
+        Field("tendon_damping", "tendon", 0, 1e9, "N s/m", "damping of a tendon", derived=True),
+        Field("tendon_frictionloss", "tendon", 0, 1e9, "N", "dry friction of a tendon"),
+        Field("tendon_armature", "tendon", 0, 1e9, "kg", "inertia of a tendon", derived=True),
+        Field("tendon_range", "tendon", -_BIG, _BIG, "m", "limits of a tendon", axes=RANGE, idle=_slack),
+        Field("tendon_lengthspring", "tendon", 0, _BIG, "m", _RESTS, axes=RANGE),
+        *_solver("eq", "eq_", "an equality"),
+        *_pose("site", "a site"),
+        *_pose("cam", "a camera"),
+        Field("cam_fovy", "cam", 1, 179, "deg", "vertical field of view", closed=True),
+        Field("light_pos", "light", -1000, 1000, "m", "place of a light in its frame", axes=XYZ, derived=True),
+        Field("light_dir", "light", -1, 1, "", "direction of a light", axes=XYZ, derived=True),
+        Field("light_diffuse", "light", 0, 10, "", "color of a light", axes=_RGB),
+        Field("light_ambient", "light", 0, 10, "", "color that a light gives to everything", axes=_RGB),
+        Field("light_specular", "light", 0, 10, "", "color of a light's reflections", axes=_RGB),
+        Field("light_attenuation", "light", 0, 1000, "", "loss of a light with distance", axes=_FADING),
+        Field("light_cutoff", "light", 0, 180, "deg", "half the opening of a spotlight", closed=True),
+        Field("light_exponent", "light", 0, 1000, "", "sharpness of a spotlight"),
+        Field("mat_rgba", "mat", 0, 1, "", "color of a material", axes=_RGBA, closed=True),
+        Field("mat_texid", "mat", -1, 0, "", _TEXTURE, kind="int", parts=_texture, highest=_last_texture),
+        Field("mat_emission", "mat", 0, 10, "", "light that a material gives"),
+        Field("mat_specular", "mat", 0, 1, "", "reflections of a material", closed=True),
+        Field("mat_shininess", "mat", 0, 1, "", "sharpness of a material's reflections", closed=True),
+        Field("mat_reflectance", "mat", 0, 1, "", "how much a material mirrors", closed=True),
+        Field("mat_texrepeat", "mat", 0, 1e4, "", "repetitions of a texture", axes=("x", "y")),
     )
 }
 
@@ -62,30 +390,53 @@ def owner_of(model: Any, name: str) -> Any:
     return model.opt if is_option(name) else model
 
 
+def field_array(model: Any, name: str) -> Array:
+    """The values of a field in a model, ``(elements, numbers of each)`` or as MuJoCo has it; a copy.
+
+    One that is no field of MuJoCo's is all zeros.
+    """
+    if name in FIELDS and FIELDS[name].added:
+        field = FIELDS[name]
+        return np.zeros((len(element_names(model, field.objects)), len(field.axes)))  # type: ignore[arg-type]
+    return np.array(getattr(owner_of(model, name), name), dtype=np.float64)
+
+
+# ---- names of elements -----------------------------------------------------------------------------------------------
+
+
 def element_names(model: Any, objects: str | None) -> list[str]:
     """The names of a model's elements, in MuJoCo's order.
 
-    An unnamed actuator is named after its joint, a body after its first joint, a geom after its body, and a degree of
-    freedom after its joint (``"root.3"`` if the joint has several); a number is appended if the name is not unique.
+    An unnamed actuator is named after its joint, a body after its first joint, a geom after its body, a pair after its
+    geoms, and a degree of freedom after its joint (``"root.3"`` if the joint has several); a number is appended if the
+    name is not unique. Other unnamed elements have a number alone.
 
     Args:
         model: An ``MjModel``.
-        objects: "body", "geom", "jnt", "dof", "actuator", or None.
+        objects: "body", "geom", "jnt", "dof", "actuator", "site", "cam", "light", "mat", "tendon", "pair", "eq", or
+            None.
     """
     if objects is None:
         return [""]
-    if objects == "dof":
-        return _dof_names(model)
     joints = [model.joint(i).name or f"joint{i}" for i in range(model.njnt)]
     if objects == "jnt":
         return _unique(joints)
+    if objects == "dof":
+        return _dof_names(model)
     if objects == "actuator":
         return _unique([model.actuator(i).name or _driven(model, i, joints) for i in range(model.nu)])
-    firsts = [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(model.nbody)]
-    bodies = _unique([model.body(i).name or first for i, first in enumerate(firsts)])
-    if objects == "body":
-        return bodies
-    return _unique([model.geom(i).name or bodies[model.geom_bodyid[i]] for i in range(model.ngeom)])
+    if objects in ("body", "geom", "pair"):
+        firsts = [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(model.nbody)]
+        bodies = _unique([model.body(i).name or first for i, first in enumerate(firsts)])
+        if objects == "body":
+            return bodies
+        geoms = _unique([model.geom(i).name or bodies[model.geom_bodyid[i]] for i in range(model.ngeom)])
+        if objects == "geom":
+            return geoms
+        joined = [f"{geoms[model.pair_geom1[i]]}+{geoms[model.pair_geom2[i]]}" for i in range(model.npair)]
+        return _unique([model.pair(i).name or joined[i] for i in range(model.npair)])
+    count, named = getattr(model, f"n{objects}"), getattr(model, objects)
+    return _unique([named(i).name or f"{objects}{i}" for i in range(count)])
 
 
 def _dof_names(model: Any) -> list[str]:

@@ -54,6 +54,7 @@ class Params(NamedTuple):
     armature_slider: float
     armature_hinge: float
     gear: float
+    others: float = 0.0  # 1 if other numbers of the model vary, which these equations lack
 
 
 # field of the model -> places in it, flattened, of the numbers of ``Params``
@@ -87,7 +88,7 @@ class Physics(NamedTuple):
     damping_slider: float
     damping_hinge: float
     gear: float
-    covered: float  # 0 if there are forces that these equations lack: dry friction, drag
+    covered: float  # 0 if there is something that these equations lack: dry friction, drag, another timestep, ...
 
 
 class State(NamedTuple):
@@ -116,7 +117,7 @@ class Motion(NamedTuple):
 def derive(p: Params) -> Physics:
     """Masses and moments of the moving parts."""
     mass = p.mass_cart + p.mass_pole
-    missing = p.friction_slider + p.friction_hinge + p.density + p.viscosity
+    missing = p.friction_slider + p.friction_hinge + p.density + p.viscosity + p.others
     return Physics(
         mass + p.armature_slider,
         p.inertia + p.mass_pole * (p.pole_x * p.pole_x + p.pole_z * p.pole_z) + p.armature_hinge,

@@ -35,7 +35,8 @@ class _Roamer(ReferenceTask):
 
     def _forward(self, engine: Engine, before: Array) -> tuple[Array, Array]:
         """The velocity of the place, and the reward for its x component."""
-        velocity = (self._place(engine) - before) / self.dt
+        duration = self.model_field(engine, "timestep")[:, None] * self.env.frame_skip
+        velocity = (self._place(engine) - before) / duration
         return velocity, self.env._forward_reward_weight * velocity[:, 0]
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
@@ -200,7 +201,7 @@ class Humanoid(_Humanlike):
     def _place(self, engine: Engine) -> Array:
         """The center of mass in the plane, ``(N, 2)``."""
         places = engine.field("xipos")[:, :, :2]
-        mass = np.broadcast_to(engine.body_mass, places.shape[:2])
+        mass = np.broadcast_to(self.model_field(engine, "body_mass"), places.shape[:2])
         return np.asarray(np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
@@ -220,7 +221,7 @@ class HumanoidStandup(_Humanlike):
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         env = self.env
-        height = engine.qpos[:, 2] / env.model.opt.timestep
+        height = engine.qpos[:, 2] / self.model_field(engine, "timestep")
         cost = self._control_cost(engine)
         impact = self._force_cost(engine, env._impact_cost_weight, env._impact_cost_range)
         rewards = {"reward_linup": height, "reward_quadctrl": -cost, "reward_impact": -impact}

@@ -51,7 +51,7 @@ def _links(spread: Uniform, *others: str) -> Randomization:
 def _robot(power: Distribution, mass: Distribution, contact: Distribution, *others: str) -> Randomization:
     """One factor each for power, density and the contact parameters ``others``, as in Packer et al."""
     return Randomization(
-        {"actuator_gear": Scale(power), "body_mass": Scale(mass), **{name: Scale(contact) for name in others}}
+        {"actuator_strength": Scale(power), "body_mass": Scale(mass), **{name: Scale(contact) for name in others}}
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
+import numpy as np
 
 from gym_dr.envs.family import ENVIRONMENTS, reference_class
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
@@ -40,6 +41,23 @@ def space_of(env_id: str) -> ModelSpace:
     return space_of_env(make_reference(ENVIRONMENTS.get(env_id).reference))
 
 
-def pushed_dofs(model: Any) -> list[int]:
-    """The degrees of freedom that a push moves: x and y of a model that floats freely, otherwise the first one."""
-    return [0, 1] if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE else [0]
+def base_of(model: Any) -> tuple[int, list[int]]:
+    """What pushes move: the floating base of a robot; of a model without a free joint, its first joint.
+
+    If there are several free joints, the base is the heaviest with actuators on its bodies, or the first if none has.
+
+    Returns:
+        The body, and its degrees of freedom: x, y, z and three rotations of a floating base, one of another joint, none
+        of a model without joints.
+    """
+    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
+    joints = free if len(free) else np.arange(model.njnt)
+    if len(free) > 1:
+        data = mujoco.MjData(model)
+        for stage in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_tendon, mujoco.mj_transmission):
+            stage(model, data)
+        driven = model.body_rootid[model.dof_bodyid[data.moment_colind[: data.moment_rownnz.sum()]]]
+        bodies = model.jnt_bodyid[free]
+        joints = joints[np.argmax(model.body_subtreemass[bodies] * np.isin(bodies, driven)) :]
+    first = model.jnt_dofadr[joints[:1]].tolist()
+    return int(model.jnt_bodyid[joints[:1]].sum()), [k + axis for k in first for axis in range(6 if len(free) else 1)]

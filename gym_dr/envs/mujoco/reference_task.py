@@ -5,6 +5,7 @@ Weights, ranges and spaces come from an instance of Gymnasium's class, so keywor
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.mujoco.engine import Engine
+from gym_dr.envs.mujoco.fields import field_array
 from gym_dr.envs.mujoco.task import Task
 
 
@@ -25,13 +27,18 @@ class ReferenceTask(Task):
         self.env = env
         self.init_qpos, self.init_qvel = env.init_qpos.copy(), env.init_qvel.copy()
         self.nq, self.nv = int(env.model.nq), int(env.model.nv)
-        self.dt = float(env.dt)
+        self._nominal = copy.copy(env.model)  # rendering changes the other
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         scale, normal = self.env._reset_noise_scale, self.normal_velocities
         noise = rng.uniform(-scale, scale, self.nq + (0 if normal else self.nv))  # as in a call for each
         velocities = scale * rng.standard_normal(self.nv) if normal else noise[self.nq :]
         return self.init_qpos + noise[: self.nq], self.init_qvel + velocities
+
+    def model_field(self, engine: Engine, name: str) -> Array:
+        """A field of the model in each simulation, or once for all: ``(N or 1, ...)``."""
+        nominal = field_array(self._nominal, name)
+        return np.asarray(engine.written.get(name, nominal[None]))
 
     def _fallen(self, healthy: Mask) -> Mask:
         """Which episodes end, if being unhealthy ends them."""

@@ -2,157 +2,274 @@
 
 ``field:element`` is one element (``body_mass:torso``), ``field:element.axis`` one component of a vector
 (``geom_friction:floor.slide``, ``gravity.z``). A vector without its axis (``body_ipos:torso``) and a field without an
-element (``body_mass``) are factors, nominally 1, that scale everything they name. If several names affect one number,
-its value or nominal value is multiplied by each factor.
+element (``body_mass``) are factors, nominally 1, that scale everything they name. A pattern (``geom_friction:*foot``)
+is one parameter where a rule is shared: a value for all, or a factor where nominal values differ. If several names
+affect one number, its value or nominal value is multiplied by each factor.
 """
 
 from __future__ import annotations
 
+import copy
 import fnmatch
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import functools
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.mujoco.fields import FACTOR_HIGH, FIELDS, Field, element_names, owner_of
-from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
+from gym_dr.envs.mujoco.fields import (
+    FACTOR_HIGH,
+    FIELDS,
+    RANGE,
+    XYZ,
+    Field,
+    Part,
+    Parts,
+    element_names,
+    field_array,
+    outranked,
+    owner_of,
+)
+from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError, unknown_name, warn
+from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
 
-LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fields
-_CAPSULE, _CYLINDER = 3, 5  # mjtGeom
+_FREE = 0  # mjtJoint
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """Numbers of one field of the model that a name stands for."""
-
-    field: str
-    columns: tuple[int, ...]  # places in the flattened field
-    exponent: int = 1  # of the factor, if the name is a factor
+_SHOWN = 3  # reasons in a warning
+_REACH = 10.0  # by how much an extreme nominal value may change
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """How one name changes the model."""
 
+    element: str  # the name without its axis
     factor: bool  # whether its value multiplies the nominal numbers or replaces them
     parts: tuple[Part, ...]
 
 
-class ModelSpace(ParamSpace):
-    """The parameters of one MuJoCo model.
+Entries = dict[str, tuple[Param, Target]]
 
-    ``nominal`` contains only the randomized names, since a model has hundreds; ``params`` and ``info["params"]`` report
-    these and parameters set by hand. ``space[name].nominal`` works for every name.
+
+class ModelSpace(ParamSpace):
+    """The parameters of one MuJoCo model, found field by field when they are asked for, since a model has thousands.
+
+    ``nominal`` contains only the randomized names; ``params`` and ``info["params"]`` report these and parameters set by
+    hand. ``space[name].nominal`` works for every name, and for patterns.
+
+    Attributes:
+        model: The ``MjModel`` with nominal values.
     """
 
-    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target]) -> None:
-        """Collects parameters; ``model_space`` makes them from a model.
+    def __init__(self, name: str, model: Any) -> None:
+        """Keeps a copy of the model.
 
         Args:
-            name: Name under which presets are registered.
-            params: The parameters that may vary.
-            targets: How each name changes the model.
+            name: Name under which presets are registered, for example ``"Hopper"``.
+            model: An ``MjModel`` with its nominal values.
         """
-        super().__init__(name, params)
-        self.targets = targets
-        self.nominal = {}
+        self.name, self.model, self.nominal = name, copy.copy(model), {}
+        self.floats = _FREE in model.jnt_type
+        self._entries: dict[str, Entries] = {}  # of a field, or of a pattern
 
     def __getitem__(self, name: str) -> Param:
-        if name in self:
-            return super().__getitem__(name)
-        raise self._unknown(name)
+        return self._entry(name)[0]
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return bool(self._entry(name))
+        except UnknownNameError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(map(self._of_field, FIELDS))
+
+    def __len__(self) -> int:
+        return sum(len(self._of_field(field)) for field in FIELDS)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ModelSpace):
+            return NotImplemented
+        if (self.name, self.nominal, self.model.names) != (other.name, other.nominal, other.model.names):
+            return False
+        fields = [name for name in present(self.model) if not FIELDS[name].parts]
+        return all(np.array_equal(field_array(self.model, name), field_array(other.model, name)) for name in fields)
+
+    __hash__ = None  # type: ignore[assignment]  # as of every mapping
+
+    def __repr__(self) -> str:
+        return f"ModelSpace({self.name!r})"
+
+    def target(self, name: str) -> Target:
+        """How a name changes the model."""
+        return self._entry(name)[1]
 
     def reporting(self, randomization: Randomization) -> ModelSpace:
         """The same parameters, reporting those of a randomization."""
-        space = ModelSpace(self.name, list(self.values()), self.targets)
+        space = copy.copy(self)
         space.nominal = {name: float(self[name].nominal) for name in randomization}
         return space
 
     def expand(self, randomization: Randomization) -> Randomization:
         """Replaces patterns (``body_mass:*leg*``) by the names that match, each with an independent draw.
 
-        An explicit name takes precedence over a pattern. A pattern for vectors without an axis draws a factor for each
-        element if its rule is a Scale, and otherwise each component.
+        A pattern whose rule is shared stays one parameter. An explicit name takes precedence over a pattern. A pattern
+        for vectors without an axis draws a factor for each element if its rule is a Scale, and otherwise each
+        component. Patterns leave out what cannot vary, with a warning.
 
         Raises:
             UnknownNameError: A name or pattern matches nothing in the model.
-            RandomizationError: Two patterns match one name, a factor has a rule other than Scale, or an inertia is
-                impossible.
+            RandomizationError: Two patterns match one name, a factor has a rule other than Scale, or an inertia or a
+                range is impossible.
         """
-        rules: dict[str, Rule] = {}
+        rules = {name: rule for name, rule in randomization.items() if not self._is_pattern(name)}
+        taken = dict.fromkeys(rules, "")  # name -> the pattern that it comes from
         for pattern, rule in randomization.items():
-            for name in self._matches(pattern, rule) if _is_pattern(pattern) else ():
-                if name in rules:
-                    raise RandomizationError(f"Parameter {name!r}: two patterns match it. Name it explicitly.")
-                if name not in randomization:
-                    rules[name] = rule
-        rules |= {name: rule for name, rule in randomization.items() if not _is_pattern(name)}
+            for name in self._matches(pattern, rule) if self._is_pattern(pattern) else ():
+                if taken.get(name) or (rule.shared and name in taken):
+                    hint = "Leave one out" if rule.shared else "Name it explicitly"
+                    raise RandomizationError(f"Parameter {name!r}: two patterns match it. {hint}.")
+                if name not in taken:
+                    rules[pattern if rule.shared else name] = rule
+                    taken[name] = pattern
         supports = {name: rule.support(self[name].nominal) for name, rule in rules.items()}
         for name, rule in rules.items():
             self._check_operation(name, rule)
-        self._check_inertia(supports)
+        self._check_together(supports)
+        self._warn_outranked(taken)
         return Randomization(rules, correlation=randomization.correlation)
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         checked = super().check_vector(values, num_envs)
-        if any(name.startswith("body_inertia:") for name in checked):
+        if any(name.startswith("body_inertia:") or name.endswith(RANGE) for name in checked):
             for i in range(num_envs):
-                self._check_inertia({name: (float(column[i]),) * 2 for name, column in checked.items()})
+                self._check_together({name: (float(column[i]),) * 2 for name, column in checked.items()})
         return checked
 
+    # ---- names -------------------------------------------------------------------------------------------------------
+
+    def _entry(self, name: object) -> tuple[Param, Target]:
+        known = self._of_field(_head(name)) if _head(name) in FIELDS else {}
+        if isinstance(name, str) and self._is_pattern(name):
+            if name not in self._entries:
+                self._entries[name] = {name: self._together(name)}
+            known = self._entries[name]
+        if name not in known:
+            raise self._unknown(name)
+        return known[name]
+
+    def _of_field(self, name: str) -> Entries:
+        """The parameters of a field; none if the model has no such field or elements."""
+        if name not in self._entries:
+            self._entries[name] = _entries_of(FIELDS[name], self.model) if name in present(self.model) else {}
+        return self._entries[name]
+
+    def _is_pattern(self, name: str) -> bool:
+        """Whether a name stands for several; names of elements may have brackets too."""
+        wild = any(sign in name for sign in _WILD)
+        return wild and not (_head(name) in FIELDS and name in self._of_field(_head(name)))
+
     def _matches(self, pattern: str, rule: Rule) -> list[str]:
-        """The names that a pattern stands for."""
-        head, _, rest = pattern.partition(":")
-        matched = [name for name in self.targets if name != head and fnmatch.fnmatchcase(name, pattern)]
-        axes = FIELDS[head].axes if head in FIELDS else ()
-        if axes:
-            with_axis = "." in rest and rest.rpartition(".")[2] in (*axes, "*")
-            components = with_axis or rule.operation != "scale"
-            matched = [name for name in matched if self.targets[name].factor != components]
+        """The names that a pattern stands for, without those that cannot vary."""
+        names = self._of_field(_head(pattern)) if _head(pattern) in FIELDS else self
+        matched = [name for name in names if name not in FIELDS and fnmatch.fnmatchcase(name, pattern)]
+        elements = {name: self.target(name).element for name in matched}
+        twice = {element for name, element in elements.items() if name != element and element in elements}
+        whole = rule.operation == "scale" or rule.shared
+        matched = [name for name in matched if elements[name] not in twice or (elements[name] == name) == whole]
         if not matched:
             raise self._unknown(pattern)
+        if idle := [name for name in matched if self[name].idle]:
+            matched = [name for name in matched if name not in idle]
+            reasons = "; ".join(f"{name}: {self[name].idle}" for name in idle[:_SHOWN])
+            more = f"; and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else ""
+            if not matched:
+                raise RandomizationError(f"Parameter {pattern!r}: nothing that it matches can vary: {reasons}{more}.")
+            warn(f"{pattern} leaves out what cannot vary: {reasons}{more}.", RandomizationWarning)
         if rule.operation == "scale":
             return [name for name in matched if not self._multiplies_zeros(name)] or matched
         return matched
 
+    def _together(self, pattern: str) -> tuple[Param, Target]:
+        """A pattern as one parameter: one value for all that it matches, or a factor if their nominal values differ."""
+        found = [self._entry(name) for name in self._matches(pattern, Rule(Constant(1.0), shared=True))]
+        first, parts = found[0][0], tuple(part for _, target in found for part in target.parts)
+        factor = any(target.factor for _, target in found) or len({param.nominal for param, _ in found}) > 1
+        doc = f"{'factor' if factor else 'one value'} for {len(found)} elements: {first.doc}"
+        low, high = max(param.low for param, _ in found), min(param.high for param, _ in found)
+        if factor:
+            low, high = FIELDS[_head(pattern)].factor_low, FACTOR_HIGH
+        nominal, unit = (1.0, "x") if factor else (first.nominal, first.unit)
+        param = replace(first, name=pattern, nominal=nominal, low=low, high=high, unit=unit, doc=doc)
+        return param, Target(element=pattern, factor=factor, parts=parts)
+
+    # ---- checks ------------------------------------------------------------------------------------------------------
+
     def _multiplies_zeros(self, name: str) -> bool:
         """Whether a Scale of this parameter changes nothing: its numbers are 0."""
-        return self[name].nominal == 0 or (self.targets[name].factor and bool(self[name].needs))
+        return self[name].nominal == 0 or (self.target(name).factor and bool(self[name].needs))
 
     def _check_operation(self, name: str, rule: Rule) -> None:
-        if self.targets[name].factor and rule.operation != "scale":
-            axes = FIELDS[name.partition(":")[0]].axes if not name.startswith(LENGTH) else ()
+        if self.target(name).factor and rule.operation != "scale":
+            axes = [other.rpartition(".")[2] for other in self._of_field(_head(name)) if other.startswith(f"{name}.")]
             hint = f", or name a component: {', '.join(f'{name}.{axis}' for axis in axes)}" if axes else ""
             raise RandomizationError(
                 f"Parameter {name!r}: one draw scales several numbers; expected Scale(...){hint}, got {rule!r}."
             )
 
-    def _check_inertia(self, bounds: Mapping[str, tuple[float, float]]) -> None:
-        """Raises RandomizationError if a moment can exceed the sum of the other two, which is physically impossible."""
-        named = {name for name in bounds if name.startswith("body_inertia:") and not self.targets[name].factor}
-        for body in sorted({name.rpartition(".")[0] for name in named}):
-            names = [f"{body}.{axis}" for axis in FIELDS["body_inertia"].axes]
+    def _check_together(self, bounds: Mapping[str, tuple[float, float]]) -> None:
+        """Checks numbers that depend on each other.
+
+        Raises:
+            RandomizationError: A moment can exceed the sum of the other two, which is physically impossible, or the
+                lower end of a range the upper one.
+        """
+        chosen = {self.target(name).element for name in bounds if name != self.target(name).element}
+        for element in sorted(chosen):
+            axes = FIELDS[_head(element)].axes
+            if axes not in (RANGE, XYZ):
+                continue
+            names = [f"{element}.{axis}" for axis in axes]
             lows, highs = zip(*(bounds.get(name, (self[name].nominal,) * 2) for name in names), strict=True)
-            for k, high in enumerate(highs):
+            if axes == RANGE and highs[0] > lows[1] and not self[names[0]].idle:
+                got = f"low up to {highs[0]:g} and high from {lows[1]:g}"
+                raise RandomizationError(f"Parameter {element!r}: expected low <= high, got {got}.")
+            for k, high in enumerate(highs) if _head(element) == "body_inertia" else ():
                 rest = sum(lows[:k] + lows[k + 1 :])
                 if high > rest * (1.0 + _INERTIA_SLACK):
                     raise RandomizationError(
-                        f"Parameter {body!r}: expected principal moments of inertia of which none exceeds the sum of "
-                        f"the other two, got up to {high:g} beside {rest:g}. Scale all three together: {body!r} "
+                        f"Parameter {element!r}: expected principal moments of inertia of which none exceeds the sum "
+                        f"of the other two, got up to {high:g} beside {rest:g}. Scale all three together: {element!r} "
                         "without an axis."
                     )
+
+    def _warn_outranked(self, names: Collection[str]) -> None:
+        """Tells which contacts do not follow the parameters of a geom, since the other geom has a higher priority."""
+        geoms, ranks = element_names(self.model, "geom"), outranked(self.model)
+        lost: dict[str, list[str]] = {}  # the others -> parameters
+        for name in names:
+            if ":" in name and _head(name) in ("geom_friction", "geom_solref", "geom_solimp"):
+                width = field_array(self.model, _head(name)).shape[1]
+                others = [geoms[k] for k in ranks[self.target(name).parts[0].columns[0] // width].nonzero()[0]]
+                lost.setdefault(", ".join(others), []).append(name)
+        lost.pop("", None)
+        for higher, ignored in lost.items():
+            warn(
+                f"Contacts with {higher} ignore {', '.join(ignored)}, since their priority is higher.",
+                RandomizationWarning,
+            )
 
     def _unknown(self, name: object) -> UnknownNameError:
         """The error for an unknown name, with the elements or fields that the model has."""
         head, _, rest = str(name).partition(":")
-        elements = [known.partition(":")[2] for known in self if known.startswith(f"{head}:")]
-        if elements:
+        elements = [known.partition(":")[2] for known in self._of_field(head)] if head in FIELDS else []
+        if elements := [element for element in elements if element]:
             similar = [element for element in elements if ("." in element) == ("." in rest)] or elements
             return unknown_name(f"element of {head} in {self.name}:", rest, similar)
         fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
@@ -160,105 +277,78 @@ class ModelSpace(ParamSpace):
         return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
 
 
-def model_space(name: str, model: Any) -> ModelSpace:
-    """Lists the parameters of a model.
-
-    Args:
-        name: Name under which presets are registered, for example ``"Hopper"``.
-        model: An ``MjModel`` with its nominal values.
-    """
-    found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
-    found += _lengths(model)
-    targets = {param.name: target for param, target in found}
-    return ModelSpace(name, [param for param, _ in found], targets)
-
-
 def space_of_env(env: Any) -> ModelSpace:
-    """Lists the parameters of the model of a MuJoCo environment without wrappers; presets are those of its class."""
-    return model_space(getattr(env, "space_name", type(env).__name__.removesuffix("Env")), env.model)
+    """The parameters of the model of a MuJoCo environment without wrappers; presets are those of its class."""
+    return ModelSpace(getattr(env, "space_name", type(env).__name__.removesuffix("Env")), env.model)
 
 
-def field_array(model: Any, name: str) -> Array:
-    """The values of a field in a model, flattened; a copy."""
-    return np.array(getattr(owner_of(model, name), name), dtype=np.float64).reshape(-1)
+def present(model: Any) -> list[str]:
+    """The fields of the table that a model has; older versions of MuJoCo lack some."""
+    return [f.name for f in FIELDS.values() if f.added or f.parts or hasattr(owner_of(model, f.name), f.name)]
 
 
-def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
-    values = field_array(model, field.name)
+def _entries_of(field: Field, model: Any) -> Entries:
+    """The parameters of one field, the factor for the whole field first."""
     names = element_names(model, field.objects)
-    if not names:
-        return
-    stride = values.size // len(names)  # actuator_gear has six numbers, of which joints use the first
-    numbers: dict[int, str] = {}  # place in the flattened field -> name
-    elements: list[tuple[Param, Target]] = []
-    for i, element in enumerate(names):
-        columns = tuple(range(i * stride, i * stride + max(1, len(field.axes))))
-        if not _may_vary(field, model, i, values[list(columns)]):
-            continue
+    reasons = field.idle(model) if field.idle is not None and names else [""] * len(names)
+    values = functools.cache(lambda name: field_array(model, name).reshape(-1))
+    stride = 0 if field.parts or not names else len(values(field.name)) // len(names)
+    found: Entries = {}
+    for i, (element, idle) in enumerate(zip(names, reasons, strict=True)):
         full = f"{field.name}:{element}" if field.objects else field.name
-        own = {
-            column: f"{full}.{axis}" if axis else full
-            for column, axis in zip(columns, field.axes or ("",), strict=True)
-        }
-        if field.axes and field.objects:
-            elements.append(_factor(field, full, own, values))
-        elements += [_value(field, component, float(values[column]), column) for column, component in own.items()]
-        numbers |= own
-    if numbers and (field.objects or field.axes):
-        yield _factor(field, field.name, numbers, values)
-    yield from elements
+        numbers = field.numbers(model, i, stride)
+        own = {f"{full}.{axis}" if axis else full: parts for axis, parts in numbers.items()}
+        if twice := own.keys() & found.keys() or ({full} & found.keys()):
+            raise RandomizationError(f"{min(twice)!r} names two parameters of the model. Rename one of its elements.")
+        if not _exists(field, model, i):
+            continue
+        if full not in own and own and field.objects and not field.added:
+            found[full] = _factor(field, full, own, values, idle)
+        for name, parts in own.items():
+            high = field.high if field.highest is None else field.highest(model, i)
+            found[name] = _value(replace(field, high=high), name, full, parts, values, idle)
+    able = {name: t.parts for name, (p, t) in found.items() if not p.idle and (field.factor or not t.factor)}
+    if field.name in found or field.added or field.kind == "int" or not found:
+        return found
+    reason = "" if able else next(param.idle for param, _ in found.values())
+    every = {name: target.parts for name, (_, target) in found.items() if field.factor or not target.factor}
+    return {field.name: _factor(field, field.name, able or every, values, reason), **found}
 
 
-def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
-    if field.name in ("body_mass", "body_inertia"):  # the world and massless bodies have none
-        return bool((values > 0).all())
-    if field.name == "body_ipos":  # a body compiled as simple has a diagonal inertia matrix for good
-        return bool(model.body_mass[i] > 0 and model.body_simple[i] == 0)
-    return True
+def _exists(field: Field, model: Any, i: int) -> bool:
+    """Whether an element has the quantity: the world has no place, and what cannot move no mass."""
+    if field.name in ("body_mass", "body_inertia", "body_ipos", "pseudo_inertia"):
+        heavy = model.body_mass[i] > 0 and (field.name != "body_inertia" or (model.body_inertia[i] > 0).all())
+        return bool(heavy and model.body_weldid[i])
+    return field.objects != "body" or i > 0
 
 
-def _value(field: Field, name: str, nominal: float, column: int) -> tuple[Param, Target]:
-    """A parameter for one number, given by its place."""
-    # a number that the model places outside the field's range varies as far as a factor for the field moves it
-    reach = (nominal,) if field.low <= nominal <= field.high else (nominal * field.factor_low, nominal * FACTOR_HIGH)
-    low, high = min(field.low, *reach), max(field.high, *reach)
+Values = Callable[[str], Array]  # field -> its nominal values, flattened
+
+
+def _value(field: Field, name: str, element: str, parts: Parts, values: Values, idle: str) -> tuple[Param, Target]:
+    """A parameter for the value of an element or a component, or for a factor that an element is by its nature."""
+    first = parts[0]
+    nominal = 1.0 if field.factor else float(values(first.field)[first.columns[0]]) / first.coef
+    reach = () if field.closed or field.highest else (nominal / _REACH, nominal * _REACH)
+    low, high = min(field.low, *reach, nominal), max(field.high, *reach, nominal)
     needs = ("density", "viscosity") if field.name == "wind" else ()
-    param = Param(name=name, nominal=nominal, low=low, high=high, unit=field.unit, doc=field.doc, needs=needs)
-    return param, Target(factor=False, parts=(Part(field=field.name, columns=(column,)),))
+    shown = {"unit": field.unit, "doc": field.doc, "kind": field.kind, "needs": needs, "idle": idle}
+    param = Param(name=name, nominal=nominal, low=low, high=high, **shown)  # type: ignore[arg-type]  # of each its own
+    return param, Target(element=element, factor=field.factor, parts=parts)
 
 
-def _factor(field: Field, name: str, numbers: Mapping[int, str], values: Array) -> tuple[Param, Target]:
-    """A parameter that multiplies numbers, given by their places and names."""
-    columns = tuple(numbers)
-    needs = () if values[list(columns)].any() else tuple(numbers.values())
-    doc = f"factor: {field.doc}"
-    param = Param(name=name, nominal=1.0, low=field.factor_low, high=FACTOR_HIGH, unit="x", doc=doc, needs=needs)
-    return param, Target(factor=True, parts=(Part(field=field.name, columns=columns),))
+def _factor(field: Field, name: str, own: Mapping[str, Parts], values: Values, idle: str) -> tuple[Param, Target]:
+    """A parameter that multiplies the numbers of several names."""
+    parts = tuple(part for found in own.values() for part in found)
+    zero = not any(values(part.field)[list(part.columns)].any() for part in parts)
+    doc = field.doc if field.factor else f"factor: {field.doc}"
+    needs = tuple(own) if zero and not idle else ()
+    shown = {"unit": "x", "doc": doc, "needs": needs, "idle": idle}
+    param = Param(name=name, nominal=1.0, low=field.factor_low, high=FACTOR_HIGH, **shown)  # type: ignore[arg-type]
+    return param, Target(element=name, factor=True, parts=parts)
 
 
-def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:
-    """Lengths of links that are a single capsule or cylinder, in models without contacts, which depend on shapes."""
-    if (model.geom_contype[:, None] & model.geom_conaffinity[None, :]).any():
-        return
-    for i, element in enumerate(element_names(model, "body")):
-        geoms = np.flatnonzero(model.geom_bodyid == i)
-        if not (model.body_mass[i] > 0 and len(geoms) == 1 and model.geom_type[geoms[0]] in (_CAPSULE, _CYLINDER)):
-            continue
-        if model.body_simple[i] or not model.body_ipos[i].any():  # the frame must be at one end
-            continue
-        geom = int(geoms[0])
-        thin = int(np.argmin(model.body_inertia[i]))  # the moment about the link's own axis does not change
-        bent = tuple(3 * i + axis for axis in range(3) if axis != thin)
-        moved = [("body_ipos", i), ("geom_pos", geom)]
-        moved += [("body_pos", int(child)) for child in np.flatnonzero(model.body_parentid == i) if child]
-        moved += [("site_pos", int(site)) for site in np.flatnonzero(model.site_bodyid == i)]
-        parts = [Part(field=name, columns=tuple(range(3 * k, 3 * k + 3))) for name, k in moved]
-        parts.append(Part(field="geom_size", columns=(3 * geom + 1,)))
-        parts.append(Part(field="body_inertia", columns=bent, exponent=2))
-        doc = "factor: length of a link at constant mass; also moves its center of mass, inertia and attached bodies"
-        param = Param(name=f"{LENGTH}:{element}", nominal=1.0, low=0.05, high=20.0, unit="x", doc=doc)
-        yield param, Target(factor=True, parts=tuple(parts))
-
-
-def _is_pattern(name: str) -> bool:
-    return any(sign in name for sign in _WILD)
+def _head(name: object) -> str:
+    """The field in a name."""
+    return str(name).partition(":")[0].partition(".")[0]

@@ -56,7 +56,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible, or the environment does not run on MuJoCo or is randomized
                 already.
-            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations have no place for them.
         """
         gym.Wrapper.__init__(self, env)
         check_not_randomized(env)
@@ -66,11 +66,12 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
                 f"Expected an environment with a MuJoCo model and data, got {type(self._inner).__name__}. "
                 "If its parameters are plain attributes, use RandomizeAttributes."
             )
-        from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET, pushed_dofs  # heavy: mujoco
+        from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET, base_of  # heavy: mujoco
 
         space = space_of_env(self._inner)
         self._editor = ModelEditor(space, self._inner.model)
-        self._bad_state, self._quiet, self._pushed = BAD_STATE, QUIET, pushed_dofs(self._inner.model)
+        self._bad_state, self._quiet = BAD_STATE, QUIET
+        self._base, self._pushed = base_of(self._inner.model)
         self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators
         self._randomize(space, randomization, context, context_params)
         RecordConstructorArgs.__init__(
@@ -140,14 +141,15 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
 
     @property
     def push_size(self) -> int:
-        """Size of a push: 2 (x and y) if the robot floats freely, otherwise 1."""
+        """Size of a push: 6 if the robot has a floating base, otherwise 1."""
         return len(self._pushed)
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of the root instantly, like an impact (of the first joint if there is no free root).
+        """Changes the velocity of the floating base instantly, like an impact (of the first joint if there is none).
 
         Args:
-            velocity: Added to the velocity, m/s or rad/s, shape ``(push_size,)``.
+            velocity: Added to the velocity, m/s or rad/s, shape ``(push_size,)``; of a floating base along x, y and z
+                of the world, then about its own axes.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -155,6 +157,19 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         """
         self._check_begun("push")
         self._inner.data.qvel[self._pushed] += check_finite(velocity, (self.push_size,), "velocities")
+
+    def apply_wrench(self, wrench: npt.NDArray[np.float64]) -> None:
+        """Lets a force and a torque act on the floating base, until others do or the environment's reset removes them.
+
+        Args:
+            wrench: Force (N) and torque (N m) along and about x, y and z of the world, shape ``(6,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The wrench has the wrong shape or type, or is not finite; nothing has changed.
+        """
+        self._check_begun("apply_wrench")
+        self._inner.data.xfrc_applied[self._base] = check_finite(wrench, (6,), "wrench")
 
     def render(self) -> Any:
         """Renders the robot; without a render mode, warns and returns None.

@@ -7,13 +7,14 @@ import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from gym_dr import Add, Correlation, Randomization, Scale, Uniform, sample
+from gym_dr import Add, Correlation, Randomization, Rule, Scale, Uniform, sample
 from gym_dr.envs.mujoco.editor import ModelEditor, ModelFields
 from gym_dr.envs.mujoco.fields import element_names
 from gym_dr.envs.mujoco.presets import PRESETS
-from gym_dr.envs.mujoco.space import ModelSpace, model_space
-from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.envs.mujoco.space import ModelSpace
+from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.spec import parse_rule
 from tests.envs.mujoco.names import NAMES, single
 
 
@@ -22,7 +23,7 @@ def model_of(name: str) -> Any:
 
 
 def space_of(name: str) -> ModelSpace:
-    return model_space(name, model_of(name))
+    return ModelSpace(name, model_of(name))
 
 
 HOPPER = space_of("Hopper")
@@ -42,14 +43,18 @@ def test_names_are_mujocos() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_nominal_values_are_the_models(name: str) -> None:
     model = model_of(name)
-    space = model_space(name, model)
-    for key, target in space.targets.items():
-        if not target.factor:
-            (part,) = target.parts
-            owner = model.opt if part.field in ("gravity", "wind", "density", "viscosity") else model
-            assert space[key].nominal == np.ravel(getattr(owner, part.field))[part.columns[0]]
-        else:
+    space = ModelSpace(name, model)
+    for key in space:
+        target = space.target(key)
+        if target.factor:
             assert space[key].nominal == 1.0
+            continue
+        for part in target.parts:
+            owner = model.opt if hasattr(model.opt, part.field) else model
+            number = np.ravel(getattr(owner, part.field, np.zeros(1000)))[
+                part.columns[0]
+            ]  # no field: it changes others
+            assert space[key].nominal == pytest.approx(number / part.coef, rel=1e-15)
 
 
 def test_elements_without_a_name_are_called_after_what_they_belong_to() -> None:
@@ -112,7 +117,7 @@ def test_a_written_name_wins_over_a_pattern() -> None:
         ({"body_mas:leg": 1.0}, "Did you mean 'body_mass'"),
         ({"gravty.z": -9.0}, "Did you mean 'gravity.z'"),
         ({"body_mass:q*": 1.0}, "Known: foot, leg, thigh, torso"),
-        ({"timestep": 0.1}, "Unknown parameter of Hopper"),
+        ({"integrator": 0.1}, "Unknown parameter of Hopper"),
     ],
 )
 def test_unknown_names_list_what_the_model_has(rules: dict[str, Any], message: str) -> None:
@@ -177,7 +182,7 @@ def test_draws_of_a_preset_all_differ_since_none_is_clipped_to_a_bound(name: str
 
 def fields_of(values: dict[str, float], name: str = "Hopper") -> dict[str, Any]:
     model = model_of(name)
-    fields = ModelFields(model_space(name, model), model, list(values))
+    fields = ModelFields(ModelSpace(name, model), model, list(values))
     return {key: array[0] for key, array in fields(np.array([list(values.values())])).items()}
 
 
@@ -221,7 +226,7 @@ def test_a_longer_pole_is_one_that_was_built_longer() -> None:
         )
 
     short, long = pole(0.6), pole(0.9)
-    ModelEditor(model_space("Pole", short), short).apply(short, {"body_length:pole": 1.5})
+    ModelEditor(ModelSpace("Pole", short), short).apply(short, {"body_length:pole": 1.5})
     np.testing.assert_allclose(short.body_ipos, long.body_ipos, atol=1e-12)
     np.testing.assert_allclose(short.body_pos, long.body_pos, atol=1e-12)
     np.testing.assert_allclose(short.geom_size[0], long.geom_size[0])
@@ -231,6 +236,7 @@ def test_a_longer_pole_is_one_that_was_built_longer() -> None:
 
 def test_lengths_are_offered_where_nothing_collides() -> None:
     assert {key for key in space_of("InvertedDoublePendulum") if key.startswith("body_length")} == {
+        "body_length",
         "body_length:pole",
         "body_length:pole2",
     }
@@ -240,7 +246,7 @@ def test_lengths_are_offered_where_nothing_collides() -> None:
 def test_an_edit_starts_from_nominal_and_goes_back_to_it() -> None:
     model = model_of("Hopper")
     nominal = model_of("Hopper")
-    editor = ModelEditor(model_space("Hopper", model), model)
+    editor = ModelEditor(ModelSpace("Hopper", model), model)
     for factor in (2.0, 0.5, 2.0):
         editor.apply(model, {"body_mass": factor, "gravity.z": -5.0})
         np.testing.assert_allclose(model.body_mass, factor * nominal.body_mass)
@@ -262,7 +268,7 @@ def test_derived_constants_are_those_of_a_model_that_was_built_so() -> None:
         )
 
     edited, built = model(1.0), model(2.5)
-    ModelEditor(model_space("Arm", edited), edited).apply(edited, {"body_mass:a": 2.5})
+    ModelEditor(ModelSpace("Arm", edited), edited).apply(edited, {"body_mass:a": 2.5})
     for name in dir(built):
         values = getattr(built, name)
         if isinstance(values, np.ndarray) and values.dtype.kind == "f":
@@ -275,3 +281,178 @@ def test_a_distribution_keeps_its_draw_when_patterns_join() -> None:
     for _ in range(3):
         one, other = alone.reset(seed=7)[1]["params"], joined.reset(seed=7)[1]["params"]
         assert one["body_mass:leg"] == other["body_mass:leg"]
+
+
+# ---- every physical field --------------------------------------------------------------------------------------------
+
+ROBOT = """<mujoco><option timestep="0.002"/>
+<asset><material name="skin"/><material name="steel"/></asset>
+<worldbody>
+  <geom name="floor" type="plane" size="5 5 0.1"/>
+  <camera name="eye" pos="0 -2 1"/><light name="lamp" pos="0 0 3"/>
+  <body name="trunk" pos="0 0 1" simple="false"><freejoint/><site name="rotor" pos="0.1 0 0"/>
+    <geom name="trunk" type="box" size="0.2 0.1 0.05" contype="0" conaffinity="0"/>
+    <body name="leg" pos="0.2 0 0"><joint name="hip" axis="0 1 0" range="-1 1" damping="1e11"/>
+      <geom name="leg" type="capsule" size="0.02" fromto="0 0 0 0 0 -0.4" material="skin"/>
+      <body name="foot" pos="0 0 -0.4"><joint name="ankle" axis="0 1 0"/>
+        <geom name="foot" type="sphere" size="0.03" priority="1"/>
+        <body name="dust"><joint name="twist"/>
+          <inertial pos="0 0 0.01" mass="1e-6" diaginertia="1e-9 1e-9 1e-9"/></body>
+      </body>
+    </body>
+  </body>
+</worldbody>
+<tendon><fixed name="cord"><joint joint="ankle" coef="0.1"/></fixed></tendon>
+<contact><pair geom1="foot" geom2="floor"/></contact>
+<actuator>
+  <position name="servo" joint="hip" kp="20" kv="2" forcerange="-30 40" delay="0.004" nsample="5"/>
+  <velocity name="wheel" joint="ankle" kv="3"/><damper name="brake" joint="ankle" kv="4" ctrlrange="0 1"/>
+  <motor name="motor" joint="twist" gear="7"/><motor name="thrust" site="rotor" gear="0 0 1 0 0 0"/>
+  <dcmotor name="cheap" joint="twist" motorconst="0.1" resistance="2"/>
+</actuator></mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def robot() -> ModelSpace:
+    return ModelSpace("Robot", mujoco.MjModel.from_xml_string(ROBOT))
+
+
+def edited(space: ModelSpace, values: dict[str, float]) -> Any:
+    """The model with some values; they must be possible together."""
+    model = mujoco.MjModel.from_xml_string(ROBOT)
+    ModelEditor(space, model).apply(model, space.check(values))
+    return model
+
+
+def test_a_gain_is_written_where_each_kind_of_servo_has_it(robot: ModelSpace) -> None:
+    nominal = {f"actuator_{gain}:{name}": robot[f"actuator_{gain}:{name}"].nominal for gain, name in
+               (("kp", "servo"), ("kd", "servo"), ("kd", "wheel"), ("kd", "brake"))}  # fmt: skip
+    assert list(nominal.values()) == [20.0, 2.0, 3.0, 4.0]
+    model = edited(robot, {"actuator_kp:servo": 25.0, "actuator_kd:servo": 1.0, "actuator_kd": 10.0})
+    # force = gain (control) + bias (position, velocity): a servo's is kp (control - angle) - kd velocity
+    np.testing.assert_array_equal(model.actuator_gainprm[:3, :3], [[25, 0, 0], [30, 0, 0], [0, 0, -40]])
+    np.testing.assert_array_equal(model.actuator_biasprm[:3, :3], [[0, -25, -10], [0, 0, -30], [0, 0, 0]])
+    assert not [name for name in robot if name.startswith("actuator_kp:") and name != "actuator_kp:servo"]
+
+
+def test_strength_scales_the_force_of_an_actuator_and_its_limits(robot: ModelSpace) -> None:
+    model = edited(robot, {"actuator_strength:servo": 0.5, "actuator_strength:motor": 2.0})
+    assert model.actuator_gainprm[:4, 0].tolist() == [10.0, 3.0, 0.0, 2.0]
+    assert model.actuator_biasprm[0, :3].tolist() == [0.0, -10.0, -1.0]
+    assert model.actuator_forcerange[0].tolist() == [-15.0, 20.0]
+    np.testing.assert_array_equal(model.actuator_gear, robot.model.actuator_gear)
+
+
+def test_a_weaker_servo_still_goes_where_it_is_told() -> None:
+    arm = """<mujoco><option gravity="0 0 0"/><worldbody><body name="arm"><joint name="j" axis="0 1 0"/>
+    <geom size="0.1" pos="0 0 -0.3"/></body></worldbody><actuator><position name="a" joint="j" kp="50" kv="5"/>
+    </actuator></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(arm)
+    space = ModelSpace("Arm", model)
+    ModelEditor(space, model).apply(model, {"actuator_strength:a": 0.8, "actuator_kp:a": 60.0})
+    data = mujoco.MjData(model)
+    data.ctrl[:] = 1.57
+    mujoco.mj_step(model, data, 5000)
+    assert data.qpos[0] == pytest.approx(1.57, abs=1e-6)
+
+
+def test_a_gear_has_as_many_numbers_as_the_actuator_uses(robot: ModelSpace) -> None:
+    assert robot["actuator_gear:motor"].nominal == 7.0
+    assert robot["actuator_gear:thrust.z"].nominal == 1.0
+    assert "actuator_gear:thrust.rz" in robot
+    assert edited(robot, {"actuator_gear:thrust": 0.8}).actuator_gear[4].tolist() == [0, 0, 0.8, 0, 0, 0]
+    assert edited(robot, {"actuator_gear": 2.0}).actuator_gear[:5, 2].tolist() == [0, 0, 0, 0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "actuator_gear:servo", "actuator_gear:wheel", "actuator_strength:cheap", "actuator_forcerange:wheel.low",
+        "actuator_delay:motor", "geom_friction:trunk.slide", "geom_size:floor", "jnt_range:ankle.low", "qpos0:joint0",
+        "body_pos:trunk.z", "tendon_range:cord.low", "body_ipos:leg.x",
+    ],
+)  # fmt: skip
+def test_what_cannot_vary_is_refused_by_name_with_the_reason(robot: ModelSpace, name: str) -> None:
+    if name == "body_ipos:leg.x":
+        assert resolve({name: Add((-0.01, 0.01))}, robot)  # a hinge with an offset is not simple
+        return
+    param = robot[name]
+    assert param.idle
+    rule: Any = Scale((0.5, 2.0)) if param.unit == "x" else (param.nominal, param.nominal + 0.1)
+    with pytest.raises(RandomizationError, match="cannot vary here"):
+        resolve({name: rule}, robot)
+
+
+def test_a_pattern_leaves_out_what_cannot_vary_and_says_so_once(robot: ModelSpace) -> None:
+    with pytest.warns(RandomizationWarning, match="leaves out what cannot vary") as told:
+        chosen = resolve({"geom_size:*": Scale((0.9, 1.1)), "dof_damping:*": (0.1, 0.2)}, robot)
+    assert [name for name in chosen if name.startswith("geom")] == [f"geom_size:{g}" for g in ("foot", "leg", "trunk")]
+    assert len(told) == 1
+    with pytest.raises(RandomizationError, match="nothing that it matches can vary"):
+        resolve({"jnt_range:ank*": Scale((0.9, 1.1))}, robot)
+
+
+def test_contacts_that_follow_the_other_geom_are_named(robot: ModelSpace) -> None:
+    with pytest.warns(UserWarning, match="foot ignore geom_friction:floor.slide"):
+        resolve({"geom_friction:floor.slide": (0.5, 1.0)}, robot)
+    resolve({"geom_friction:foot.slide": (0.5, 1.0)}, robot)
+
+
+def test_a_shared_pattern_is_one_parameter(robot: ModelSpace) -> None:
+    chosen = resolve({"geom_friction:[fl]*t.slide": Scale((0.5, 2.0), shared=True)}, robot)
+    assert list(chosen) == ["geom_friction:[fl]*t.slide"]
+    assert resolve(chosen, robot) == chosen == Randomization.from_dict(chosen.to_dict())
+    assert parse_rule("shared:0.3:0.9") == Rule(Uniform(0.3, 0.9), shared=True)
+    np.testing.assert_array_equal(
+        edited(robot, {"geom_friction:[fl]*.slide": 0.7}).geom_friction[:, 0], [0.7, 1.0, 0.7, 0.7]
+    )
+    # masses differ, so that one draw can only scale them
+    np.testing.assert_allclose(edited(robot, {"body_mass:*": 2.0}).body_mass, 2.0 * robot.model.body_mass)
+    with pytest.raises(RandomizationError, match="expected Scale"):
+        resolve({"body_mass:*": Rule(Uniform(1.0, 2.0), shared=True)}, robot)
+    with pytest.raises(RandomizationError, match="two patterns"):
+        resolve({"body_mass:*": Scale((0.5, 2.0), shared=True), "body_mass:leg": 1.0}, robot)
+
+
+def test_an_extreme_nominal_value_can_be_scaled(robot: ModelSpace) -> None:
+    chosen = resolve({"body_mass:*": Scale((0.5, 1.5)), "dof_damping:hip": Scale((0.5, 1.5))}, robot)
+    assert sample(chosen, robot, 100)["body_mass:dust"].max() < 1.5e-6
+
+
+def test_a_rotation_turns_from_the_nominal_direction(robot: ModelSpace) -> None:
+    model = edited(robot, {"cam_rotation:eye.x": np.pi / 2, "body_rotation:leg.z": 0.2})
+    turned = np.zeros(4)
+    mujoco.mju_mulQuat(turned, [np.sqrt(0.5), np.sqrt(0.5), 0, 0], robot.model.cam_quat[0])
+    np.testing.assert_allclose(model.cam_quat[0], turned, atol=1e-15)
+    np.testing.assert_array_equal(model.body_quat[3], robot.model.body_quat[3])
+    assert model.body_quat[2, 3] == pytest.approx(np.sin(0.1))
+
+
+def test_a_pseudo_inertia_changes_mass_center_and_moments_together(robot: ModelSpace) -> None:
+    model = edited(robot, {"pseudo_inertia:leg.alpha": 0.1, "pseudo_inertia:leg.t1": 0.02, "body_mass:leg": 2.0})
+    assert model.body_mass[2] == pytest.approx(2.0 * np.exp(0.2))
+    assert model.body_ipos[2, 0] == pytest.approx(0.02)
+    growth = np.exp(0.2) * 2.0 / robot.model.body_mass[2]
+    np.testing.assert_allclose(model.body_inertia[2], growth * robot.model.body_inertia[2])
+    np.testing.assert_array_equal(model.body_mass[[1, 3, 4]], robot.model.body_mass[[1, 3, 4]])
+
+
+def test_impossible_values_of_the_table_are_refused(robot: ModelSpace) -> None:
+    for values in (
+        {"jnt_range:hip.low": 1.5},
+        {"actuator_delay:servo": 0.011},
+        {"geom_matid:leg": 2},
+        {"geom_matid:leg": 0.5},
+    ):
+        with pytest.raises(RandomizationError):
+            robot.check(values)
+    assert edited(robot, {"geom_matid:leg": 1}).geom_matid[2] == 1
+
+
+def test_names_with_brackets_are_names_and_names_that_clash_are_told() -> None:
+    body = '<body name="{}"><joint/><geom size="0.1" pos="1 0 0"/></body>'
+    bodies = "".join(map(body.format, ("w[1]", "a", "a.x")))
+    space = ModelSpace("W", mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>"))
+    assert list(resolve({"body_mass:w[1]": (1.0, 2.0)}, space)) == ["body_mass:w[1]"]
+    with pytest.raises(RandomizationError, match=r"body_ipos:a.x"):
+        space["body_ipos:a"]
