@@ -180,7 +180,8 @@ def register(
             belongs to another environment or another module.
         RandomizationError: A preset is impossible.
     """
-    origin = str(sys._getframe(1).f_globals["__name__"]), sys._getframe(1).f_code.co_filename  # of the caller
+    caller = sys._getframe(1)
+    origin = caller.f_globals.get("__name__", ""), caller.f_code.co_filename
     with located(f"Environment {id!r}"):
         if not (callable(make) and takes_arguments(make, 0)):
             raise ConfigError(
@@ -223,7 +224,8 @@ def id_of(env: Any) -> str:
     kind = type(env.unwrapped) if isinstance(env, gym.Env) else env
     name = f"program/{getattr(kind, '__name__', type(kind).__name__).strip('<>')}"
     taken = [one for one in ENVIRONMENTS if one.startswith(name)]
-    register(env_id := f"{name}{len(taken) or ''}", make)
+    threshold = getattr(getattr(env, "spec", None), "reward_threshold", None)
+    register(env_id := f"{name}{len(taken) or ''}", make, reward_threshold=threshold)
     return env_id
 
 
