@@ -397,7 +397,7 @@ def test_observations_of_any_kind_pass_where_only_actions_are_disturbed(kind: st
     assert "action_delay" in {param.name for param in possible_disturbances(env)}
 
 
-@pytest.mark.parametrize("mode", [NEXT, OFF])
+@pytest.mark.parametrize("mode", [NEXT, SAME, OFF])
 @pytest.mark.parametrize("kind", ["dictionary", "tuple", "picture"])
 def test_vectors_of_observations_of_any_kind_pass_too(kind: str, mode: AutoresetMode) -> None:
     twin = SyncVectorEnv([partial(OtherTape, kind)] * 2, autoreset_mode=mode)

@@ -16,7 +16,7 @@ from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.backend import Backend, EnvState, Info, Outcome, put_under
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelFields
-from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
+from gym_dr.envs.mujoco.engine import Engine, OwnDataEngine, engine_class
 from gym_dr.envs.mujoco.reference import base_of
 from gym_dr.envs.mujoco.replay import MujocoLogReplay
 from gym_dr.envs.mujoco.space import space_of_env
@@ -57,15 +57,15 @@ class MujocoBackend(Backend):
     def bytes_each(self) -> int:
         """See ``Backend.bytes_each``; measured with Hopper, Pusher, Ant and Humanoid."""
         state = int(mujoco.mj_stateSize(self.nominal, mujoco.mjtState.mjSTATE_INTEGRATION.value))
-        return int(2.2 * self.nominal.nbuffer) if self.task.contact_forces else 2500 + 24 * state  # a model; a state
+        own = engine_class(self.task.contact_forces) is OwnDataEngine
+        return int(2.2 * self.nominal.nbuffer) if own else 2500 + 24 * state  # a model; a state
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         stages = 4 if self.nominal.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4 else 1
         work = num_envs * self.env.frame_skip * stages * (2.0 + 0.4 * self.nominal.nv)  # microseconds, roughly
         # a thread that sleeps takes about 30 microseconds to wake, and helps if it has as much to do
         self.num_threads = max(1, min(num_threads or usable_threads(), num_envs, int(work / 30.0)))
-        engine = OwnDataEngine if self.task.contact_forces else BatchEngine
-        self.engine = engine(self.nominal, num_envs, self.num_threads, self.task.fields)
+        self.engine = engine_class(self.task.contact_forces)(self.nominal, num_envs, self.num_threads, self.task.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
         self._rngs: list[Any] = [None] * num_envs
 

@@ -6,12 +6,21 @@ unit quaternions in MuJoCo's order w, x, y, z.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from packaging.version import Version
 
 from gym_dr.arrays import Array
 
-_SPHERE, _CAPSULE, _CYLINDER = 2, 3, 5  # mjtGeom
+_SPHERE, _CAPSULE, _CYLINDER, _BOX = 2, 3, 5, 6  # mjtGeom
+_DERIVES_BOUNDS = Version("3.16")
+_PLACED = {
+    *("body_ipos", "body_iquat", "geom_pos", "geom_quat", "geom_size", "geom_margin", "geom_gap"),
+    *("site_pos", "site_quat"),
+}
 
 
 def rotated(quats: Array, rotations: Array) -> Array:
@@ -66,7 +75,9 @@ def pseudo_inertia(
     affine[..., range(3), range(3)] = np.exp(changes[..., 1:4])
     affine[..., [0, 1, 0], [1, 2, 2]] = changes[..., 4:7]
     growth = np.exp(2.0 * changes[..., 0])
-    center = np.where(changes[..., 1:].any(axis=-1, keepdims=True), _times(affine, ipos) + changes[..., 7:], ipos)
+    center = np.where(
+        changes[..., 1:].any(axis=-1, keepdims=True), (affine @ ipos[..., None])[..., 0] + changes[..., 7:], ipos
+    )
     # second moments of mass about the center, along principal axes; the others are 0
     moments = np.maximum(0.5 * inertia.sum(axis=-1, keepdims=True) - inertia, 0.0)
     axes = Rotation.from_quat(iquat, scalar_first=True).as_matrix()
@@ -94,12 +105,31 @@ def bounds_of(geom_types: npt.NDArray[np.int32], sizes: Array) -> tuple[Array, A
     """
     kinds = geom_types[:, None]
     radius, half = sizes[..., :1], sizes[..., 1:2]
-    round_ = np.concatenate([radius, radius, half + np.where(kinds == _CAPSULE, radius, 0.0)], axis=-1)
-    boxes = np.where(kinds == _SPHERE, radius, np.where((kinds == _CAPSULE) | (kinds == _CYLINDER), round_, sizes))
+    turned = np.concatenate([radius, radius, half + np.where(kinds == _CAPSULE, radius, 0.0)], axis=-1)
+    boxes = np.where(kinds == _SPHERE, radius, np.where((kinds == _CAPSULE) | (kinds == _CYLINDER), turned, sizes))
     corners = np.where(kinds == _CYLINDER, boxes * [0.0, 1.0, 1.0], boxes)  # of a cylinder, a point of its edge
     farthest = np.where(geom_types >= _CYLINDER, np.sqrt((corners**2).sum(axis=-1)), boxes.max(axis=-1))
     return farthest, np.concatenate([np.zeros_like(boxes), boxes], axis=-1)
 
 
-def _times(matrices: Array, vectors: Array) -> Array:
-    return np.asarray((matrices @ vectors[..., None])[..., 0])
+def before_set_const(model: Any, fields: Iterable[str]) -> None:
+    """Updates flags and bounds as ``mj_setConst`` does from MuJoCo 3.16 on; call it before.
+
+    Older versions skip the relative pose of what had none when the model was compiled, and find contacts with the
+    bounds of geoms then. So an element may move but have no effect.
+
+    Args:
+        model: An ``MjModel`` in which fields have been written.
+        fields: Their names.
+    """
+    import mujoco  # type: ignore[import-untyped]  # heavy
+
+    if _PLACED.isdisjoint(fields) or Version(mujoco.__version__) >= _DERIVES_BOUNDS:
+        return
+    for frames in (model.body_sameframe, model.geom_sameframe, model.site_sameframe):
+        frames[:] = 0
+    bounded = (model.geom_type >= _SPHERE) & (model.geom_type <= _BOX)
+    rbound, aabb = bounds_of(model.geom_type[bounded], model.geom_size[None, bounded])
+    model.geom_rbound[bounded], model.geom_aabb[bounded] = rbound[0], aabb[0]
+    np.maximum.at(model.body_margin, model.geom_bodyid, model.geom_margin + model.geom_gap)
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)  # its trees of bounds are not updated

@@ -176,4 +176,5 @@ class ModelEditor:
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
+            derived.before_set_const(model, fields)
             mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions

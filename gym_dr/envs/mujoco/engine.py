@@ -1,8 +1,9 @@
 """Many simulations of one model: the physics of the native vector environments.
 
-``BatchEngine`` uses ``mujoco.batch``. ``OwnDataEngine`` has an ``MjData`` for each sub-environment, for tasks that read
-contact forces: Gymnasium computes ``cfrc_ext`` by ``mj_rnePostConstraint`` from the contacts of the last stage of the
-last substep, which a batch does not keep. Both do the arithmetic of single simulations, with any number of threads.
+``BatchEngine`` uses ``mujoco.batch``, which MuJoCo has from 3.17. ``OwnDataEngine`` has an ``MjData`` for each
+sub-environment, for older versions and for tasks that read contact forces: Gymnasium computes ``cfrc_ext`` by
+``mj_rnePostConstraint`` from the contacts of the last stage of the last substep, which a batch does not keep. Both do
+the arithmetic of single simulations, with any number of threads.
 
 The child of a fork has none of the threads of its parent. It starts its own with the first call that needs them.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +24,26 @@ from weakref import WeakSet
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
-from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.envs.mujoco.derived import before_set_const
 from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
 from gym_dr.envs.mujoco.fields import field_array, is_option
-from gym_dr.envs.mujoco.memory import ScatteredField
+from gym_dr.envs.mujoco.memory import ScatteredField, scattered
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
+
+try:
+    from mujoco import batch as mujoco_batch
+except ImportError:  # MuJoCo before 3.17
+    mujoco_batch = None
+
+_FIXED = re.compile(  # fields of MjData whose size depends on the model alone, in every version
+    "act|act_dot|actuator_.*|cacc|cam_x.*|cdof.*|cfrc_.*|cinert|crb|ctrl|cvel|energy|geom_x.*|light_x.*|mocap_.*"
+    "|qacc.*|qfrc_.*|qpos|qvel|sensordata|site_x.*|subtree_.*|ten_length|ten_velocity|time|userdata|x.*"
+)
+DATA_FIELDS: frozenset[str] = (  # of MjData, that an engine can provide
+    frozenset(filter(_FIXED.fullmatch, dir(mujoco.MjData))) if mujoco_batch is None else mujoco_batch.DATA_FIELDS
+)
 
 _INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
@@ -213,13 +228,13 @@ class OwnDataEngine(Engine):
         self.qpos = np.zeros((num_envs, model.nq))
         self.qvel = np.zeros((num_envs, model.nv))
         self.ctrl = np.zeros((num_envs, model.nu))
-        self._fields = {name: np.zeros((num_envs, *getattr(self._data[0], name).shape)) for name in fields}
+        self._fields = {name: np.zeros((num_envs, *np.shape(getattr(self._data[0], name)))) for name in fields}
         self.diverged = np.zeros(num_envs, np.bool_)
         self.written = {}
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
         self._sources = [
-            (ScatteredField([getattr(data, name) for data in self._data]), copied)
+            (scattered(self._data, name), copied)
             for name, copied in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
         ]
         self._threads = num_threads
@@ -239,9 +254,7 @@ class OwnDataEngine(Engine):
         def edit(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
                 self._models[env] = copy.copy(self._nominal)
-            write_fields(self._models[env], fields, row)
-            if needs_set_const(fields):
-                mujoco.mj_setConst(self._models[env], self._data[env])
+            _edit(self._models[env], self._data[env], fields, row)
 
         self._parallel(edit, envs)
 
@@ -283,11 +296,15 @@ class OwnDataEngine(Engine):
     def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
         for env in envs.tolist():
             for name, values in outputs.items():
-                getattr(self._data[env], name)[...] = values[env]
+                if values.ndim > 1:
+                    getattr(self._data[env], name)[...] = values[env]
             mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)  # last: it has wrenches
             self.ctrl[env] = self._data[env].ctrl
         for source, copied in self._sources:
             source.read(copied, envs)
+        for name in outputs:
+            if outputs[name].ndim == 1:  # numbers of MuJoCo's, which we cannot write there
+                self._fields[name][envs] = outputs[name][envs]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
@@ -306,8 +323,10 @@ class OwnDataEngine(Engine):
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
-        write_fields(model, self.written, env)
-        data.qpos[:], data.qvel[:] = self.qpos[env], self.qvel[env]
+        _edit(model, data, self.written, env)
+        state = np.zeros(mujoco.mj_stateSize(model, _INTEGRATION))
+        mujoco.mj_getState(self._models[env], self._data[env], state, _INTEGRATION)
+        mujoco.mj_setState(model, data, state, _INTEGRATION)
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
         """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
@@ -340,6 +359,19 @@ class OwnDataEngine(Engine):
             if (failure := outbox.get()) is not None:
                 raise failure
         self._idle = True
+
+
+def engine_class(contact_forces: bool) -> type[BatchEngine | OwnDataEngine]:
+    """The engine for a task, which may read contact forces."""
+    return OwnDataEngine if contact_forces or mujoco_batch is None else BatchEngine
+
+
+def _edit(model: Any, data: Any, fields: Mapping[str, Array], row: int) -> None:
+    """Writes one row of each field into a model, and recomputes derived constants; the state is lost."""
+    write_fields(model, fields, row)
+    if needs_set_const(fields):
+        before_set_const(model, fields)
+        mujoco.mj_setConst(model, data)
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,6 +10,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.mujoco.backend import MujocoBackend
+from gym_dr.envs.mujoco.engine import BatchEngine, engine_class
 from gym_dr.envs.mujoco.reference import make_reference
 from gym_dr.envs.mujoco.tasks import TASKS
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
@@ -47,7 +48,7 @@ class MujocoVectorEnv(NativeVectorEnv, VectorEnv[Any, Any, Any]):
     def _make_backend(self, render_mode: str | None, reference: str = "", **kwargs: Any) -> MujocoBackend:
         env = make_reference(reference, render_mode=render_mode, **kwargs)
         task = TASKS[reference](env)
-        if reference in _CLOSED_FORM and _OTHER_PHYSICS.isdisjoint(kwargs):
+        if reference in _CLOSED_FORM and _OTHER_PHYSICS.isdisjoint(kwargs) and engine_class(False) is BatchEngine:
             from gym_dr.envs.mujoco.closed_form import ClosedFormBackend  # heavy: numba
 
             return ClosedFormBackend(env, task)

@@ -22,8 +22,6 @@ RANGE = ("low", "high")
 _RGB = ("r", "g", "b")
 _RGBA = (*_RGB, "a")
 _FRICTION = ("slide", "spin", "roll")
-_FADING = ("constant", "linear", "quadratic")
-_PAIR = ("slide1", "slide2", "spin", "roll1", "roll2")
 _SOLREF = ("timeconst", "dampratio")
 _SOLIMP = ("dmin", "dmax", "width", "midpoint", "power")
 # of Rucker and Wensing (2022), see ``derived.pseudo_inertia``
@@ -101,57 +99,26 @@ def outranked(model: Any) -> Mask:
     return np.asarray(_touches(model) & (model.geom_priority[None, :] > model.geom_priority[:, None]))
 
 
-def _alone(model: Any) -> Reasons:
-    return _where(~_touches(model).any(axis=1), "it collides with nothing")
+def _where(idle: Callable[[Any], Any], reason: str) -> Callable[[Any], Reasons]:
+    """A reason for the elements that a function of the model marks."""
+    return lambda model: [reason if flag else "" for flag in idle(model)]
+
+
+_alone = _where(lambda model: ~_touches(model).any(axis=1), "it collides with nothing")
 
 
 def _contactless(model: Any) -> Reasons:
-    touched, ruled = _touches(model), (_touches(model) & ~outranked(model)).any(axis=1)
-    lost = np.where(touched.any(axis=1), "all that it touches has a higher priority", "it collides with nothing")
-    return list(np.where(ruled, "", lost))
+    ruled = (_touches(model) & ~outranked(model)).any(axis=1)
+    reasons = [alone or "all that it touches has a higher priority" for alone in _alone(model)]
+    return list(np.where(ruled, "", reasons))
 
 
-def _where(flags: Any, reason: str) -> Reasons:
-    return [reason if flag else "" for flag in flags]
+def _is_servo(model: Any) -> list[bool]:
+    return [bool(_kp(model, i) or _kd(model, i)) for i in range(model.nu)]
 
 
-def _servos(model: Any) -> Reasons:
-    servos = [bool(_kp(model, i) or _kd(model, i)) for i in range(model.nu)]
-    return _where(servos, "it would move the target of a servo; use actuator_strength, actuator_kp or actuator_kd")
-
-
-def _simple(model: Any) -> Reasons:
-    return _where(model.body_simple, 'MuJoCo has compiled the body as simple; write simple="false" in its XML')
-
-
-def _carried(model: Any) -> Reasons:
-    free = [model.body_jntnum[i] > 0 and model.jnt_type[model.body_jntadr[i]] == _FREE for i in range(model.nbody)]
-    return _where(free, "its free joint places it")
-
-
-def _free(model: Any) -> Reasons:
-    return _where(model.jnt_limited == 0, "the joint has no limits")
-
-
-def _unscaled(model: Any) -> Reasons:
-    scaled = (model.actuator_gaintype < _DCMOTOR) | (model.actuator_biastype == _AFFINE)
-    return _where(~scaled, "no number of this kind of actuator scales its force")
-
-
-def _slack(model: Any) -> Reasons:
-    return _where(model.tendon_limited == 0, "the tendon has no limits")
-
-
-def _unlimited(model: Any) -> Reasons:
-    return _where(model.actuator_forcelimited == 0, "the actuator has no force limits")
-
-
-def _prompt(model: Any) -> Reasons:
-    return _where(model.actuator_history[:, 0] == 0, "it needs a history: nsample of the actuator")
-
-
-def _turning(model: Any) -> Reasons:
-    return _where(model.jnt_type <= _BALL, "it has more than one number")
+def _is_free(model: Any) -> list[bool]:
+    return [model.body_jntnum[i] and model.jnt_type[model.body_jntadr[i]] == _FREE for i in range(model.nbody)]
 
 
 # ---- names that stand for several numbers ----------------------------------------------------------------------------
@@ -202,18 +169,8 @@ def _size_axes(model: Any, i: int) -> tuple[str, ...]:
     return () if kind == _SPHERE else ("radius", "length") if kind in (_CAPSULE, _CYLINDER) else XYZ
 
 
-def _shapeless(model: Any) -> Reasons:
-    return _where(
-        ~np.isin(model.geom_type, SHAPED), "only spheres, capsules, ellipsoids, cylinders and boxes have a size"
-    )
-
-
-def _zero(model: Any, i: int) -> Mapping[str, Parts]:
-    return {"": (Part(field="qpos0", columns=(int(model.jnt_qposadr[i]),)),)}
-
-
-def _rest(model: Any, i: int) -> Mapping[str, Parts]:
-    return {"": (Part(field="qpos_spring", columns=(int(model.jnt_qposadr[i]),)),)}
+def _at_joint(field: str) -> Callable[[Any, int], Mapping[str, Parts]]:
+    return lambda model, i: {"": (Part(field=field, columns=(int(model.jnt_qposadr[i]),)),)}
 
 
 def _material(model: Any, i: int) -> Mapping[str, Parts]:
@@ -223,14 +180,6 @@ def _material(model: Any, i: int) -> Mapping[str, Parts]:
 def _texture(model: Any, i: int) -> Mapping[str, Parts]:
     column = model.mat_texid.shape[1] * i + 1  # mjTEXROLE_RGB
     return {"": (Part(field="mat_texid", columns=(column,)),)} if model.ntex else {}
-
-
-def _last_material(model: Any, i: int) -> float:
-    return float(model.nmat - 1)
-
-
-def _last_texture(model: Any, i: int) -> float:
-    return float(model.ntex - 1)
 
 
 def _history(model: Any, i: int) -> float:
@@ -259,125 +208,125 @@ def _length(model: Any, i: int) -> Mapping[str, Parts]:
 
 _BIG = 1e9  # where physics has no bound
 _TURN = float(np.pi)
-_CENTER = "center of mass in the body's frame"
-_MATERIAL = "number of a material; -1 for none"
-_TEXTURE = "number of a texture; -1 for none"
-_FORCES = "limits of its force"
-_ZERO = "position of a joint in the model's pose, where its angle is 0"
-_REST = "position at which a joint's spring rests; needs stiffness"
-_RESTS = "lengths between which a tendon's spring rests"
-_SIZE = "radius and half length, or half sizes; the mass stays"
-_INERTIA = "principal moment of inertia; scales with the mass unless set"
+_SERVO = "it would move the target of a servo; use actuator_strength, actuator_kp or actuator_kd"
 _SLIDE = "friction; a contact uses the larger value of its two geoms, unless one has a higher priority; spin and roll "
 _SLIDE += "act where condim is 4 and 6"
-_KP = "gain of a servo: force for an error of 1"
-_KD = "damping of a servo: force against a velocity of 1"
-_STRENGTH = "factor: force of an actuator, with the gains and the force range of a servo"
-_GEAR = "force or torque of an actuator at control 1"
-_LENGTH = "factor: length of a link at constant mass; also moves its center of mass, inertia and attached bodies"
-_SHAPE = "change of mass, center and moments together, always physical; alpha multiplies the mass by exp(2 alpha)"
-_DELAY = "age of the control that acts; needs a history (nsample)"
 _HARD = "time constant and damping ratio of a constraint, or negative stiffness and damping"
-_SOFT = "impedance of a constraint"
-_TURNED = "rotation vector, in the frame that holds it"
+_simple = _where(lambda m: m.body_simple, 'MuJoCo has compiled the body as simple; write simple="false" in its XML')
+_unlimited = _where(lambda model: model.jnt_limited == 0, "the joint has no limits")
+_turning = _where(lambda model: model.jnt_type <= _BALL, "it has more than one number")
 
 
 def _solver(objects: str, prefix: str, what: str, idle: Callable[[Any], Reasons] | None = None) -> tuple[Field, ...]:
     """How hard and how soft a kind of constraint is."""
     return (
         Field(f"{prefix}solref", objects, -1e7, 1e7, "", f"{what}: {_HARD}", axes=_SOLREF, idle=idle),
-        Field(f"{prefix}solimp", objects, 0, 100, "", f"{what}: {_SOFT}", axes=_SOLIMP, idle=idle),
+        Field(f"{prefix}solimp", objects, 0, 100, "", f"{what}: impedance of a constraint", axes=_SOLIMP, idle=idle),
     )
 
 
 def _pose(objects: str, what: str, idle: Callable[[Any], Reasons] | None = None) -> tuple[Field, ...]:
     """Place and direction of a kind of element."""
-    place, turn = f"place of {what} in its frame", f"{what}: {_TURNED}"
+    place, turn = f"place of {what} in its frame", f"{what}: rotation vector, in the frame that holds it"
     return (
         Field(f"{objects}_pos", objects, -1000, 1000, "m", place, axes=XYZ, derived=True, idle=idle),
         Field(f"{objects}_rotation", objects, -_TURN, _TURN, "rad", turn, axes=XYZ, added=True, idle=idle),
     )
 
 
-FIELDS = {
-    field.name: field
-    for field in (
-        Field("gravity", None, -100, 100, "m/s^2", "acceleration of gravity", axes=XYZ),
-        Field("wind", None, -100, 100, "m/s", "velocity of the medium", axes=XYZ),
-        Field("density", None, 0, 20_000, "kg/m^3", "density of the medium; 0 for none"),
-        Field("viscosity", None, 0, 100, "Pa s", "viscosity of the medium; 0 for none"),
-        Field("timestep", None, 1e-6, 0.1, "s", "duration of a simulation step"),
-        Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
-        Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", _INERTIA, axes=XYZ, derived=True),
-        Field("body_ipos", "body", -10, 10, "m", _CENTER, axes=XYZ, derived=True, idle=_simple),
-        Field("body_length", "body", 0.05, 20, "x", _LENGTH, parts=_length, factor=True, closed=True),
-        Field("pseudo_inertia", "body", -3, 3, "", _SHAPE, axes=_PSEUDO, added=True, idle=_simple),
-        Field("body_gravcomp", "body", -10, 10, "", "share of the weight that is compensated", derived=True),
-        *_pose("body", "a body", _carried),
-        Field("geom_friction", "geom", 0, 100, "", _SLIDE, axes=_FRICTION, idle=_contactless),
-        *_solver("geom", "geom_", "contacts", _contactless),
-        Field("geom_margin", "geom", 0, 10, "m", "distance at which contacts begin", derived=True, idle=_alone),
-        Field("geom_gap", "geom", 0, 10, "m", "part of the margin without force", derived=True, idle=_alone),
-        Field("geom_size", "geom", 1e-6, 1000, "m", _SIZE, axes=_size_axes, derived=True, idle=_shapeless),
-        *_pose("geom", "a geom"),
-        Field("geom_rgba", "geom", 0, 1, "", "color of a geom without material", axes=_RGBA, closed=True),
-        Field("geom_matid", "geom", -1, 0, "", _MATERIAL, kind="int", parts=_material, highest=_last_material),
-        Field("pair_friction", "pair", 0, 100, "", "friction of a pair of geoms", axes=_PAIR),
-        *_solver("pair", "pair_", "contacts of a pair"),
-        Field("pair_gap", "pair", 0, 10, "m", "part of a pair's margin without force"),
-        Field("pair_margin", "pair", 0, 10, "m", "distance at which contacts of a pair begin"),
-        Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring stiffness of a joint"),
-        Field("jnt_range", "jnt", -_BIG, _BIG, "m, rad", "limits of a joint", axes=RANGE, idle=_free),
-        *_solver("jnt", "jnt_", "limits of a joint", _free),
-        Field("jnt_margin", "jnt", 0, 10, "m, rad", "distance at which a limit acts", idle=_free),
-        Field("qpos0", "jnt", -_BIG, _BIG, "m, rad", _ZERO, parts=_zero, derived=True, idle=_turning),
-        Field("qpos_spring", "jnt", -_BIG, _BIG, "m, rad", _REST, parts=_rest, derived=True, idle=_turning),
-        Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),
-        Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
-        Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
-        Field("actuator_gear", "actuator", -1e6, 1e6, "", _GEAR, axes=_gear_axes, derived=True, idle=_servos),
-        Field(
-            "actuator_strength",
-            "actuator",
-            0,
-            FACTOR_HIGH,
-            "x",
-            _STRENGTH,
-            parts=_strength,
-            factor=True,
-            idle=_unscaled,
-        ),
-        Field("actuator_kp", "actuator", 0, 1e9, "", _KP, parts=_kp),
-        Field("actuator_kd", "actuator", 0, 1e9, "", _KD, parts=_kd),
-        Field("actuator_forcerange", "actuator", -_BIG, _BIG, "N, N m", _FORCES, axes=RANGE, idle=_unlimited),
-        Field("actuator_delay", "actuator", 0, 10, "s", _DELAY, idle=_prompt, highest=_history),
-        Field("tendon_stiffness", "tendon", 0, 1e9, "N/m", "stiffness of a tendon", derived=True),
-        Field("tendon_damping", "tendon", 0, 1e9, "N s/m", "damping of a tendon", derived=True),
-        Field("tendon_frictionloss", "tendon", 0, 1e9, "N", "dry friction of a tendon"),
-        Field("tendon_armature", "tendon", 0, 1e9, "kg", "inertia of a tendon", derived=True),
-        Field("tendon_range", "tendon", -_BIG, _BIG, "m", "limits of a tendon", axes=RANGE, idle=_slack),
-        Field("tendon_lengthspring", "tendon", 0, _BIG, "m", _RESTS, axes=RANGE),
-        *_solver("eq", "eq_", "an equality"),
-        *_pose("site", "a site"),
-        *_pose("cam", "a camera"),
-        Field("cam_fovy", "cam", 1, 179, "deg", "vertical field of view", closed=True),
-        Field("light_pos", "light", -1000, 1000, "m", "place of a light in its frame", axes=XYZ, derived=True),
-        Field("light_dir", "light", -1, 1, "", "direction of a light", axes=XYZ, derived=True),
-        Field("light_diffuse", "light", 0, 10, "", "color of a light", axes=_RGB),
-        Field("light_ambient", "light", 0, 10, "", "color that a light gives to everything", axes=_RGB),
-        Field("light_specular", "light", 0, 10, "", "color of a light's reflections", axes=_RGB),
-        Field("light_attenuation", "light", 0, 1000, "", "loss of a light with distance", axes=_FADING),
-        Field("light_cutoff", "light", 0, 180, "deg", "half the opening of a spotlight", closed=True),
-        Field("light_exponent", "light", 0, 1000, "", "sharpness of a spotlight"),
-        Field("mat_rgba", "mat", 0, 1, "", "color of a material", axes=_RGBA, closed=True),
-        Field("mat_texid", "mat", -1, 0, "", _TEXTURE, kind="int", parts=_texture, highest=_last_texture),
-        Field("mat_emission", "mat", 0, 10, "", "light that a material gives"),
-        Field("mat_specular", "mat", 0, 1, "", "reflections of a material", closed=True),
-        Field("mat_shininess", "mat", 0, 1, "", "sharpness of a material's reflections", closed=True),
-        Field("mat_reflectance", "mat", 0, 1, "", "how much a material mirrors", closed=True),
-        Field("mat_texrepeat", "mat", 0, 1e4, "", "repetitions of a texture", axes=("x", "y")),
-    )
-}
+# One row, one quantity.
+# fmt: off
+_ROWS = (
+    Field("gravity", None, -100, 100, "m/s^2", "acceleration of gravity", axes=XYZ),
+    Field("wind", None, -100, 100, "m/s", "velocity of the medium", axes=XYZ),
+    Field("density", None, 0, 20_000, "kg/m^3", "density of the medium; 0 for none"),
+    Field("viscosity", None, 0, 100, "Pa s", "viscosity of the medium; 0 for none"),
+    Field("timestep", None, 1e-6, 0.1, "s", "duration of a simulation step"),
+    Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
+    Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", "principal moment of inertia; scales with the mass unless set",
+          axes=XYZ, derived=True),
+    Field("body_ipos", "body", -10, 10, "m", "center of mass in the body's frame", axes=XYZ, derived=True,
+          idle=_simple),
+    Field("body_length", "body", 0.05, 20, "x",
+          "factor: length of a link at constant mass; also moves its center of mass, inertia and attached bodies",
+          parts=_length, factor=True, closed=True),
+    Field("pseudo_inertia", "body", -3, 3, "",
+          "change of mass, center and moments together, always physical; alpha multiplies the mass by exp(2 alpha)",
+          axes=_PSEUDO, added=True, idle=_simple),
+    Field("body_gravcomp", "body", -10, 10, "", "share of the weight that is compensated", derived=True),
+    *_pose("body", "a body", _where(_is_free, "its free joint places it")),
+    Field("geom_friction", "geom", 0, 100, "", _SLIDE, axes=_FRICTION, idle=_contactless),
+    *_solver("geom", "geom_", "contacts", _contactless),
+    Field("geom_margin", "geom", 0, 10, "m", "distance at which contacts begin", derived=True, idle=_alone),
+    Field("geom_gap", "geom", 0, 10, "m", "part of the margin without force", derived=True, idle=_alone),
+    Field("geom_size", "geom", 1e-6, 1000, "m", "radius and half length, or half sizes; the mass stays",
+          axes=_size_axes, derived=True,
+          idle=_where(lambda model: ~np.isin(model.geom_type, SHAPED), "its size is not that of a simple shape")),
+    *_pose("geom", "a geom"),
+    Field("geom_rgba", "geom", 0, 1, "", "color of a geom without material", axes=_RGBA, closed=True),
+    Field("geom_matid", "geom", -1, 0, "", "number of a material; -1 for none", kind="int", parts=_material,
+          highest=lambda model, i: model.nmat - 1),
+    Field("pair_friction", "pair", 0, 100, "", "friction of a pair of geoms",
+          axes=("slide1", "slide2", "spin", "roll1", "roll2")),
+    *_solver("pair", "pair_", "contacts of a pair"),
+    Field("pair_margin", "pair", 0, 10, "m", "distance at which contacts of a pair begin"),
+    Field("pair_gap", "pair", 0, 10, "m", "part of a pair's margin without force"),
+    Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring stiffness of a joint"),
+    Field("jnt_range", "jnt", -_BIG, _BIG, "m, rad", "limits of a joint", axes=RANGE, idle=_unlimited),
+    *_solver("jnt", "jnt_", "limits of a joint", _unlimited),
+    Field("jnt_margin", "jnt", 0, 10, "m, rad", "distance at which a limit acts", idle=_unlimited),
+    Field("qpos0", "jnt", -_BIG, _BIG, "m, rad", "position of a joint in the model's pose, where its angle is 0",
+          parts=_at_joint("qpos0"), derived=True, idle=_turning),
+    Field("qpos_spring", "jnt", -_BIG, _BIG, "m, rad", "position at which a joint's spring rests; needs stiffness",
+          parts=_at_joint("qpos_spring"), derived=True, idle=_turning),
+    Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),
+    Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
+    Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
+    Field("actuator_gear", "actuator", -1e6, 1e6, "", "force or torque of an actuator at control 1", axes=_gear_axes,
+          derived=True, idle=_where(_is_servo, _SERVO)),
+    Field("actuator_strength", "actuator", 0, FACTOR_HIGH, "x",
+          "factor: force of an actuator, with the gains and the force range of a servo", parts=_strength, factor=True,
+          idle=_where(lambda m: (m.actuator_gaintype >= _DCMOTOR) & (m.actuator_biastype != _AFFINE),
+                      "no number of this kind of actuator scales its force")),
+    Field("actuator_kp", "actuator", 0, 1e9, "N/m, N m/rad", "gain of a servo: force for an error of 1", parts=_kp),
+    Field("actuator_kd", "actuator", 0, 1e9, "N s/m, N m s/rad", "damping of a servo: force against a velocity of 1",
+          parts=_kd),
+    Field("actuator_forcerange", "actuator", -_BIG, _BIG, "N, N m", "limits of an actuator's force", axes=RANGE,
+          idle=_where(lambda model: model.actuator_forcelimited == 0, "the actuator has no force limits")),
+    Field("actuator_delay", "actuator", 0, 10, "s", "age of the control that acts", highest=_history,
+          idle=_where(lambda model: model.actuator_history[:, 0] == 0,
+                      "it needs a history: nsample of the actuator, or actuator_history of register_robot")),
+    Field("tendon_stiffness", "tendon", 0, 1e9, "N/m", "stiffness of a tendon", derived=True),
+    Field("tendon_damping", "tendon", 0, 1e9, "N s/m", "damping of a tendon", derived=True),
+    Field("tendon_frictionloss", "tendon", 0, 1e9, "N", "dry friction of a tendon"),
+    Field("tendon_armature", "tendon", 0, 1e9, "kg", "inertia of a tendon", derived=True),
+    Field("tendon_range", "tendon", -_BIG, _BIG, "m", "limits of a tendon", axes=RANGE,
+          idle=_where(lambda model: model.tendon_limited == 0, "the tendon has no limits")),
+    Field("tendon_lengthspring", "tendon", 0, _BIG, "m", "lengths between which a tendon's spring rests", axes=RANGE),
+    *_solver("eq", "eq_", "an equality"),
+    *_pose("site", "a site"),
+    *_pose("cam", "a camera"),
+    Field("cam_fovy", "cam", 1, 179, "deg", "vertical field of view", closed=True),
+    Field("light_pos", "light", -1000, 1000, "m", "place of a light in its frame", axes=XYZ, derived=True),
+    Field("light_dir", "light", -1, 1, "", "direction of a light", axes=XYZ, derived=True, closed=True),
+    Field("light_diffuse", "light", 0, 10, "", "color of a light", axes=_RGB),
+    Field("light_ambient", "light", 0, 10, "", "color that a light gives to everything", axes=_RGB),
+    Field("light_specular", "light", 0, 10, "", "color of a light's reflections", axes=_RGB),
+    Field("light_attenuation", "light", 0, 1000, "", "loss of a light with distance",
+          axes=("constant", "linear", "quadratic")),
+    Field("light_cutoff", "light", 0, 180, "deg", "half the opening of a spotlight", closed=True),
+    Field("light_exponent", "light", 0, 1000, "", "sharpness of a spotlight"),
+    Field("mat_rgba", "mat", 0, 1, "", "color of a material", axes=_RGBA, closed=True),
+    Field("mat_texid", "mat", -1, 0, "", "number of a texture; -1 for none", kind="int", parts=_texture,
+          highest=lambda model, i: model.ntex - 1),
+    Field("mat_emission", "mat", 0, 10, "", "light that a material gives"),
+    Field("mat_specular", "mat", 0, 1, "", "reflections of a material", closed=True),
+    Field("mat_shininess", "mat", 0, 1, "", "sharpness of a material's reflections", closed=True),
+    Field("mat_reflectance", "mat", 0, 1, "", "how much a material mirrors", closed=True),
+    Field("mat_texrepeat", "mat", 0, 1e4, "", "repetitions of a texture", axes=("x", "y")),
+)
+# fmt: on
+FIELDS = {field.name: field for field in _ROWS}
 
 
 def is_option(name: str) -> bool:

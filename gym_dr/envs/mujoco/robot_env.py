@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import mujoco  # type: ignore[import-untyped]
 import numpy as np
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
 from gymnasium.spaces import Box
@@ -44,7 +45,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         """
         EzPickle.__init__(self, robot, **kwargs)
         chosen = ROBOTS.get(robot)
-        self.space_name = robot
+        self.space_name, self._history = robot, chosen.actuator_history
         try:
             with quiet_compiler():
                 super().__init__(str(chosen.model), chosen.frame_skip, None, **kwargs)
@@ -57,6 +58,27 @@ class RobotEnv(MujocoEnv, EzPickle):
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.task = RobotTask(chosen, self.model, self.data)
         self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)
+
+    def _initialize_simulation(self) -> tuple[Any, Any]:
+        """Compiles the model, with a longer history of controls if the robot asks for one.
+
+        Raises:
+            RobotError: This MuJoCo knows no delays.
+        """
+        model, data = super()._initialize_simulation()
+        if self._history is None:
+            return model, data
+        if not hasattr(model, "actuator_delay"):
+            raise RobotError(f"actuator_history: expected MuJoCo 3.5 or later, got {mujoco.__version__}.")
+        spec = mujoco.MjSpec.from_file(self.fullpath)
+        for actuator in spec.actuators:
+            actuator.nsample = max(actuator.nsample, self._history)
+        longer = spec.compile()
+        longer.vis.global_.offwidth, longer.vis.global_.offheight = (
+            model.vis.global_.offwidth,
+            model.vis.global_.offheight,
+        )
+        return longer, mujoco.MjData(longer)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         before = self.task.state(self._field, copied=True)

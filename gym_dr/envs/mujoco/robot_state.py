@@ -51,8 +51,8 @@ class RobotState:
         Raises:
             AttributeError: Always; the message says how to request it.
         """
-        from mujoco import batch  # type: ignore[import-untyped]  # heavy
+        from gym_dr.envs.mujoco.engine import DATA_FIELDS  # heavy
 
-        hint = f"; add it with register_robot(..., fields=[{name!r}])" if name in batch.DATA_FIELDS else ""
+        hint = f"; add it with register_robot(..., fields=[{name!r}])" if name in DATA_FIELDS else ""
         known = ", ".join(("model", *self.__dict__.get("_names", ())))
         raise AttributeError(f"The state has {known}, but not {name!r}{hint}.")

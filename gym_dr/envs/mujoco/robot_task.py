@@ -9,10 +9,9 @@ from typing import Any
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
-from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.mujoco.engine import Engine
+from gym_dr.envs.mujoco.engine import DATA_FIELDS, Engine
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.mujoco.robots import Robot
 from gym_dr.envs.mujoco.task import Feedback, Rows, Task
@@ -39,8 +38,8 @@ class RobotTask(Task):
             RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations.
         """
         for name in robot.fields:
-            if name not in mujoco_batch.DATA_FIELDS:
-                raise unknown_name(f"field of MjData for robot {robot.id!r}:", name, mujoco_batch.DATA_FIELDS)
+            if name not in DATA_FIELDS:
+                raise unknown_name(f"field of MjData for robot {robot.id!r}:", name, DATA_FIELDS)
         self.contact_forces = not _AFTER_CONTACTS.isdisjoint(robot.fields)
         self.robot, self.model = robot, copy.copy(model)
         self.nq, self.nv = int(model.nq), int(model.nv)

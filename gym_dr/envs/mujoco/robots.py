@@ -38,6 +38,7 @@ class Robot:
     frame_skip: int
     fields: tuple[str, ...]
     presets: Mapping[str, Randomization]  # its own, checked against the model when an environment is made
+    actuator_history: int | None  # simulation steps
 
 
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
@@ -58,6 +59,7 @@ def register_robot(
     presets: Mapping[str, Any] | None = None,
     camera: str | None = None,
     state_from: Callable[[Array], tuple[Array, Array]] | None = None,
+    actuator_history: int | None = None,
 ) -> None:
     """Registers an environment: a MuJoCo model, and functions that define observations and rewards.
 
@@ -86,6 +88,8 @@ def register_robot(
         state_from: Observations ``(n, size)`` -> the positions ``(n, nq)`` and velocities ``(n, nv)`` that they
             determine, to fit parameters to logs. None if observations begin with positions and velocities, or if
             logs have them.
+        actuator_history: Simulation steps for which each actuator remembers controls, the longest ``actuator_delay``
+            (MuJoCo 3.5 or later); None for the model's own ``nsample``.
 
     Raises:
         RobotError: There is no such file, a function is not callable or takes other arguments, or the id is malformed
@@ -111,6 +115,9 @@ def register_robot(
             frame_skip=check_whole_number("frame_skip", frame_skip),
             fields=tuple(fields),
             presets=own,
+            actuator_history=None
+            if actuator_history is None
+            else check_whole_number("actuator_history", actuator_history),
         )
         limit = check_whole_number("max_episode_steps", max_episode_steps)
         threshold = check_optional_number("reward_threshold", reward_threshold)

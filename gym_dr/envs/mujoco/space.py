@@ -37,11 +37,11 @@ from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameE
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
+from gym_dr.wording import listed
 
 _FREE = 0  # mjtJoint
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
-_SHOWN = 3  # reasons in a warning
 _REACH = 10.0  # by how much an extreme nominal value may change
 
 
@@ -83,8 +83,8 @@ class ModelSpace(ParamSpace):
 
     def __contains__(self, name: object) -> bool:
         try:
-            return bool(self._entry(name))
-        except UnknownNameError:
+            return name in self._near(name)
+        except UnknownNameError:  # of a pattern
             return False
 
     def __iter__(self) -> Iterator[str]:
@@ -154,15 +154,19 @@ class ModelSpace(ParamSpace):
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def _entry(self, name: object) -> tuple[Param, Target]:
-        known = self._of_field(_head(name)) if _head(name) in FIELDS else {}
-        if isinstance(name, str) and self._is_pattern(name):
-            if name not in self._entries:
-                self._entries[name] = {name: self._together(name)}
-            known = self._entries[name]
+    def _entry(self, name: str) -> tuple[Param, Target]:
+        known = self._near(name)
         if name not in known:
             raise self._unknown(name)
         return known[name]
+
+    def _near(self, name: object) -> Entries:
+        """The parameters among which a name is, if there is one: those of its field, or the pattern."""
+        if not (isinstance(name, str) and self._is_pattern(name)):
+            return self._of_field(_head(name)) if _head(name) in FIELDS else {}
+        if name not in self._entries:
+            self._entries[name] = {name: self._together(name)}
+        return self._entries[name]
 
     def _of_field(self, name: str) -> Entries:
         """The parameters of a field; none if the model has no such field or elements."""
@@ -185,13 +189,15 @@ class ModelSpace(ParamSpace):
         matched = [name for name in matched if elements[name] not in twice or (elements[name] == name) == whole]
         if not matched:
             raise self._unknown(pattern)
-        if idle := [name for name in matched if self[name].idle]:
-            matched = [name for name in matched if name not in idle]
-            reasons = "; ".join(f"{name}: {self[name].idle}" for name in idle[:_SHOWN])
-            more = f"; and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else ""
-            if not matched:
-                raise RandomizationError(f"Parameter {pattern!r}: nothing that it matches can vary: {reasons}{more}.")
-            warn(f"{pattern} leaves out what cannot vary: {reasons}{more}.", RandomizationWarning)
+        reasons: dict[str, dict[str, None]] = {}  # why -> elements that cannot vary
+        for name in (name for name in matched if self[name].idle):
+            reasons.setdefault(self[name].idle, {})[elements[name].partition(":")[2]] = None
+        matched = [name for name in matched if not self[name].idle]
+        told = "; ".join(f"{listed(list(left))}: {reason}" for reason, left in reasons.items())
+        if not matched:
+            raise RandomizationError(f"Parameter {pattern!r}: nothing that it matches can vary ({told}).")
+        if told:
+            warn(f"{pattern} leaves out what cannot vary ({told}).", RandomizationWarning)
         if rule.operation == "scale":
             return [name for name in matched if not self._multiplies_zeros(name)] or matched
         return matched
@@ -252,18 +258,19 @@ class ModelSpace(ParamSpace):
     def _warn_outranked(self, names: Collection[str]) -> None:
         """Tells which contacts do not follow the parameters of a geom, since the other geom has a higher priority."""
         geoms, ranks = element_names(self.model, "geom"), outranked(self.model)
-        lost: dict[str, list[str]] = {}  # the others -> parameters
-        for name in names:
-            if ":" in name and _head(name) in ("geom_friction", "geom_solref", "geom_solimp"):
-                width = field_array(self.model, _head(name)).shape[1]
-                others = [geoms[k] for k in ranks[self.target(name).parts[0].columns[0] // width].nonzero()[0]]
-                lost.setdefault(", ".join(others), []).append(name)
+        lost: dict[str, list[str]] = {}  # the others, which do not vary -> parameters
+        for head in ("geom_friction", "geom_solref", "geom_solimp"):
+            chosen = [name for name in names if name.startswith(f"{head}:")]
+            places = [
+                self.target(name).parts[0].columns[0] // field_array(self.model, head).shape[1] for name in chosen
+            ]
+            for name, place in zip(chosen, places, strict=True):
+                others = [geoms[k] for k in ranks[place].nonzero()[0] if k not in places and head not in names]
+                lost.setdefault(listed(others), []).append(name)
         lost.pop("", None)
         for higher, ignored in lost.items():
-            warn(
-                f"Contacts with {higher} ignore {', '.join(ignored)}, since their priority is higher.",
-                RandomizationWarning,
-            )
+            text = f"Contacts with {higher} ignore {listed(ignored)}, since their priority is higher."
+            warn(text, RandomizationWarning)
 
     def _unknown(self, name: object) -> UnknownNameError:
         """The error for an unknown name, with the elements or fields that the model has."""

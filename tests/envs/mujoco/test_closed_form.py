@@ -17,6 +17,7 @@ from gym_dr.envs.mujoco.space import ModelSpace
 from gym_dr.errors import RandomizationWarning
 from tests.envs.mujoco.names import assert_same, assert_same_episodes, native, single, sync
 
+pytest.importorskip("mujoco.batch", reason="older versions of MuJoCo make every step themselves")
 NAME = "InvertedPendulum"
 NUM_ENVS = 8
 

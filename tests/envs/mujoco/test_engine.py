@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gym_dr import Scale
-from gym_dr.envs.mujoco.engine import BatchEngine
+from gym_dr.envs.mujoco.engine import engine_class
 from gym_dr.envs.mujoco.reference import make_reference
 from tests.envs.mujoco.names import native
 from tests.processes import TIMEOUT, in_child, threads
@@ -67,7 +67,7 @@ def test_a_child_of_a_fork_continues_from_a_state(name: str) -> None:
 
 @forks
 def test_a_child_of_a_fork_has_the_fields_of_the_last_step() -> None:
-    engine = BatchEngine(make_reference("Hopper-v5").model, 3, 2, ["xpos"])
+    engine = engine_class(contact_forces=False)(make_reference("Hopper-v5").model, 3, 2, ["xpos"])
     everyone, none = np.arange(3), np.arange(0)
     engine.start(everyone, engine.qpos.copy(), engine.qvel.copy())
     engine.step(None, 2)
@@ -114,6 +114,24 @@ held[2].step(held[2].action_space.sample())
 @forks
 def test_a_child_of_a_fork_exits_with_environments_that_it_used_and_that_it_did_not() -> None:
     subprocess.run([sys.executable, "-c", EXIT], check=True, timeout=TIMEOUT)
+
+
+@pytest.mark.parametrize("contact_forces", [False, True])
+def test_a_snapshot_has_every_field_that_was_written_and_what_derives_from_it(contact_forces: bool) -> None:
+    model = make_reference("Ant-v5").model
+    engine = engine_class(contact_forces)(model, 2, 1, [])
+    fields = {name: np.array(getattr(model, name))[None] * 1.5 for name in ("body_mass", "geom_friction", "geom_size")}
+    engine.write({**fields, "gravity": np.array([[1.0, 0.0, -3.0]])}, np.array([1]))
+    engine.start(np.array([1]), engine.qpos[:1] + 0.1, engine.qvel[:1] + 0.2)
+    drawn = make_reference("Ant-v5")
+    engine.snapshot(1, drawn.model, drawn.data)
+    for name, values in fields.items():
+        assert (getattr(drawn.model, name) == values[0]).all()
+        assert (engine.written[name] == [getattr(model, name), values[0]]).all()
+    assert drawn.model.opt.gravity.tolist() == [1.0, 0.0, -3.0]
+    np.testing.assert_allclose(drawn.model.body_subtreemass, model.body_subtreemass * 1.5)
+    assert (drawn.data.qpos == engine.qpos[1]).all()
+    assert (drawn.data.qvel == engine.qvel[1]).all()
 
 
 class Interrupting:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 
@@ -98,7 +99,7 @@ FIELDS = ("xpos", "xmat", "site_xpos", "geom_xpos", "cvel", "qacc", "qfrc_constr
 CONTACT = ("cfrc_ext", "cacc")  # which a batch does not compute, so that another engine steps
 
 
-@pytest.mark.parametrize("fields", [("time", *FIELDS), (*FIELDS, *CONTACT)], ids=["batch", "own data"])
+@pytest.mark.parametrize("fields", [("time", *FIELDS), ("time", *FIELDS, *CONTACT)], ids=["batch", "own data"])
 def test_every_field_that_is_named_is_what_a_single_environment_has(swing: Any, fields: tuple[str, ...]) -> None:
     def observe(state: Any) -> Any:
         return np.concatenate([getattr(state, name).reshape(len(state.qpos), -1) for name in fields], axis=1)
@@ -195,6 +196,51 @@ def test_a_relative_path_in_a_notebook_starts_at_the_current_folder(
     gym.make(OWN).reset(seed=1)
 
 
+remembering = pytest.mark.skipif(
+    not hasattr(mujoco.MjModel, "actuator_history"), reason="MuJoCo before 3.5 has no delays"
+)
+
+
+@remembering
+def test_actuators_remember_controls_for_as_long_as_their_delays_may_be(tmp_path: Path) -> None:
+    actuators = '<motor joint="j" ctrlrange="-1 1"/><motor name="late" joint="j" ctrlrange="-1 1" nsample="9"/>'
+
+    def made(**changes: Any) -> Any:
+        return gym.make_vec(slider(tmp_path, body("", actuators), **changes), 2, randomization="none")
+
+    stock, remembering = made(), made(actuator_history=4)
+    assert stock._backend.nominal.actuator_history[:, 0].tolist() == [0, 9]
+    assert remembering._backend.nominal.actuator_history[:, 0].tolist() == [4, 9]
+    actions = np.random.default_rng(0).uniform(-1, 1, (5, 2, 2))
+    for envs in (stock, remembering):
+        envs.reset(seed=1)
+    for action in actions:  # nothing is delayed yet
+        np.testing.assert_array_equal(stock.step(action)[0], remembering.step(action)[0])
+
+
+@remembering
+def test_controls_arrive_late_by_a_draw_in_simulation_steps(tmp_path: Path) -> None:
+    robot = slider(
+        tmp_path, body(""), actuator_history=4, fields=["actuator_force"], observe=lambda s: s.actuator_force
+    )
+    assert param_space_of(robot)["actuator_delay:j"].high == 4 * 0.002  # type: ignore[index]
+    kwargs: Any = {"randomization": {"actuator_delay:*": (0.0, 0.008)}, "max_episode_steps": 8}
+    modes = {mode: gym.make_vec(robot, 5, vectorization_mode=mode, **kwargs) for mode in ("sync", "vector_entry_point")}
+    found = {}
+    for mode, envs in modes.items():
+        _, info = envs.reset(seed=1)
+        steps = np.ceil(info["params"]["actuator_delay:j"] / 0.002).astype(int)
+        found[mode] = np.array([envs.step(np.full((5, 1), 0.1 * t))[0][:, 0] for t in range(1, 8)])
+        expected = 0.1 * np.maximum(np.arange(1, 8)[:, None] - steps, 0)
+        np.testing.assert_allclose(found[mode], expected)
+    np.testing.assert_array_equal(*found.values())
+    native: Any = modes["vector_entry_point"]
+    state = native.get_state()
+    went_on = [native.step(np.zeros((5, 1)))[0] for _ in range(3)]
+    native.set_state(state)
+    np.testing.assert_array_equal([native.step(np.zeros((5, 1)))[0] for _ in range(3)], went_on)
+
+
 # ---- disturbances, training, evaluation, the command line ------------------------------------------------------------
 
 
@@ -238,6 +284,7 @@ def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_fo
         ({"presets": {"none": {}}}, "presets: expected names other than 'none'"),
         ({"reset": lambda rng: rng}, r"expected reset\(rng, model\), got reset\(rng\)"),
         ({"model": "x" * 5000}, "expected a model file, got .{200,250}, which does not exist"),
+        ({"actuator_history": 0}, "actuator_history to be a whole number above 0, got 0"),
         ({"reward_threshold": "x"}, "reward_threshold to be a number or None, got 'x'"),
     ],
 )

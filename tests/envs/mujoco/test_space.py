@@ -314,6 +314,8 @@ ROBOT = """<mujoco><option timestep="0.002"/>
 
 @pytest.fixture(scope="module")
 def robot() -> ModelSpace:
+    if not hasattr(mujoco.mjtGain, "mjGAIN_DCMOTOR"):
+        pytest.skip("it has parts that older versions of MuJoCo lack")
     return ModelSpace("Robot", mujoco.MjModel.from_xml_string(ROBOT))
 
 
