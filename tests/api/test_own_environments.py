@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,17 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError
-from tests.envs.slide import ID, make
+from tests.envs.slide import make
 from tests.registered import forgotten_afterwards
+
+ID = "tests/Slide-v0"
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delitem(sys.modules, "tests.envs.slide_ids", raising=False)
     with forgotten_afterwards():
+        importlib.import_module("tests.envs.slide_ids")
         yield
 
 

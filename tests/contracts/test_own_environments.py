@@ -18,7 +18,7 @@ IDS = (
     "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random, or that can be left out
     "tests.envs.mujoco.own_robots.swing:tests/Swing-v0",  # a robot
 )
-FUNCTIONS = ("tests.envs.slide:tests/Slide-v0", "tests.envs.slide:tests/Pendulum-v0")  # not native
+FUNCTIONS = ("tests.envs.slide_ids:tests/Slide-v0", "tests.envs.slide_ids:tests/Pendulum-v0")  # not native
 WHOLE = IDS[0]  # the others share its code, or that of our robots, and are quick where they differ
 
 

@@ -1,4 +1,4 @@
-"""Environments of functions: a block on a slope, whose observations a wrapper flattens, and a pendulum on MuJoCo."""
+"""Functions that make a block on a slope, whose observations a wrapper flattens, and a pendulum on MuJoCo."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict
 
-import gym_dr
 from gym_dr import Param, ParamSpace, RandomizeAttributes, RandomizeMujoco
 from gym_dr.envs.vector_arguments import check_finite
 
-ID = "tests/Slide-v0"
 PARAMS = [
     Param(name="mass", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="of the block"),
     Param(name="slope", nominal=0.1, low=0.0, high=1.5, unit="rad", doc="angle of the slope"),
@@ -55,7 +53,3 @@ def make(**kwargs: Any) -> gym.Env[Any, Any]:
 
 def make_pendulum(**kwargs: Any) -> gym.Env[Any, Any]:
     return RandomizeMujoco(gym.make("InvertedPendulum-v5", **kwargs), {"gravity.z": (-12.0, -8.0)})
-
-
-gym_dr.register(ID, make, presets={"wide": {"mass": (0.2, 5.0), "slope": (0.0, 0.5)}}, reward_threshold=-15.0)
-gym_dr.register("tests/Pendulum-v0", make_pendulum, randomization={"body_mass:*": gym_dr.Scale((0.5, 2.0))})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,15 +16,17 @@ from gym_dr.envs.own import id_of
 from gym_dr.errors import ConfigError, GymDrError, RandomizationError
 from gym_dr.randomization.presets import presets
 from gym_dr.runs.sources import source_of
-from tests.envs.slide import ID, Slide, make, make_pendulum
+from tests.envs.slide import Slide, make, make_pendulum
 from tests.registered import forgotten_afterwards
 
-OWN = "mine/Slide-v0"
+ID, OWN = "tests/Slide-v0", "mine/Slide-v0"
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delitem(sys.modules, "tests.envs.slide_ids", raising=False)
     with forgotten_afterwards():
+        importlib.import_module("tests.envs.slide_ids")
         yield
 
 

@@ -76,7 +76,7 @@ def before_the_first_reset_values_are_nominal_and_calls_are_refused_as_after_clo
             with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
                 call()
         pushed = pushed_layer(envs) if mode.name == "single" else inner
-        if mode.name in ("single", "native") and getattr(pushed, "push_size", 0):
+        if mode.name in ("single", "native") and getattr(pushed, "push_size", False):
             velocity = np.ones(pushed.push_size)
             with refused(EnvStateError):
                 pushed.push(*([velocity] if mode.name == "single" else [velocity[None], np.array([0])]))
