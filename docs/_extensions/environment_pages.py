@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
+from gym_dr.cli.params import rows_of
 from gym_dr.envs.family import FAMILIES, EnvFamily, EnvId
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.policies.play import arrow_keys
 from gym_dr.randomization.presets import presets
-from gym_dr.randomization.space import Param, needs_text
+from gym_dr.randomization.space import Param
 from gym_dr.registry import load_object
 from gym_dr.runs.environments import make_env, param_space_of
 from gym_dr.wrappers.disturbances import DISTURBANCES
-
-FACTOR = "x"  # unit of parameters that scale others
-GROUPED_FROM = 6  # this many parameters of one MuJoCo field share a row
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -146,39 +143,9 @@ def gymnasium_page(env: EnvId) -> str:
 
 
 def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
-    """One row per parameter, or one row for many elements of a field (``body_mass:torso`` and so on)."""
-    space = {param.name: param for param in params}
-    for field, group in groupby(params, key=lambda param: param.name.partition(":")[0]):
-        factor, *elements = group
-        if len(elements) < GROUPED_FROM:
-            yield from (row(param, space) for param in (factor, *elements))
-            continue
-        yield row(factor, space)
-        numbers = [param for param in elements if param.unit != FACTOR] or elements
-        vectors = len(numbers) < len(elements)  # "body_ipos:torso" is then a factor of "body_ipos:torso.x" and so on
-        suffixes = [param.name.partition(":")[2] for param in numbers]
-        names = dict.fromkeys(suffix.partition(".")[0] if vectors else suffix for suffix in suffixes)
-        axes = dict.fromkeys(suffix.partition(".")[2] for suffix in suffixes if vectors)
-        nominal = sorted({param.nominal for param in numbers})
-        unit, low, high = numbers[0].unit, min(p.low for p in numbers), max(p.high for p in numbers)
-        values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
-        parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)} (without an axis: a factor)" if axes else ""
-        meaning = f"{numbers[-1].doc}; for {', '.join(f'`{name}`' for name in names)}{parts}"
-        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning
-
-
-def row(param: Param, space: Mapping[str, Param]) -> tuple[str, ...]:
-    """The row of a parameter."""
-    unit = param.unit if param.kind == "float" else param.kind
-    needs = needs_text(param, space)
-    return (
-        f"`{param.name}`",
-        f"{param.nominal:g}",
-        f"{param.low:g}",
-        f"{param.high:g}",
-        unit,
-        f"{param.doc}; *needs* {needs}" if needs else param.doc,
-    )
+    """One row per parameter, or one row for many elements of a field."""
+    for name, *others in rows_of(params, {param.name: param for param in params}):
+        yield f"`{name}`", *others
 
 
 def _rules(randomization: Any) -> str:

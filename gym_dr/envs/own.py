@@ -24,7 +24,7 @@ from gym_dr.envs.family import (
 )
 from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
 from gym_dr.errors import ConfigError, RandomizationError, located, shortened
-from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.episode import RandomizedWrapper
 from gym_dr.randomization.presets import DEFAULT, add_preset, presets
 from gym_dr.randomization.spec import Randomization
 
@@ -42,7 +42,7 @@ class OwnFamily(EnvFamily):
         return self.make.args[0] if isinstance(self.make, functools.partial) and self.make.func is _Lent else None
 
 
-class OwnEnv(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any]):
+class OwnEnv(RandomizedWrapper):
     """Draws the parameters of an environment in place of the randomized layer inside it."""
 
     def __init__(
@@ -91,12 +91,6 @@ class OwnEnv(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any]):
         observation, info = self.env.reset(seed=seed, options=rest)
         self._note_attributes()
         return self._visible(observation, info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` contains the current values."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self._visible(observation, info)
-        return observation, reward, terminated, truncated, info
 
 
 class _Lent(gym.Wrapper[Any, Any, Any, Any]):

@@ -7,16 +7,16 @@ from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import EzPickle
+from gymnasium.utils import EzPickle, RecordConstructorArgs
 
 from gym_dr.arrays import Array
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.options import plain
-from gym_dr.randomization.context import Context
+from gym_dr.randomization.context import INFO, Context
 from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import ParamSpace, checked_values, exact_values
+from gym_dr.randomization.space import ParamSpace, StackedSpace, checked_values, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 
@@ -41,6 +41,7 @@ class RandomizedEnv:
     metadata: dict[str, Any]
     _table: ParamTable  # of one column
     _values: dict[str, float]  # the table's
+    _inside: RandomizedEnv | None = None  # the next randomized layer, which gets its values from this one
     _exact: dict[str, Array]  # checked values for the next episode only
     _begun: bool = False  # whether an episode has begun
     # of ``_attributes``, when they were last looked at
@@ -184,6 +185,8 @@ class RandomizedEnv:
         """
         self._pin_written()
         self._table.pin(None if values is None else self._checked_values(values), _ONE)
+        if values is None and self._inside is not None:  # it pins what users write to attributes, too
+            self._inside.set_params(None)
 
     def _checked_values(self, values: Any) -> dict[str, Array]:
         return checked_values(values, 1, self.param_space, self.randomization, self._table.pinned)
@@ -210,10 +213,72 @@ class RandomizedEnv:
         self._exact = self.param_space.check_vector(values, 1)
 
 
-def check_not_randomized(env: gym.Env[Any, Any]) -> None:
-    """Raises RandomizationError if an environment is already randomized: the layers would reset each other's values."""
-    if env.has_wrapper_attr("pinned_params"):
-        raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
+class RandomizedWrapper(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A layer around an environment, or around another layer, which then gets its values from this one."""
+
+    def _wrap(
+        self, space: ParamSpace, randomization: Any, context: str, context_params: Any, /, **arguments: Any
+    ) -> None:
+        """Sets up parameters and context, and records the constructor's arguments.
+
+        Args:
+            space: The parameters of this layer.
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
+            **arguments: Other arguments of the constructor.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible, or a layer inside varies a parameter, too, or is not plain.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
+        """
+        chosen = own = resolve(randomization, space)
+        if self.env.has_wrapper_attr("_pin_written"):
+            self._inside = self.env.get_wrapper_attr("_pin_written").__self__  # the outermost layer inside
+            space, chosen = _stacked(self._inside, space, own)
+        self._randomize(space, chosen, context, context_params)
+        # rules in the form of JSON, which keeps it as it is, so that the environment's spec can be compared
+        arguments |= {"randomization": own.to_dict(), "context": context, "context_params": context_params}
+        RecordConstructorArgs.__init__(self, **arguments)
+        self.observation_space = self.context.extend_space(self.env.observation_space)
+
+    def _note_values(self) -> None:
+        """Also gives the layer inside its values."""
+        super()._note_values()
+        self._own = self._values
+        if self._inside is not None:
+            (_, self._inside.exact_params), (_, self._own) = cast(Any, self.param_space).parts(self._values)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; ``info`` contains the current values."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, info = self._visible(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._pin_written()
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._note_attributes()  # numbers of a pickle are other objects, which nobody has written
+
+
+def _stacked(inside: Any, space: ParamSpace, own: Randomization) -> tuple[ParamSpace, Randomization]:
+    """The space and the randomization of a layer with its own rules around another.
+
+    Raises:
+        RandomizationError: Both vary a parameter or have a correlation, or the inner one hides or shows its draws.
+    """
+    theirs = inside.randomization
+    twice = ", ".join(name for name in own if name in theirs) or (
+        "context or correlation" if inside.context.mode != INFO or (own.correlation and theirs.correlation) else ""
+    )
+    if twice:
+        raise RandomizationError(f"{inside} is already randomized, with {twice}. Leave that to the outer layer.")
+    both = Randomization({**theirs, **own}, correlation=own.correlation or theirs.correlation)
+    return StackedSpace(inside.param_space, space, both), both
 
 
 class BuiltEnv(RandomizedEnv):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +80,12 @@ class Param:
                 raise RandomizationError(
                     f"Parameter {self.name!r}: this name is reserved for {what}. Choose another name."
                 )
+        if self.name.startswith("_"):
+            raise RandomizationError(
+                f"Parameter {self.name!r}: expected a name that does not begin with _, which in Gymnasium's info marks "
+                "the mask of another entry. Choose another name; in RandomizeAttributes, apply= sets what it stands "
+                f"for: apply=lambda env, values: setattr(env, {self.name!r}, values[{self.name.strip('_')!r}])."
+            )
         numbers = (self.nominal, self.low, self.high)
         if not (
             all(isinstance(number, int | float | np.floating) for number in numbers)
@@ -177,9 +184,8 @@ class ParamSpace(Mapping[str, Param]):
 
     def in_order(self, names: Collection[str]) -> list[str]:
         """The known names, in the order of the space; known names that it does not list come last, sorted."""
-        return [name for name in self if name in names] + sorted(
-            name for name in names if name not in self._params and name in self
-        )
+        listed = [name for name in self if name in names]
+        return listed + sorted(name for name in names if name not in listed and name in self)
 
     def with_constants(self, keywords: Mapping[str, Any]) -> ParamSpace:
         """The space of an environment in which keywords set the nominal values of some parameters.
@@ -260,6 +266,47 @@ class ParamSpace(Mapping[str, Param]):
                 raise RandomizationError(f"Parameter {name!r}: expected {expected}, got shape {array.shape}.")
             checked[name] = np.full(num_envs, array)
         return checked
+
+
+class StackedSpace(ChainMap[str, Param], ParamSpace):
+    """The parameters of two layers around one environment; the inner one sets those that both know."""
+
+    def __init__(self, inner: ParamSpace, outer: ParamSpace, varying: Iterable[str]) -> None:
+        """Joins both; presets are those of the inner one.
+
+        Args:
+            inner: The space of the layer inside.
+            outer: That of the layer around it.
+            varying: The randomized parameters, which environments report.
+        """
+        super().__init__(inner, outer)  # type: ignore[arg-type]  # it changes neither
+        self.name, self.floats = inner.name, inner.floats or outer.floats
+        self.constants = inner.constants | outer.constants
+        self._with_patterns = inner if type(outer) is ParamSpace else outer
+        self.nominal = {name: float(self[name].nominal) for name in (*inner.nominal, *outer.nominal, *varying)}
+
+    def _space_of(self, name: str) -> Any:
+        return next((space for space in self.maps if name in space), self._with_patterns)
+
+    def __getitem__(self, name: str) -> Param:
+        return cast(Param, self._space_of(name)[name])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StackedSpace) and (self.maps, self.nominal) == (other.maps, other.nominal)
+
+    def parts(self, given: Mapping[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
+        """The space of the inner layer and its entries of a mapping, and those of the outer one."""
+        return [(space, {n: v for n, v in given.items() if self._space_of(n) is space}) for space in self.maps]
+
+    def expand(self, randomization: Randomization) -> Randomization:
+        """See ``ParamSpace.expand``; each space expands its own names."""
+        expanded = [space.expand(Randomization(part)) for space, part in self.parts(randomization)]
+        return Randomization(dict(ChainMap(*expanded)), correlation=randomization.correlation)
+
+    def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
+        """See ``ParamSpace.check_vector``; each space checks its own values."""
+        parts = self.parts(super().check_vector(values, num_envs))
+        return dict(ChainMap(*(space.check_vector(part, num_envs) for space, part in parts)))
 
 
 def exact_values(options: Mapping[str, Any] | None, space: Mapping[str, Any]) -> Any:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.classic_control.params import KNOWN_ATTRIBUTES
-from gym_dr.errors import RandomizationError, unknown_name
-from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
+from gym_dr.errors import RandomizationError
+from gym_dr.randomization.episode import RandomizedWrapper
 from gym_dr.randomization.space import ParamSpace
-
-Derive = Callable[[Any], None]
-
-_TYPES: dict[str, type] = {"float": float, "int": int, "bool": bool}  # of attributes, by kind of parameter
+from gym_dr.wrappers.attribute_path import AttributePath
 
 
-class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class RandomizeAttributes(RandomizedWrapper):
     """Sets attributes of the unwrapped environment at each reset, always starting from the nominal values.
+
+    Parameters are named like the attributes, or with their path: ``sim.mass``, ``kp[0]``, ``config["speed"]``. After
+    the environment's own reset, they must still have the values of the draw.
+
+    An environment that builds its world in ``reset`` needs ``apply``, which sets the values afterwards. The observation
+    that ``reset`` returns is then that of the world before, unless the values do not change it.
 
     Example:
         >>> import gymnasium as gym
@@ -36,28 +39,34 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         env: gym.Env[Any, Any],
         randomization: Any,
         space: ParamSpace | None = None,
-        derive: Derive | None = None,
+        derive: Callable[[Any], None] | None = None,
         context: str = "info",
         context_params: Any = None,
+        *,
+        apply: Callable[[Any, dict[str, float]], None] | None = None,
+        read: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
-        """Wraps an environment.
+        """Wraps an environment, which may be in another ``RandomizeAttributes`` or ``RandomizeMujoco`` already.
 
         Args:
             env: The environment; the attributes are those of ``env.unwrapped``.
             randomization: A preset of the space, a mapping of names to distributions, a ``Randomization`` or a path.
             space: The parameters that may vary, named like the attributes. Not needed for CartPole and Pendulum.
-            derive: Called with ``env.unwrapped`` after the attributes are set, to recompute what depends on them.
+            derive: Called with ``env.unwrapped`` after the values are set, to recompute what depends on them.
             context: Who may see the draw; see ``NativeVectorEnv``.
             context_params: Which parameters the observation shows; see ``NativeVectorEnv``.
+            apply: Called with ``env.unwrapped`` and the values, name -> float, after the environment's own reset, to
+                set them in any way; names need not be attributes. None to set attributes before it.
+            read: Called with ``env.unwrapped`` after all this; returns what the physics has, name -> number, which must
+                equal the values to 1e-6. None to compare attributes, or nothing if there is ``apply``.
 
         Raises:
             UnknownNameError: A parameter is not an attribute, or the randomization names an unknown parameter.
-            RandomizationError: A range is impossible, there is no space for this environment, or an attribute is no
-                number.
+            RandomizationError: A range is impossible, there is no space for this environment, an attribute is no
+                number, cannot be set or is shared by environments, or a layer inside varies a parameter, too.
             ConfigError: ``context_params`` without ``context="observation"``, or observations have no place for them.
         """
         gym.Wrapper.__init__(self, env)
-        check_not_randomized(env)
         known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))
         given, space = space, space or known_space
         if space is None:
@@ -65,52 +74,51 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
                 f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}, got none. Only "
                 f"{', '.join(sorted(KNOWN_ATTRIBUTES))} have a built-in space."
             )
-        for name in space:
-            if not hasattr(env.unwrapped, name):
-                attributes = [key for key in vars(env.unwrapped) if not key.startswith("_")]
-                raise unknown_name(f"attribute of {type(env.unwrapped).__name__}:", name, attributes)
+        self._derive, self._apply, self._read = derive or known_derive, apply, read
+        self._paths = {name: AttributePath(env.unwrapped, name) for name in (() if apply else space)}
         # the environment may have been made with values other than the space's
-        actual = [replace(param, nominal=getattr(env.unwrapped, param.name)) for param in space.values()]
-        space = ParamSpace(space.name, actual)
-        self._derive = derive or known_derive
-        self._randomize(space, randomization, context, context_params)
-        visible = {"context": context, "context_params": context_params}
-        rules = self.randomization.to_dict()  # JSON keeps it as it is, so that the environment's spec can be compared
-        RecordConstructorArgs.__init__(self, randomization=rules, space=given, derive=derive, **visible)
-        self.observation_space = self.context.extend_space(env.observation_space)
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._pin_written()
-        return dict(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._note_attributes()  # numbers of a pickle are other objects, which nobody has written
+        actual = {name: path.get(env.unwrapped) for name, path in self._paths.items()}
+        params = [replace(param, nominal=actual.get(param.name, param.nominal)) for param in space.values()]
+        arguments = {"space": given, "derive": derive, "apply": apply, "read": read}
+        self._wrap(ParamSpace(space.name, params), randomization, context, context_params, **arguments)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it.
 
         Raises:
-            RandomizationError: The environment's own ``reset`` sets one of the attributes, too.
+            RandomizationError: The environment does not have the values after its own ``reset``.
         """
         rest = self._begin_episode(seed, options)
-        env = self.env.unwrapped
-        for name, value in self._values.items():
-            setattr(env, name, _TYPES[self.param_space[name].kind](value))
-        if self._derive is not None:
-            self._derive(env)
-        given = {name: getattr(env, name) for name in self._values}
+        if self._apply is None:
+            self._set()
         self._note_attributes()
         observation, info = self.env.reset(seed=seed, options=rest)
-        if undone := [name for name, value in given.items() if getattr(env, name) != value]:
+        if self._apply is not None:
+            self._set()
+        self._note_attributes()
+        env = self.unwrapped
+        found = {name: path.get(env) for name, path in self._paths.items()} if self._read is None else self._read(env)
+        drawn = self._own if self._read is not None or self._paths else {}  # otherwise nobody knows
+        # some environments compute in float32
+        wrong = [n for n, v in drawn.items() if not math.isclose(found.get(n, math.nan), v, rel_tol=1e-6)]
+        if wrong:
+            hint = (
+                "Set the nominal value in the constructor, and leave it alone in reset; or pass apply=, a function of "
+                "the environment and its values that sets them after reset"
+            )
             raise RandomizationError(
-                f"reset of {type(env).__name__} sets {', '.join(undone)}, too, so a draw would have no effect. Set the "
-                "nominal value in the constructor, and leave it alone in reset."
+                f"reset of {type(env).__name__} sets {', '.join(wrong)}, too, so a draw would have no effect: "
+                f"{', '.join(f'{name} is {found.get(name)}, not {drawn[name]:g}' for name in wrong)}. "
+                f"{'Set it in apply' if self._apply else hint}."
             )
         return self._visible(observation, info)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` contains the current values."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self._visible(observation, info)
-        return observation, reward, terminated, truncated, info
+    def _set(self) -> None:
+        """Gives the environment the values of the episode."""
+        if self._apply is not None:
+            self._apply(self.unwrapped, dict(self._own))
+        for name, value in self._own.items():
+            if name in self._paths:
+                self._paths[name].set(self.unwrapped, value, self.param_space[name].kind)
+        if self._derive is not None:
+            self._derive(self.unwrapped)

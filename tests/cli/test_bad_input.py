@@ -20,6 +20,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["train", "a2d"], "Unknown algorithm 'a2d'. Did you mean 'a2c'?"),
         (["train", "a2c", "--updats", "3"], "'--updats'. Did you mean '--updates'?"),
         (["params", "gym_dr/LunarLandrDR-v3"], "'gym_dr/LunarLandrDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
+        (["params", "gym_dr/CartPoleDR-v1", "weight"], "matches weight"),
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'loggers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "play it with gymdr play --human"),

@@ -84,6 +84,20 @@ def test_params_shows_bounds_units_and_presets() -> None:
         assert f"\npreset {preset}" in out
 
 
+def test_params_of_many_elements_share_a_row_unless_they_are_named() -> None:
+    rows = {line.split()[0]: line for line in gymdr("params", "gym_dr/AntDR-v5").out.splitlines() if line}
+    assert "torso, front_left_leg" in rows["body_mass:..."]
+    assert ".slide, .spin, .roll" in rows["geom_friction:..."]
+    assert "body_mass:torso" not in rows
+    one = gymdr("params", "gym_dr/AntDR-v5", "body_mass", "*_rotation:aux_1.x").out
+    assert [line.split()[0] for line in one.splitlines()[1:4]] == [
+        "body_mass",
+        "body_mass:torso",
+        "body_mass:front_left_leg",
+    ]
+    assert one.splitlines()[-1].startswith("body_rotation:aux_1.x")
+
+
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", "gym_dr/BipedalWalkerDR-v3"])
 def test_ranges_of_presets_are_shown_with_few_digits(env_id: str) -> None:
     presets = gymdr("params", env_id).out.partition("\npreset ")[2]

@@ -279,3 +279,8 @@ def test_a_parameter_without_an_upper_bound_keeps_its_lower_one() -> None:
     with pytest.raises(RandomizationError, match="noise"):
         space.check_randomization(Randomization({"noise": (-0.1, 0.1)}))
     space.check_randomization(Randomization({"noise": (0.0, 0.1)}))
+
+
+def test_a_name_that_gymnasium_takes_for_a_mask_is_refused() -> None:
+    with pytest.raises(RandomizationError, match="'_mass'"):
+        Param(name="_mass", nominal=1.0, low=0.0, high=2.0)

@@ -185,3 +185,47 @@ def test_whole_numbers_and_flags_are_set_as_such() -> None:
     env.reset(seed=0)
     assert type(env.unwrapped.repeats) is int
     assert env.unwrapped.slippery is True
+
+
+class Flyer(gym.Env[Any, Any]):
+    """An environment that builds its world in reset, as those on PyBullet do."""
+
+    observation_space = action_space = gym.spaces.Box(-9.0, 9.0, (1,))
+    world: dict[str, Any]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.world = {"mass": np.float32(1.0)}
+        return np.zeros(1, np.float32), {}
+
+
+FLYER = ParamSpace("Flyer", [Param(name="mass", nominal=1.0, low=0.1, high=9.0)])
+
+
+def put_mass(env: Flyer, values: dict[str, float]) -> None:
+    env.world["mass"] = np.float32(values["mass"])
+
+
+def flyer(apply: Any = put_mass, read: Any = lambda env: env.world) -> Any:
+    return RandomizeAttributes(Flyer(), {"mass": (2.0, 3.0)}, space=FLYER, apply=apply, read=read)
+
+
+def test_a_world_that_reset_builds_gets_its_values_afterwards() -> None:
+    env = flyer()
+    for seed in (1, None):
+        _, info = env.reset(seed=seed)
+        assert env.unwrapped.world["mass"] == np.float32(info["params"]["mass"])
+
+
+def test_values_that_the_world_does_not_have_after_reset_are_refused() -> None:
+    with pytest.raises(RandomizationError, match="mass"):
+        flyer(apply=lambda env, values: None).reset(seed=1)
+    with pytest.raises(RandomizationError, match="mass"):
+        flyer(read=lambda env: {}).reset(seed=1)
+    assert flyer(apply=lambda env, values: None, read=None).reset(seed=1)  # nobody knows
+
+
+def test_the_world_may_be_compared_with_attributes_set_before_reset() -> None:
+    env = RandomizeAttributes(gym.make("CartPole-v1"), CART_POLE, read=lambda env: {**vars(env), "length": 0.5})
+    with pytest.raises(RandomizationError, match="sets length, too"):
+        env.reset(seed=1)

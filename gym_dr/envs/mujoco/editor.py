@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco import derived
 from gym_dr.envs.mujoco.fields import FIELDS, field_array, owner_of
 from gym_dr.envs.mujoco.space import ModelSpace
+from gym_dr.errors import RandomizationError
 
 _TURNED = ("body", "geom", "site", "cam")  # kinds of elements that ``*_rotation`` turns
 _DERIVED = {field.name for field in FIELDS.values() if field.derived}
@@ -23,6 +24,7 @@ _BESIDE = {
     "pseudo_inertia": ("body_mass", "body_ipos", "body_inertia", "body_iquat"),
     **{f"{kind}_rotation": (f"{kind}_quat",) for kind in _TURNED},
 }
+_LITTLE = 1e-3  # a change after which each number that follows from a value is another one
 
 
 def needs_set_const(fields: Mapping[str, Array]) -> bool:
@@ -148,7 +150,11 @@ def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
 
 
 class ModelEditor:
-    """Sets a model to the values of one episode."""
+    """Sets a model to the values of one episode.
+
+    It writes the numbers that follow from parameters, and no others of the same fields, which environments may write
+    themselves: Meta-World's resets place bodies and sites, for example.
+    """
 
     def __init__(self, space: ModelSpace, model: Any) -> None:
         """Prepares to edit a model, or copies of it, with the nominal values of a space."""
@@ -163,18 +169,45 @@ class ModelEditor:
         Args:
             model: The environment's, or that of a copy, which Gymnasium makes anew.
             values: Of the episode.
+
+        Raises:
+            RandomizationError: The model has other elements than the nominal one; nothing has changed.
         """
         import mujoco  # type: ignore[import-untyped]  # heavy
 
+        if model.names != self._nominal.names:
+            raise RandomizationError(
+                "Expected a model with the same elements in every episode, got another: the environment builds others."
+            )
         new = [name for name in values if name not in self._fields.names]
         if new:
             self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
-        if not self._fields.names:
-            return
+            self._places = self._find_places(self._fields.names)
         fields = self._fields(np.array([[values.get(name, np.nan) for name in self._fields.names]]))
-        write_fields(model, fields, 0)
+        now = {name: field_array(model, name) for name in fields}
+        write_fields(model, {name: np.where(self._places[name], a, now[name]) for name, a in fields.items()}, 0)
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
             derived.before_set_const(model, fields)
             mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions
+        self._written = {name: field_array(model, name) for name in fields}
+
+    def undone(self, model: Any) -> list[str]:
+        """The parameters of which something has written numbers since ``apply``."""
+        pairs = {name: (array, field_array(model, name)) for name, array in self._written.items()}
+        changed = {name: self._places[name] & (before != now) for name, (before, now) in pairs.items()}
+        if not any(numbers.any() for numbers in changed.values()):  # as nearly always
+            return []
+        places = {name: self._find_places({name}) for name in self._fields.names}
+        return [name for name, own in places.items() if any((own[field] & changed[field]).any() for field in changed)]
+
+    def _find_places(self, names: Collection[str]) -> dict[str, Mask]:
+        """The numbers that follow from these parameters: field -> shape of the field.
+
+        They change when the values of the parameters change a little.
+        """
+        nominal = [self._space[name].nominal for name in self._fields.names]
+        step = [(name in names) * _LITTLE * max(1.0, abs(self._space[name].nominal)) for name in self._fields.names]
+        changed = self._fields(np.array([nominal, np.add(nominal, step)]))
+        return {field: rows[0] != rows[1] for field, rows in changed.items()}

@@ -3,9 +3,11 @@ from __future__ import annotations
 import copy
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.envs.mujoco import MujocoEnv
@@ -16,7 +18,8 @@ from gym_dr import RandomizeMujoco, Scale, Uniform
 from gym_dr.errors import EnvStateError, RandomizationError, RandomizationWarning
 
 CART = """<mujoco><option timestep="0.01"/><worldbody><body name="cart"><joint name="slider" type="slide" axis="1 0 0"/>
-<geom name="box" type="box" size="0.1 0.1 0.1" mass="1"/></body></worldbody>
+<geom name="box" type="box" size="0.1 0.1 0.1" mass="1"/></body>
+<body name="goal" mocap="true"/></worldbody>
 <actuator><motor name="push" joint="slider" ctrlrange="-1 1"/></actuator></mujoco>"""
 
 
@@ -37,10 +40,10 @@ class CartEnv(MujocoEnv):
         return self.state_vector()
 
 
-def cart(tmp_path: Path, randomization: Any) -> Any:
+def cart(tmp_path: Path, randomization: Any, kind: Any = CartEnv) -> Any:
     path = tmp_path / "cart.xml"
     path.write_text(CART)
-    return RandomizeMujoco(CartEnv(path), randomization)
+    return RandomizeMujoco(kind(path), randomization)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
@@ -59,7 +62,7 @@ def test_a_copy_draws_for_its_own_model(copied: Any) -> None:
     ("env", "message"),
     [
         (lambda: gym.make("gym_dr/HopperDR-v5"), "already randomized"),
-        (lambda: RandomizeMujoco(gym.make("Hopper-v5"), {"body_mass:foot": (1.0, 9.0)}), "already randomized"),
+        (lambda: RandomizeMujoco(gym.make("Hopper-v5"), {"body_mass:torso": (1.0, 9.0)}), "already randomized"),
         (lambda: gym.make("CartPole-v1"), "RandomizeAttributes"),
     ],
     ids=["ours", "wrapped", "another"],
@@ -69,11 +72,120 @@ def test_an_environment_that_is_randomized_already_or_not_mujocos_is_refused(env
         RandomizeMujoco(env(), {"body_mass:torso": (1.0, 9.0)})
 
 
-def test_a_reset_that_makes_a_new_model_is_refused(tmp_path: Path) -> None:
-    env = cart(tmp_path, {"body_mass:cart": (0.5, 2.0)})
-    env.env.reset_model = lambda: (setattr(env.env, "model", copy.copy(env.env.model)), env.env.state_vector())[1]
-    with pytest.raises(RandomizationError, match="reset of CartEnv makes a new model"):
+class RestlessEnv(CartEnv):
+    """An environment whose reset makes its model anew or writes the cart's mass, and always places the goal."""
+
+    does = "nothing more"
+
+    def reset_model(self) -> Any:
+        if self.does == "makes":
+            self.model, self.data = cart_and_data()
+        if self.does == "writes":
+            self.model.body("cart").mass = 1.0
+        self.model.body("goal").mass = 2.0
+        self.model.body("goal").pos = [0.0, 0.0, 3.0]
+        return super().reset_model()
+
+
+def cart_and_data() -> tuple[Any, Any]:
+    model = mujoco.MjModel.from_xml_string(CART)
+    return model, mujoco.MjData(model)
+
+
+def assert_own_numbers(env: Any, info: Any) -> None:
+    """The draw and what the environment's reset writes are both in the model, and in what depends on it."""
+    cart, goal = env.unwrapped.model.body("cart"), env.unwrapped.model.body("goal")
+    assert cart.mass[0] == info["params"]["body_mass:cart"] == pytest.approx(env.unwrapped.data.cinert[1, -1])
+    assert env.unwrapped.model.opt.gravity[2] == info["params"]["gravity.z"]
+    assert (goal.mass[0], goal.pos[2]) == (2.0, 3.0)
+
+
+@pytest.mark.parametrize("does", ["makes", "writes"])
+def test_a_reset_that_undoes_a_draw_is_refused_unless_the_model_is_edited_afterwards(tmp_path: Path, does: str) -> None:
+    env = cart(tmp_path, {"body_mass:cart": (2.0, 3.0), "gravity.z": (-12, -8)}, RestlessEnv)
+    env.unwrapped.does = does
+    with pytest.raises(RandomizationError, match=r"reset of RestlessEnv .* body_mass:cart"):
         env.reset(seed=1)
+    env = RandomizeMujoco(env.unwrapped, env.randomization, after_reset=True)
+    for _ in range(2):
+        assert_own_numbers(env, env.reset()[1])
+
+
+def test_what_reset_writes_and_nobody_randomizes_stays(tmp_path: Path) -> None:
+    env = cart(tmp_path, {"body_mass:cart": (2.0, 3.0), "gravity.z": (-12, -8)}, RestlessEnv)
+    for _ in range(2):
+        assert_own_numbers(env, env.reset()[1])
+
+
+class Shim(gym.Env[Any, Any]):
+    """An environment of dm_control's kind in one of Gymnasium, as shimmy makes it."""
+
+    observation_space, action_space = Box(-np.inf, np.inf, (2,)), Box(-1.0, 1.0, (1,))
+
+    def __init__(self, rebuilds: bool = False) -> None:
+        self.rebuilds = rebuilds
+        self.build()
+
+    def build(self) -> None:
+        model, data = (SimpleNamespace(ptr=made) for made in cart_and_data())
+        self._env = SimpleNamespace(physics=SimpleNamespace(model=model, data=data))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        if self.rebuilds:
+            self.build()
+        physics = self._env.physics
+        mujoco.mj_resetData(physics.model.ptr, physics.data.ptr)
+        return np.zeros(2), {}
+
+    def step(self, action: Any) -> Any:
+        physics = self._env.physics
+        physics.data.ptr.ctrl[:] = action
+        mujoco.mj_step(physics.model.ptr, physics.data.ptr)
+        return np.append(physics.data.ptr.qpos, physics.data.ptr.qvel), 0.0, False, False, {}
+
+
+def test_dm_controls_physics_are_found() -> None:
+    env: Any = RandomizeMujoco(Shim(), {"body_mass:cart": (2.0, 3.0)})
+    _, info = env.reset(seed=1)
+    physics = env.unwrapped._env.physics
+    assert physics.model.ptr.body("cart").mass[0] == info["params"]["body_mass:cart"]
+    env.push(np.ones(1))
+    assert physics.data.ptr.qvel[0] == 1.0
+    physics.data.ptr.qvel[:] = 1e12
+    with pytest.warns(RandomizationWarning, match="diverged"):
+        assert env.step(np.zeros(1))[3]
+
+
+def test_dm_controls_physics_may_be_built_in_reset() -> None:
+    with pytest.raises(RandomizationError, match="new model"):
+        RandomizeMujoco(Shim(rebuilds=True), {"body_mass:cart": (2.0, 3.0)}).reset(seed=1)
+    env: Any = RandomizeMujoco(Shim(rebuilds=True), {"body_mass:cart": (2.0, 3.0)}, after_reset=True)
+    _, info = env.reset(seed=1)
+    assert env.unwrapped._env.physics.model.ptr.body("cart").mass[0] == info["params"]["body_mass:cart"]
+    env.push(np.ones(1))
+    assert env.step(np.zeros(1))[0][1] == 1.0
+
+
+def test_a_model_with_other_elements_is_refused_also_after_reset(tmp_path: Path) -> None:
+    env: Any = RandomizeMujoco(Shim(rebuilds=True), {"body_mass:cart": (2.0, 3.0)}, after_reset=True)
+    env.unwrapped.build = lambda: None
+    env.unwrapped._env.physics.model.ptr = gym.make("Hopper-v5").unwrapped.model  # type: ignore[attr-defined]
+    with pytest.raises(RandomizationError, match="same elements"):
+        env.reset(seed=1)
+
+
+def test_functions_find_a_hidden_model() -> None:
+    hidden = Shim()
+    hidden.sim = hidden.__dict__.pop("_env").physics  # type: ignore[attr-defined]
+    hidden.reset = lambda **kwargs: (np.zeros(2), {})  # type: ignore[method-assign]
+    with pytest.raises(RandomizationError, match="model=lambda"):
+        RandomizeMujoco(hidden, {"body_mass:cart": (2.0, 3.0)})
+    env: Any = RandomizeMujoco(
+        hidden, {"body_mass:cart": (2.0, 3.0)}, model=lambda env: env.sim.model, data=lambda env: env.sim.data.ptr
+    )
+    _, info = env.reset(seed=1)
+    assert hidden.sim.model.ptr.body("cart").mass[0] == info["params"]["body_mass:cart"]  # type: ignore[attr-defined]
 
 
 def test_any_mujoco_environment_is_randomized(tmp_path: Path) -> None:
