@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib
 import sys
@@ -69,12 +68,13 @@ class OwnEnv(RandomizedWrapper):
             ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
         gym.Wrapper.__init__(self, env)
-        space, drawn = copy.copy(env.get_wrapper_attr("param_space")), env.get_wrapper_attr("randomization")
-        for name, rules in {**presets(space.name), **({DEFAULT: drawn} if drawn else {})}.items():
+        inner, drawn = env.get_wrapper_attr("param_space"), env.get_wrapper_attr("randomization")
+        for name, rules in {**presets(inner.name), **({DEFAULT: drawn} if drawn else {})}.items():
             if name not in presets(family.name):
                 add_preset(family.name, name, rules, FAMILIES.owner(family.name))
                 family.presets[name] = rules
-        space.name = family.name
+        space = object.__new__(type(inner))  # a copy, under the name of its presets here
+        vars(space).update(vars(inner), name=family.name)
         self._undrawn = {param: float(space[param].nominal) for param in drawn}
         self._randomize(space, randomization, context, context_params)
         self.observation_space = self.context.extend_space(env.observation_space)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gym_dr
+from gym_dr import Integer, Param, ParamSpace, RandomizeAttributes
 from gym_dr.envs.own import id_of
 from gym_dr.errors import ConfigError, GymDrError, RandomizationError
 from gym_dr.randomization.presets import presets
@@ -60,6 +61,15 @@ def test_the_physics_has_what_the_id_reports() -> None:
     assert pendulum.unwrapped.model.body("pole").mass[0] == found["body_mass:pole"]
 
 
+def test_a_stack_of_layers_is_drawn_by_the_id() -> None:
+    frames = ParamSpace("Frames", [Param(name="frame_skip", nominal=2, low=1, high=9, kind="int")])
+    gym_dr.register(OWN, lambda: RandomizeAttributes(make_pendulum(), {"frame_skip": Integer(3, 5)}, space=frames))
+    assert params(gym.make(OWN)) == params(RandomizeAttributes(make_pendulum(), {"frame_skip": Integer(3, 5)}, frames))
+    env: Any = gym.make(OWN, randomization={"body_mass:pole": 7.0})
+    assert params(env)["body_mass:pole"] == env.unwrapped.model.body("pole").mass[0] == 7.0
+    assert (env.unwrapped.frame_skip, env.unwrapped.model.opt.gravity[2]) == (2, -9.81)
+
+
 def test_presets_are_the_users_and_those_of_the_environment_inside() -> None:
     gym_dr.register(OWN, make_pendulum, presets={"wide": {"gravity.z": -5.0}})
     assert params(gym.make(OWN, randomization="wide")) == {"gravity.z": -5.0}
@@ -71,7 +81,7 @@ def test_presets_are_the_users_and_those_of_the_environment_inside() -> None:
 
 
 def test_what_a_user_writes_to_an_attribute_of_gymnasiums_environment_is_pinned() -> None:
-    gym_dr.register(OWN, lambda: gym_dr.RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.3, 0.4)}))
+    gym_dr.register(OWN, lambda: RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.3, 0.4)}))
     env: Any = gym.make(OWN)
     assert 0.3 <= params(env)["length"] <= 0.4
     env.unwrapped.length = 0.7
