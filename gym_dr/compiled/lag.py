@@ -33,7 +33,7 @@ class Actuators(NamedTuple):
     initial: Values  # (A,) applied until the first action arrives
     low: Values  # (A,) bounds, to which noisy actions are clipped
     high: Values  # (A,)
-    gains: Array  # (A, N) factors; no rows without
+    gains: Array  # (A, N) factors; no rows without gains and noise
     stds: Array  # (N,) standard deviations of noise
     scores: Array  # (A, N) standard normal numbers; no rows without noise
 
@@ -72,10 +72,8 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
             if lost[i]:
                 arrived[i, j] = held[i, j]
             env_actions[i, j] = arrived[i, j]
-            if scores.shape[0] + gains.shape[0] > 0:
-                applied = np.float64(arrived[i, j])
-                if gains.shape[0] > 0:
-                    applied *= gains[j, i]
+            if gains.shape[0] > 0:
+                applied = arrived[i, j] * gains[j, i]
                 if scores.shape[0] > 0:
                     applied += stds[i] * scores[j, i]
                 env_actions[i, j] = min(max(applied, low[j]), high[j])

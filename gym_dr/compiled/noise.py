@@ -62,11 +62,12 @@ class HeldNoise:
     def __init__(self, normals: Sequence[str], num_envs: int) -> None:
         """Hashes the names; the first numbers are 0."""
         self._keyed, self.scores = KeyedNoise(normals), np.zeros((len(normals), num_envs))
-        self._times = np.zeros(num_envs, np.int64)  # how often they were drawn again in the current episodes
+        # how often they were drawn again in the current episodes, and the ages at which they will be
+        self._times, self._until = np.zeros(num_envs, np.int64), np.full(num_envs, np.inf)
 
     def begin(self, envs: Indices) -> None:
         """Begins episodes; the next ``draw`` draws their first numbers."""
-        self._times[envs] = -1
+        self._times[envs], self._until[envs] = -1, 0
 
     def draw(self, table: ParamTable, ages: Indices, intervals: npt.ArrayLike) -> Indices:
         """Draws anew where it is time.
@@ -79,12 +80,14 @@ class HeldNoise:
         Returns:
             The sub-environments whose numbers are new.
         """
-        times = (ages // np.where(np.greater(intervals, 0), intervals, np.inf)).astype(np.int64)
-        due = np.flatnonzero(times != self._times)
+        due = np.flatnonzero(ages >= self._until)
         if len(due):
+            lasting = np.broadcast_to(intervals, ages.shape)[due]
+            self._until[due] = np.where(lasting > 0, ages[due] + lasting, np.inf)
+            self._times[due] += 1
             scores = np.empty((len(self.scores), len(due)))
-            self._keyed.draw(table.seed_words[due], table.index[due], times[due], scores)
-            self.scores[:, due], self._times[due] = scores, times[due]
+            self._keyed.draw(table.seed_words[due], table.index[due], self._times[due], scores)
+            self.scores[:, due] = scores
         return due
 
 

@@ -35,6 +35,7 @@ _MAX_INTERVAL = 1_000_000  # steps
 # places in a push of a floating base, and in a wrench
 _SPEEDS = {"push_speed": slice(0, 2), "push_vertical_speed": slice(2, 3), "push_angular_speed": slice(3, 6)}
 _WRENCHES = {"wrench_force": slice(0, 3), "wrench_torque": slice(3, 6)}
+_NOBODY = np.zeros(0, np.int64), np.zeros((0, 6))
 _TIMES = ("push_probability", "push_interval")
 PUSHES = ("push_speed", *_TIMES)  # of whatever can be pushed
 SCALED = ("action_noise", "action_gain", "action_gain_interval")  # of actions that are numbers
@@ -197,9 +198,9 @@ class Disturbances:
         from gym_dr.compiled.noise import HeldNoise, KeyedNoise
 
         numbers = math.prod(self._actions.shape or ())
-        sizes = {"obs_noise": self._scale.size, "action_noise": numbers}
+        pushes = {name: columns.stop - columns.start for name, columns in self._speeds.items()}
+        sizes = {"obs_noise": self._scale.size, "action_noise": numbers} | pushes
         sizes = {name: size for name, size in sizes.items() if name in self._varying}
-        sizes |= {name: columns.stop - columns.start for name, columns in self._speeds.items()}
         uniforms = [name for name in ("action_drop", "push_probability") if name in self._varying] + self._drops
         self._keyed = KeyedNoise(_components(sizes), uniforms)
         ends = [*itertools.accumulate([*sizes.values(), *(1 for _ in uniforms)], initial=0)]
@@ -208,7 +209,7 @@ class Disturbances:
         self._parts = dict.fromkeys(DISTURBANCES, self._noise[:0])
         self._parts |= {name: self._noise[slice(*ends[k : k + 2])] for k, name in enumerate([*sizes, *uniforms])}
         self._gained = HeldNoise(_components({"action_gain": numbers}), self.num_envs)
-        self._gains: Array = np.ones((numbers if "action_gain" in self._varying else 0, self.num_envs))
+        self._gains: Array = np.ones((numbers * bool(self._varying & set(SCALED)), self.num_envs))
         self._pulled = HeldNoise(_components(dict.fromkeys(_WRENCHES, 3)), self.num_envs)
         self._biased = HeldNoise(_components({"obs_bias": self._scale.size}), self.num_envs)
         self._bias: Array = np.zeros((self.num_envs, self._scale.size))
@@ -288,7 +289,7 @@ class Disturbances:
         self._arrived = actions
         if not self._commands:
             return actions
-        if len(self._gains):
+        if "action_gain" in self._varying:
             due = self._gained.draw(self.table, self._age, self.values["action_gain_interval"])
             self._gains[:, due] = 1.0 + self.values["action_gain"][due] * self._gained.scores[:, due]
         arrived, env_actions = np.empty_like(actions), np.empty_like(actions)
@@ -309,6 +310,8 @@ class Disturbances:
 
     def pushes(self, alive: Mask) -> tuple[Indices, Array]:
         """Which of those ``alive`` to push before the next step, and the velocities, shape ``(pushed, push_size)``."""
+        if not self._speeds:
+            return _NOBODY
         chosen = self._nobody
         if "push_probability" in self._varying:
             chosen = self._parts["push_probability"][0] < self.values["push_probability"]
@@ -323,10 +326,10 @@ class Disturbances:
 
     def wrenches(self, alive: Mask) -> tuple[Indices, Array]:
         """Which of those ``alive`` get another wrench before the next step, and forces and torques, ``(pulled, 6)``."""
-        envs = np.zeros(0, np.int64)
-        if self._wrenches:
-            due = self._pulled.draw(self.table, self._age, self.values["wrench_interval"])
-            envs = due[alive[due]]
+        if not self._wrenches:
+            return _NOBODY
+        due = self._pulled.draw(self.table, self._age, self.values["wrench_interval"])
+        envs = due[alive[due]]
         wrenches = np.zeros((len(envs), 6))
         for name, columns in self._wrenches.items():
             wrenches[:, columns] = self.values[name][envs, None] * self._pulled.scores[columns, envs].T

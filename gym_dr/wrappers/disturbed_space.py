@@ -12,7 +12,7 @@ import gymnasium as gym
 
 from gym_dr.arrays import Array
 from gym_dr.envs.stack import floats, pushed_layer
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import DISTURBANCES, FLOATING, PUSHES, SCALED, DisturbanceSpace, is_float_box
@@ -58,6 +58,11 @@ class DisturbedSpace(DisturbanceSpace):
         return param if param is not None and self.sensors is not None and sensor_of(name) in self.sensors else None
 
     def __getitem__(self, name: str) -> Param:
+        if name in DISTURBANCES.nominal and name not in self:
+            raise UnknownNameError(
+                f"{name!r}: {self.name} does not take this disturbance. It takes {', '.join(self.disturbances)}; "
+                f"robots with a floating base also take {', '.join(FLOATING)}."
+            )
         if name in self or difflib.get_close_matches(str(name), self.disturbances, n=1):
             return super().__getitem__(name)
         if sensor_param(name) is not None and self.sensors is not None:

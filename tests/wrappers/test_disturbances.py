@@ -13,7 +13,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import gym_dr
 from gym_dr import Disturb, DisturbVector, Integer
-from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError
+from gym_dr.envs.stack import pushed_layer
+from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 from gym_dr.runs.environments import param_space_of
 from gym_dr.testing.playing import assert_same
 from gym_dr.wrappers.disturbances import FLOATING, Disturbances
@@ -109,6 +110,8 @@ def test_only_a_floating_base_takes_wrenches_and_other_pushes(floater: str) -> N
             Disturb(gym.make(env_id), {"wrench_force": 1.0})
         with pytest.raises(RandomizationError, match="wrench_force: expected a robot with a floating base"):
             DisturbVector(gym.make_vec(env_id, 1), {"wrench_force": 1.0})
+        with pytest.raises(UnknownNameError, match=r"does not take this disturbance.*floating base also take"):
+            without["push_vertical_speed"]
     envs: Any = gym.make_vec("gym_dr/HopperDR-v5", 1)
     envs.reset(seed=1)
     with pytest.raises(EnvStateError, match="floating base"):
@@ -194,8 +197,21 @@ def test_a_force_accelerates_the_base(floater: str) -> None:
     speeds = envs.step(np.zeros((2, 1)))[0][:, 7]
     assert speeds[0] == 0
     assert 6.0 / 3.0 * 0.002 * 0.9 < speeds[1] < 6.0 / 2.0 * 0.002  # 2 kg, with a leg of 1 kg that lags behind
-    with pytest.raises(InvalidActionError):
-        envs.apply_wrench(np.full((1, 6), np.nan), [0])
+
+
+def test_impossible_wrenches_are_refused(floater: str) -> None:
+    many: Any = gym.make_vec(floater, 2, randomization="none")
+    one: Any = pushed_layer(gym.make(floater))
+    for call in (lambda: many.apply_wrench(np.zeros((1, 6)), [0]), lambda: one.apply_wrench(np.zeros(6))):
+        with pytest.raises(EnvStateError):
+            call()
+    many.reset(seed=1)
+    one.reset(seed=1)
+    for wrench in (np.zeros(3), np.full(6, np.nan)):
+        with pytest.raises(InvalidActionError):
+            many.apply_wrench(wrench[None], [0])
+        with pytest.raises(InvalidActionError):
+            one.apply_wrench(wrench)
 
 
 def test_a_state_holds_the_wrench(floater: str) -> None:
