@@ -14,6 +14,7 @@ from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
+from gym_dr.envs.own import register
 from gym_dr.evaluation.sets import draws, grid, sobol
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
@@ -88,6 +89,7 @@ __all__ = [
     "open_policy",
     "pretrained",
     "record",
+    "register",
     "register_equations",
     "register_robot",
     "report",

@@ -10,7 +10,7 @@ from gym_dr.evaluation.question import check_success
 from gym_dr.evaluation.results import Evaluation, evaluation_folder
 from gym_dr.evaluation.sets import SetLike
 from gym_dr.evaluation.suite import sets_for
-from gym_dr.policies.open import PoliciesLike, open_policies
+from gym_dr.policies.open import EnvLike, PoliciesLike, open_policies
 
 
 def evaluate(
@@ -18,7 +18,7 @@ def evaluate(
     sets: SetLike | Sequence[SetLike] = (),
     *,
     references: PoliciesLike = (),
-    env: str | None = None,
+    env: EnvLike | None = None,
     episodes: int | None = None,
     success: float | None = None,
     output: str | Path | None = None,
@@ -51,7 +51,8 @@ def evaluate(
             as the name of a preset.
         references: Other policies, such as specialists, that show what is possible: they play the same episodes, and
             regret is how much more the best of all policies returns. Their training draws are not played.
-        env: Id of the environment; required if no policy is a run or a file of ``Run.export``, which name their own.
+        env: The environment, as for ``gym_dr.open_policy``; required if no policy is a run or a file of ``Run.export``,
+            which name their own.
         episodes: Episodes per cell in sets that do not set their own; None for 100 on nominal values and draws, 20 per
             cell of a grid, and 5 per Sobol point.
         success: Return from which an episode counts as solved; None for the threshold of the evaluation in the folder,

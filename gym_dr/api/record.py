@@ -11,7 +11,7 @@ from gym_dr.evaluation.evaluate import playing
 from gym_dr.evaluation.sets import SetLike
 from gym_dr.evaluation.suite import cells_to_play
 from gym_dr.options import is_whole
-from gym_dr.policies.open import PolicyLike, open_policy
+from gym_dr.policies.open import EnvLike, PolicyLike, open_policy
 from gym_dr.policies.record import check_log, record_policy
 from gym_dr.runs.stopping import stop_signals
 
@@ -23,7 +23,7 @@ def record(
     episodes: int,
     output: str | Path,
     format: str = "minari",
-    env: str | None = None,
+    env: EnvLike | None = None,
     seed: int = 0,
     states: bool = True,
     num_threads: int | None = None,
@@ -49,7 +49,8 @@ def record(
             id of a data set, such as "lander/first-v0", in Minari's own folder, or the path of its folder, which begins
             with ``/``, ``.`` or ``~`` or is a ``Path``; its name ends in a version.
         format: "minari" or "npz". See ``gym_dr.integrations.minari.write_minari`` and ``read_log`` for their content.
-        env: Id of the environment; required unless the policy is a run or a file of ``Run.export``.
+        env: The environment, as for ``gym_dr.open_policy``; required unless the policy is a run or a file of
+            ``Run.export``.
         seed: Seed of the first episode, and of actions that are sampled.
         states: Whether to keep the environment's whole state at each observation, if it offers it: arrays
             ``state/NAME`` (T + 1, ...), whose rows fit ``set_state`` of an environment like it.

@@ -13,14 +13,14 @@ from gym_dr.runs.config import check_not_reserved
 from gym_dr.runs.durable import check_output
 
 if TYPE_CHECKING:
-    from gym_dr.policies.open import PoliciesLike
+    from gym_dr.policies.open import EnvLike, PoliciesLike
 
 
 def report(
     policies: PoliciesLike,
     *,
     references: PoliciesLike = (),
-    env: str | None = None,
+    env: EnvLike | None = None,
     output: str | Path | None = None,
     evaluation: str | Path | None = None,
     num_threads: int | None = None,

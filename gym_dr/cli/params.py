@@ -38,7 +38,8 @@ def command(env_id: str, names: tuple[str, ...]) -> None:
     space = param_space_of(env_id)
     if space is None:
         raise ConfigError(
-            f"{env_id} has no parameters to randomize. Use {randomized_id(env_id) or 'another id (gymdr list envs)'}."
+            f"{env_id} has no parameters to randomize. Use "
+            f"{randomized_id(env_id) or 'another id (gymdr list envs), or gym_dr.register'}."
         )
     sensors = space.sensors if isinstance(space, DisturbedSpace) else None
     if names:

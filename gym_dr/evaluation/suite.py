@@ -21,11 +21,10 @@ from gym_dr.evaluation.sets import (
 )
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.presets import CUSTOM, presets, resolve
+from gym_dr.randomization.presets import CUSTOM, DEFAULT, presets, resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-DEFAULT = "default"  # the preset to play if all training draws are unknown
 REPORT_EPISODES = 100  # on nominal values and on training draws
 REPORT_POINTS = 128  # of a distribution, for sensitivities and maps
 

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
+from gym_dr.envs.family import family_of
 from gym_dr.errors import CheckpointError, GymDrError
 from gym_dr.policies.acting import drive
 from gym_dr.policies.actions import checked, describe_spaces
@@ -74,7 +75,9 @@ class FrozenPolicy:
             together: Most sub-environments at once; None for as many as are useful.
         """
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
-        num_envs, mode, shown = min(together or (NATIVE_ENVS if native else PYTHON_ENVS), draws.episodes), "auto", {}
+        alone = getattr(family_of(self.env), "only", None) is not None  # an object of the user
+        most = 1 if alone else together or (NATIVE_ENVS if native else PYTHON_ENVS)
+        num_envs, mode, shown = min(most, draws.episodes), "auto", {}
         if render_mode is not None:
             num_envs, mode, shown = 1, "sync", {"render_mode": render_mode}
         randomization = None if self.space is None else draws.randomization

@@ -14,7 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import gymnasium as gym
+
 from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.own import id_of
 from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, did_you_mean, printable, shortened
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies import pretrained
@@ -62,6 +65,7 @@ class OpenedRuns(Protocol):
 
 PolicyLike = str | Path | OpenedRuns | FrozenPolicy | Policy  # texts as in EXPECTED, or the path of a run
 PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, PolicyLike]
+EnvLike = str | Callable[..., gym.Env[Any, Any]] | gym.Env[Any, Any]  # an id, or what makes an environment, or is one
 ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None  # names, or name -> (low, high)
 
 
@@ -77,7 +81,7 @@ class _Source:
 def open_policy(
     policy: PolicyLike,
     *,
-    env: str | None = None,
+    env: EnvLike | None = None,
     randomization: Any = None,
     context: str = INFO,
     context_params: ContextParams = None,
@@ -97,7 +101,8 @@ def open_policy(
             rename it, or "random". A callable with memory keeps its own state and has a second positional parameter,
             without a default or named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an
             episode, so everywhere at the first call.
-        env: Id of its environment; required except for runs and files of ``Run.export``, which name their own.
+        env: Its environment: an id, a function without arguments that makes a randomized environment, or such an
+            environment, which plays alone. Required except for runs and files of ``Run.export``, which name their own.
         randomization: What it was trained on, in any form that an environment takes; None if unknown. Runs record
             it.
         context: "observation" if it was trained on environments made with ``context="observation"``: it observes the
@@ -135,7 +140,7 @@ def open_policies(
     policies: PoliciesLike,
     references: PoliciesLike = (),
     *,
-    env: str | None = None,
+    env: EnvLike | None = None,
     randomization: Any = None,
     context: str = INFO,
     context_params: ContextParams = None,
@@ -147,7 +152,7 @@ def open_policies(
     Args:
         policies: One, several, or a mapping that names them. A folder of seeds stands for all of its runs.
         references: Policies that only show what is possible.
-        env: Id of the common environment; None for the recorded one.
+        env: The common environment; None for the recorded one.
         randomization: Training randomization of policies that do not record theirs.
         context: Context of policies that do not record what they observe.
         context_params: Observed parameters of the same policies.
@@ -162,9 +167,10 @@ def open_policies(
     sources = [*compared, *others]
     if not compared:
         raise ConfigError("Expected a run or a policy, got none.")
-    env = env or next((source.env for source in sources if source.env), None)
-    if env is None:
+    recorded = next((source.env for source in sources if source.env), None)
+    if not (given := env or recorded):
         raise ConfigError("Expected `env`: only runs and files of gymdr export record their environment.")
+    env_id = id_of(given)
     if stochastic and not any(source.kind in ("run", "sb3") for source in sources):
         raise ConfigError("`stochastic` is for runs and policies of Stable-Baselines3: expected one, got none.")
     if context != INFO and not any(source.kind in ("sb3", "function", "callable") for source in sources):
@@ -174,19 +180,19 @@ def open_policies(
         )
     if randomization is not None and all(source.kind == "run" for source in sources):
         raise ConfigError("`randomization` is for policies that are not runs: runs record theirs. Leave it out.")
-    check_env_id(env)
+    check_env_id(env_id)
     # runs and opened policies record it
-    space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env)
+    space = None if all(source.kind in ("run", "open") for source in sources) else param_space_of(env_id)
     if space is None and randomization is not None:
-        raise ConfigError(f"`randomization`: {env} has no parameters to randomize.")
+        raise ConfigError(f"`randomization`: {env_id} has no parameters to randomize.")
     draws = None if space is None or randomization is None else resolve(randomization, space)
     ranges = _context_ranges(context, context_params, draws, space)
     setting = Setting(
-        env=env, space=space, randomization=draws, context_ranges=ranges, stochastic=stochastic, trust=trust
+        env=env_id, space=space, randomization=draws, context_ranges=ranges, stochastic=stochastic, trust=trust
     )
     found = [policy for source in compared for policy in source.open(setting)]
     found += [dataclasses.replace(policy, reference=True) for source in others for policy in source.open(setting)]
-    return _comparable(found, env)
+    return _comparable(found, env_id)
 
 
 def open_runs(runs: Sequence[OpenedRun]) -> list[FrozenPolicy]:

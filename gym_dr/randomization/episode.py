@@ -251,6 +251,12 @@ class RandomizedWrapper(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCo
         if self._inside is not None:
             (_, self._inside.exact_params), (_, self._own) = cast(Any, self.param_space).parts(self._values)
 
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; ``info`` contains the current values."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, info = self._visible(observation, info)
+        return observation, reward, terminated, truncated, info
+
     def __getstate__(self) -> dict[str, Any]:
         self._pin_written()
         return dict(vars(self))

@@ -16,6 +16,7 @@ from gym_dr.registry import Registry
 PRESETS: Registry[tuple[str, str, Randomization]] = Registry("preset")  # space name, preset name, randomization
 
 NONE = "none"  # the preset that every space has: nominal values
+DEFAULT = "default"  # the one that is used if none is given
 CUSTOM = "own"  # stands for a preset's name
 PROGRAM = "this program"  # owner of presets that do not come from a plugin
 

@@ -84,6 +84,8 @@ def build_config(
         RandomizationError: A range is impossible.
         PluginError: An option of the algorithm or the sampler has the name of another option.
     """
+    if not isinstance(env := values.get("env", ""), str):
+        raise ConfigError(f"env: expected an id, got {shortened(env)}. `gym_dr.register` gives a function one.")
     in_file, drawn = ({}, {}) if config is None else read_config_file(config, algorithm)
     before = in_file.get("sampler", UNIFORM)
     sampler = SAMPLERS.get(str(values.get("sampler", before)))
@@ -395,8 +397,8 @@ def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
     if drawn or settings.context != INFO or not none:
         raise ConfigError(
             f"env: {settings.env} has no parameters, so nothing would be randomized. Use "
-            f"{randomized_id(settings.env) or 'a gym_dr/... id (gymdr list envs)'}, or train it as it is, with "
-            f"`randomization='none'`."
+            f"{randomized_id(settings.env) or 'gym_dr.register, for a function that wraps it'}, or train it as it "
+            f"is, with `randomization='none'`."
         )
 
 

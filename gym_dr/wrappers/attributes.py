@@ -120,9 +120,3 @@ class RandomizeAttributes(RandomizedWrapper):
                 self._paths[name].set(self.unwrapped, value, self.param_space[name].kind)
         if self._derive is not None:
             self._derive(self.unwrapped)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` contains the current values."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self._visible(observation, info)
-        return observation, reward, terminated, truncated, info

@@ -1,4 +1,4 @@
-"""Environments from equations and robots of one's own keep the contracts that ours keep."""
+"""Environments of one's own, from equations, robots or functions, keep the contracts that ours keep."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ IDS = (
     "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random, or that can be left out
     "tests.envs.mujoco.own_robots.swing:tests/Swing-v0",  # a robot
 )
+FUNCTIONS = ("tests.envs.slide_ids:tests/Slide-v0", "tests.envs.slide_ids:tests/Pendulum-v0")  # not native
 WHOLE = IDS[0]  # the others share its code, or that of our robots, and are quick where they differ
 
 
 def marks(env_id: str, name: str, contract: Contract) -> list[pytest.MarkDecorator]:
     if name == "async":  # worker processes are Gymnasium's, so one contract for one id is enough for every day
         quick = contract.__name__ == SAME and env_id == IDS[0]
+    elif env_id in FUNCTIONS:
+        quick = env_id == FUNCTIONS[0]  # the other one takes seconds
     else:
         quick = env_id == WHOLE or (name != "sync" and contract.__name__ in OWN)
     return [] if quick else [pytest.mark.slow]
@@ -31,9 +34,10 @@ def marks(env_id: str, name: str, contract: Contract) -> list[pytest.MarkDecorat
 
 CELLS = [
     pytest.param(env_id, name, contract, marks=marks(env_id, name, contract))
-    for env_id in IDS
+    for env_id in (*IDS, *FUNCTIONS)
     for name, contracts in ENVIRONMENT_CONTRACTS.items()
     for contract in contracts
+    if env_id in IDS or name != "native"
 ]
 
 
@@ -41,7 +45,7 @@ CELLS = [
 def _registered() -> Iterator[None]:
     """Has the first test import the modules, as their ids say, whether or not another has imported them before."""
     with forgotten_afterwards(), pytest.MonkeyPatch.context() as patch:
-        for env_id in IDS:
+        for env_id in (*IDS, *FUNCTIONS):
             patch.delitem(sys.modules, env_id.partition(":")[0], raising=False)
         yield
 

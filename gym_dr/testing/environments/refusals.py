@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError
 from gym_dr.testing.mode import MODES, Mode, gives_pictures, promised
 from gym_dr.testing.playing import (
@@ -74,10 +75,11 @@ def before_the_first_reset_values_are_nominal_and_calls_are_refused_as_after_clo
         for call in calls[:1] if mode.name == "async" or not pictured else calls:
             with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
                 call()
-        if mode.name in ("single", "native") and inner.push_size:
-            velocity = np.ones(inner.push_size)
+        pushed = pushed_layer(envs) if mode.name == "single" else inner
+        if mode.name in ("single", "native") and getattr(pushed, "push_size", False):
+            velocity = np.ones(pushed.push_size)
             with refused(EnvStateError):
-                inner.push(*([velocity] if mode.name == "single" else [velocity[None], np.array([0])]))
+                pushed.push(*([velocity] if mode.name == "single" else [velocity[None], np.array([0])]))
     with mode.opened() as envs:
         envs.reset(seed=SEED)
         envs.close(), envs.close()  # closing twice is allowed
