@@ -233,10 +233,11 @@ class RandomizedWrapper(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCo
             RandomizationError: A range is impossible, or a layer inside varies a parameter, too, or is not plain.
             ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
-        chosen = own = resolve(randomization, space)
         if self.env.has_wrapper_attr("_pin_written"):
             self._inside = self.env.get_wrapper_attr("_pin_written").__self__  # the outermost layer inside
-            space, chosen = _stacked(self._inside, space, own)
+            own, chosen, space = _stacked(self._inside, space, randomization)
+        else:
+            own = chosen = resolve(randomization, space)
         self._randomize(space, chosen, context, context_params)
         # rules in the form of JSON, which keeps it as it is, so that the environment's spec can be compared
         arguments |= {"randomization": own.to_dict(), "context": context, "context_params": context_params}
@@ -265,12 +266,21 @@ class RandomizedWrapper(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCo
         self._note_attributes()  # numbers of a pickle are other objects, which nobody has written
 
 
-def _stacked(inside: Any, space: ParamSpace, own: Randomization) -> tuple[ParamSpace, Randomization]:
-    """The space and the randomization of a layer with its own rules around another.
+def _stacked(inside: Any, space: ParamSpace, randomization: Any) -> tuple[Randomization, Randomization, StackedSpace]:
+    """A layer around another.
+
+    Args:
+        inside: The layer inside.
+        space: The parameters of the one around it.
+        randomization: Its rules, which may name the parameters of both.
+
+    Returns:
+        These rules, the rules of both, and the space of both.
 
     Raises:
         RandomizationError: Both vary a parameter or have a correlation, or the inner one hides or shows its draws.
     """
+    own = resolve(randomization, StackedSpace(inside.param_space, space, ()))
     theirs = inside.randomization
     twice = ", ".join(name for name in own if name in theirs) or (
         "context or correlation" if inside.context.mode != INFO or (own.correlation and theirs.correlation) else ""
@@ -278,7 +288,7 @@ def _stacked(inside: Any, space: ParamSpace, own: Randomization) -> tuple[ParamS
     if twice:
         raise RandomizationError(f"{inside} is already randomized, with {twice}. Leave that to the outer layer.")
     both = Randomization({**theirs, **own}, correlation=own.correlation or theirs.correlation)
-    return StackedSpace(inside.param_space, space, both), both
+    return own, both, StackedSpace(inside.param_space, space, both)
 
 
 class BuiltEnv(RandomizedEnv):

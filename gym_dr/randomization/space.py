@@ -272,7 +272,7 @@ class StackedSpace(ChainMap[str, Param], ParamSpace):
     """The parameters of two layers around one environment; the inner one sets those that both know."""
 
     def __init__(self, inner: ParamSpace, outer: ParamSpace, varying: Iterable[str]) -> None:
-        """Joins both; presets are those of the inner one.
+        """Joins both; presets are those of the outer one.
 
         Args:
             inner: The space of the layer inside.
@@ -280,7 +280,7 @@ class StackedSpace(ChainMap[str, Param], ParamSpace):
             varying: The randomized parameters, which environments report.
         """
         super().__init__(inner, outer)  # type: ignore[arg-type]  # it changes neither
-        self.name, self.floats = inner.name, inner.floats or outer.floats
+        self.name, self.floats = outer.name, inner.floats or outer.floats
         self.constants = inner.constants | outer.constants
         self._with_patterns = inner if type(outer) is ParamSpace else outer
         self.nominal = {name: float(self[name].nominal) for name in (*inner.nominal, *outer.nominal, *varying)}

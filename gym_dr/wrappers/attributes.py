@@ -102,14 +102,12 @@ class RandomizeAttributes(RandomizedWrapper):
         # some environments compute in float32
         wrong = [n for n, v in drawn.items() if not math.isclose(found.get(n, math.nan), v, rel_tol=1e-6)]
         if wrong:
-            hint = (
-                "Set the nominal value in the constructor, and leave it alone in reset; or pass apply=, a function of "
-                "the environment and its values that sets them after reset"
-            )
             raise RandomizationError(
-                f"reset of {type(env).__name__} sets {', '.join(wrong)}, too, so a draw would have no effect: "
-                f"{', '.join(f'{name} is {found.get(name)}, not {drawn[name]:g}' for name in wrong)}. "
-                f"{'Set it in apply' if self._apply else hint}."
+                f"{f'reset of {type(env).__name__} sets' if self._apply is None else 'apply does not set'} "
+                f"{', '.join(wrong)}{', too' if self._apply is None else ''}, so a draw would have no effect: "
+                f"{', '.join(f'{name} is {found.get(name)}, not {drawn[name]:g}' for name in wrong)}. Set the nominal "
+                "value in the constructor, and leave it alone in reset; or set it with apply=, a function of the "
+                "environment and its values that is called after reset."
             )
         return self._visible(observation, info)
 

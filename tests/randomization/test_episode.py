@@ -237,6 +237,17 @@ def test_layers_of_one_kind_vary_different_parameters() -> None:
     assert env.unwrapped.model.body("torso").mass[0] == pytest.approx(params["body_mass"] * params["body_mass:torso"])
 
 
+@pytest.mark.parametrize("outermost", ["attributes", "mujoco"])
+def test_the_outer_layer_may_vary_parameters_of_both(outermost: str) -> None:
+    kinds = [RandomizeMujoco, partial(RandomizeAttributes, space=SKIP)]
+    inner, outer = kinds if outermost == "attributes" else kinds[::-1]
+    env = outer(inner(gym.make("Hopper-v5"), "none"), {**MASSES, "frame_skip": Choice((1, 2, 3))})
+    _, info = env.reset(seed=1)
+    assert info["params"] == stacked().reset(seed=1)[1]["params"]
+    assert_physics(env, info["params"])
+    assert gym.make(env.spec).reset(seed=1)[1]["params"] == info["params"]
+
+
 @pytest.mark.parametrize(
     "outer",
     [
