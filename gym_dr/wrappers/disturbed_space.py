@@ -57,7 +57,12 @@ class DisturbedSpace(DisturbanceSpace):
         param = sensor_param(name)
         return param if param is not None and self.sensors is not None and sensor_of(name) in self.sensors else None
 
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.own  # which knows patterns without listing them
+
     def __getitem__(self, name: str) -> Param:
+        if name in self.own:
+            return self.own[name]
         if name in DISTURBANCES.nominal and name not in self:
             raise UnknownNameError(
                 f"{name!r}: {self.name} does not take this disturbance. It takes {', '.join(self.disturbances)}; "

@@ -101,3 +101,15 @@ def test_a_disturbed_vector_environment_has_both_kinds_of_parameters() -> None:
     shown = gym_dr.DrawContext(envs, "observation")
     assert [shown_range.name for shown_range in shown.context.ranges] == ["gravity", "obs_delay"]
     envs.close()
+
+
+def test_a_shared_pattern_is_a_parameter_beside_disturbances() -> None:
+    name = "body_mass:*"
+    with gym.make("gym_dr/HopperDR-v5") as env:
+        own = env.get_wrapper_attr("param_space")
+        space = DisturbedSpace(own, possible_disturbances(env))
+    rule = gym_dr.Scale((0.5, 2), shared=True)
+    assert set(resolve({name: rule, "obs_noise": (0, 0.1)}, space)) == {name, "obs_noise"}
+    assert space[name] == own[name]
+    assert name in space
+    assert space.in_order({name, "obs_noise"}) == ["obs_noise", name]
