@@ -279,7 +279,7 @@ def observation_size(envs: Any) -> int:
     if not (isinstance(space, gym.spaces.Box) and len(space.shape) == 1):
         raise ConfigError(
             f"Expected observations in a Box of one dimension, got {space}. "
-            "Flatten them, for example with gymnasium.wrappers.FlattenObservation."
+            "Flatten them in a function for gym_dr.register, for example with gymnasium.wrappers.FlattenObservation."
         )
     return int(space.shape[0])
 

@@ -40,7 +40,8 @@ def rotated(quats: Array, rotations: Array) -> Array:
     w, v = np.cos(0.5 * angles), 0.5 * np.sinc(angles / (2.0 * np.pi)) * rotations  # exp of half the vector
     w0, v0 = quats[:, :1], np.broadcast_to(quats[:, 1:], rotations.shape)
     scalar = w * w0 - (v * v0).sum(axis=-1, keepdims=True)
-    product = np.concatenate([scalar, w * v0 + w0 * v + np.cross(v, v0)], axis=-1)
+    cross = v[..., [1, 2, 0]] * v0[..., [2, 0, 1]] - v[..., [2, 0, 1]] * v0[..., [1, 2, 0]]  # np.cross is slow
+    product = np.concatenate([scalar, w * v0 + w0 * v + cross], axis=-1)
     return np.where(angles == 0.0, quats, product)
 
 
@@ -69,27 +70,26 @@ def pseudo_inertia(
         changes are 0 everything is nominal bit for bit; elsewhere moments are in descending order, as MuJoCo's compiler
         sorts them.
     """
-    from scipy.spatial.transform import Rotation  # heavy
-
     affine = np.zeros((*changes.shape[:2], 3, 3))
     affine[..., range(3), range(3)] = np.exp(changes[..., 1:4])
     affine[..., [0, 1, 0], [1, 2, 2]] = changes[..., 4:7]
+    moved = (affine @ ipos[..., None])[..., 0] + changes[..., 7:]
+    center = np.where(changes[..., 1:].any(axis=-1, keepdims=True), moved, ipos)
+    moments, axes = np.tile(inertia, (len(changes), 1, 1)), np.tile(iquat, (len(changes), 1, 1))
+    deformed = np.nonzero(changes[..., 1:7].any(axis=-1))
+    if len(deformed[0]):
+        from scipy.spatial.transform import Rotation  # heavy
+
+        # second moments of mass about the center, along principal axes; the others are 0
+        second = np.maximum(0.5 * inertia.sum(axis=-1, keepdims=True) - inertia, 0.0)[deformed[1]]
+        new_axes = affine[deformed] @ Rotation.from_quat(iquat[deformed[1]], scalar_first=True).as_matrix()
+        squares, frames = np.linalg.eigh((new_axes * second[:, None]) @ new_axes.swapaxes(-1, -2))  # ascending
+        squares = np.maximum(squares, 0.0)  # of a flat body, rounded
+        frames *= np.sign(np.linalg.det(frames))[:, None, None]  # rotations, not reflections
+        moments[deformed] = squares[:, [1, 0, 0]] + squares[:, [2, 2, 1]]
+        axes[deformed] = Rotation.from_matrix(frames).as_quat(scalar_first=True)
     growth = np.exp(2.0 * changes[..., 0])
-    center = np.where(
-        changes[..., 1:].any(axis=-1, keepdims=True), (affine @ ipos[..., None])[..., 0] + changes[..., 7:], ipos
-    )
-    # second moments of mass about the center, along principal axes; the others are 0
-    moments = np.maximum(0.5 * inertia.sum(axis=-1, keepdims=True) - inertia, 0.0)
-    axes = Rotation.from_quat(iquat, scalar_first=True).as_matrix()
-    new_axes = affine @ axes
-    squares, frames = np.linalg.eigh((new_axes * moments[:, None]) @ new_axes.swapaxes(-1, -2))  # ascending
-    squares = np.maximum(squares, 0.0)  # of a flat body, rounded
-    frames[..., 2] = np.cross(frames[..., 0], frames[..., 1])  # a rotation, not a reflection
-    turned = Rotation.from_matrix(frames.reshape(-1, 3, 3)).as_quat(scalar_first=True).reshape(*growth.shape, 4)
-    sums = np.stack([squares[..., i] + squares[..., j] for i, j in ((1, 2), (0, 2), (0, 1))], axis=-1)
-    deformed = changes[..., 1:7].any(axis=-1, keepdims=True)
-    new_inertia = growth[..., None] * np.where(deformed, sums, inertia)
-    return growth * mass, center, new_inertia, np.where(deformed, turned, iquat)
+    return growth * mass, center, growth[..., None] * moments, axes
 
 
 def bounds_of(geom_types: npt.NDArray[np.int32], sizes: Array) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
+from gym_dr import Add, Scale
 from gym_dr.envs.mujoco.reference import quiet_compiler
 from gym_dr.testing.playing import interface
 from tests.envs.mujoco.names import NAMES, assert_same, assert_same_episodes, native, single, sync
@@ -79,6 +80,21 @@ def test_nominal_native_equals_gymnasiums_own(name: str, mode: AutoresetMode) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_randomized_native_equals_sync(name: str) -> None:
     assert assert_same_episodes(sync(name, max_episode_steps=17), native(name, max_episode_steps=17), 25) >= 3
+
+
+MOVED = {
+    "timestep": Scale((0.7, 1.3)),
+    "geom_size:*foot*": Scale((0.5, 2.0)),
+    "geom_rotation:*foot*": (-0.5, 0.5),
+    "body_pos:*foot*": Add((-0.05, 0.05)),
+    "pseudo_inertia:*foot*": (-0.2, 0.2),
+}
+
+
+@pytest.mark.parametrize("name", ["Hopper", "HumanoidStandup"])
+def test_native_equals_sync_where_parts_move_and_time_steps_differ(name: str) -> None:
+    kwargs: Any = {"randomization": MOVED, "max_episode_steps": 17}
+    assert assert_same_episodes(sync(name, **kwargs), native(name, **kwargs), 25) >= 3
 
 
 @pytest.mark.parametrize(("name", "keywords"), [(name, kw) for name in NAMES for kw in KEYWORDS[name]])

@@ -170,7 +170,8 @@ def test_dm_controls_physics_may_be_built_in_reset() -> None:
 def test_a_model_with_other_elements_is_refused_also_after_reset(tmp_path: Path) -> None:
     env: Any = RandomizeMujoco(Shim(rebuilds=True), {"body_mass:cart": (2.0, 3.0)}, after_reset=True)
     env.unwrapped.build = lambda: None
-    env.unwrapped._env.physics.model.ptr = gym.make("Hopper-v5").unwrapped.model  # type: ignore[attr-defined]
+    hopper, physics = gym.make("Hopper-v5").unwrapped, env.unwrapped._env.physics
+    physics.model.ptr, physics.data.ptr = hopper.model, hopper.data  # type: ignore[attr-defined]
     with pytest.raises(RandomizationError, match="same elements"):
         env.reset(seed=1)
 
