@@ -86,9 +86,11 @@ class OwnEnv(RandomizedWrapper):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it."""
-        rest = self._begin_episode(seed, options)
+        rest, seeded = self._begin_episode(seed, options), self.unwrapped.np_random_seed
         self.env.set_wrapper_attr("exact_params", {**self._undrawn, **self._values})
-        observation, info = self.env.reset(seed=seed, options=rest)
+        # trainers use larger seeds than numpy's RandomState, which dm_control has, accepts
+        observation, info = self.env.reset(seed=None if seed is None else seed % 2**32, options=rest)
+        self.unwrapped._np_random_seed = seeded
         self._note_attributes()
         return self._visible(observation, info)
 
@@ -174,8 +176,7 @@ def register(
             belongs to another environment or another module.
         RandomizationError: A preset is impossible.
     """
-    caller = sys._getframe(1)
-    origin = caller.f_globals.get("__name__", ""), caller.f_code.co_filename
+    origin = (caller := sys._getframe(1)).f_globals.get("__name__", ""), caller.f_code.co_filename
     with located(f"Environment {id!r}"):
         if not (callable(make) and takes_arguments(make, 0)):
             raise ConfigError(
@@ -218,8 +219,8 @@ def id_of(env: Any) -> str:
     kind = type(env.unwrapped) if isinstance(env, gym.Env) else env
     name = f"program/{getattr(kind, '__name__', type(kind).__name__).strip('<>')}"
     taken = [one for one in ENVIRONMENTS if one.startswith(name)]
-    threshold = getattr(getattr(env, "spec", None), "reward_threshold", None)
-    register(env_id := f"{name}{len(taken) or ''}", make, reward_threshold=threshold)
+    env_id = f"{name}{len(taken) or ''}"
+    register(env_id, make, reward_threshold=getattr(getattr(env, "spec", None), "reward_threshold", None))
     return env_id
 
 
