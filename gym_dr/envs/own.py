@@ -185,8 +185,7 @@ def register(
         if not isinstance(id, str) or ":" in id:
             raise ConfigError("expected an id such as 'my/Hammer-v0', without the module, which commands put in front.")
         own = read_presets({} if presets is None else presets)
-        if randomization is not None:
-            own |= read_presets({DEFAULT: randomization})
+        own |= read_presets({} if randomization is None else {DEFAULT: randomization})
         env = EnvId(
             id=id,
             entry_point=f"{__name__}:make",
@@ -209,17 +208,15 @@ def id_of(env: Any) -> str:
     """
     if isinstance(env, str):
         return env
-    for family in FAMILIES.values():
-        if isinstance(family, OwnFamily) and env in (family.make, family.only):
-            return family.name
+    if known := next((f.name for f in FAMILIES.values() if isinstance(f, OwnFamily) and env in (f.make, f.only)), None):
+        return known
     make: Any = env
     if isinstance(env, gym.Env) or not callable(env):
         with located("`env`"):
             make = functools.partial(_Lent, _randomized(env))
     kind = type(env.unwrapped) if isinstance(env, gym.Env) else env
     name = f"program/{getattr(kind, '__name__', type(kind).__name__).strip('<>')}"
-    taken = [one for one in ENVIRONMENTS if one.startswith(name)]
-    env_id = f"{name}{len(taken) or ''}"
+    env_id = f"{name}{sum(one.startswith(name) for one in ENVIRONMENTS) or ''}"
     register(env_id, make, reward_threshold=getattr(getattr(env, "spec", None), "reward_threshold", None))
     return env_id
 
