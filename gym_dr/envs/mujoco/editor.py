@@ -197,9 +197,8 @@ class ModelEditor:
         """The parameters of which something has written numbers since ``apply``."""
         pairs = {name: (array, field_array(model, name)) for name, array in self._written.items()}
         changed = {name: self._places[name] & (before != now) for name, (before, now) in pairs.items()}
-        if not any(numbers.any() for numbers in changed.values()):  # as nearly always
-            return []
-        places = {name: self._find_places({name}) for name in self._fields.names}
+        lost = any(numbers.any() for numbers in changed.values())  # hardly ever
+        places = {name: self._find_places({name}) for name in self._fields.names if lost}
         return [name for name, own in places.items() if any((own[field] & changed[field]).any() for field in changed)]
 
     def _find_places(self, names: Collection[str]) -> dict[str, Mask]:
