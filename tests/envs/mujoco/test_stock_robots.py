@@ -170,7 +170,7 @@ def is_factor(param: Param) -> bool:
 
 def values_of(params: list[Param]) -> dict[str, float]:
     """Other values for all elements and components of a field."""
-    chosen = {param.name: changed(param) for param in params if not is_factor(param)}
+    chosen = {param.name: changed(param, k) for k, param in enumerate(params) if not is_factor(param)}
     needs_medium = any(param.needs for param in params if param.name in chosen)
     return {**chosen, **({"density": 0.5} if needs_medium else {})}
 
@@ -193,11 +193,12 @@ def resolved(chosen: dict[str, float], params: list[Param]) -> dict[str, float]:
     return values
 
 
-def changed(param: Param) -> float:
-    """A value close to the nominal one."""
+def changed(param: Param, k: int) -> float:
+    """A value close to the nominal one; another step for each of the parameters, so that no two of them cancel."""
     if param.kind == "int":
         return param.high if param.nominal != param.high else param.low
-    value = 1.03 * param.nominal if param.nominal else 0.01 * min(1.0, param.high)
+    step = 0.01 * (1 + (0.618 * k) % 1)
+    value = (1 + step) * param.nominal if param.nominal else step * min(1.0, param.high)
     return float(np.clip(value, param.low, param.high))
 
 
