@@ -79,6 +79,17 @@ def test_each_value_is_in_its_place_in_the_model_and_nothing_else_has_changed(ro
     assert_same_numbers(arrays(model), arrays(nominal), "nominal again")
 
 
+@pytest.mark.parametrize("axis", ["d1", "d2", "s12"])
+@only(EVERYTHING)
+def test_a_body_may_be_deformed_until_its_axes_change_places(robot: str, axis: str) -> None:
+    env: Any = gym.make(robot, randomization="none")
+    model, params = env.unwrapped.model, {f"pseudo_inertia:tail.{axis}": 1.5}
+    written = Written(copy.copy(model))
+    written.write(params)
+    env.reset(options={"params": params})
+    np.testing.assert_allclose(arrays(model)["body_inertia"], arrays(written.model)["body_inertia"], atol=1e-12)
+
+
 @pytest.mark.parametrize("params", [{}, {"actuator_strength": 0.8}, {"actuator_kp": 0.8}, {"actuator_kd": 0.8}])
 @only("ur5e")
 def test_a_servo_settles_at_its_target_whatever_its_strength_and_gains(robot: str, params: dict[str, float]) -> None:
