@@ -205,11 +205,10 @@ class CellSet:
     @property
     def draws(self) -> Draws:
         """The draws and values of its episodes."""
-        columns = np.repeat(self.values, self.episodes, axis=0).T
-        values = {name: np.full(self.num_episodes, value) for name, value in self.fixed.items()}
+        cells = {name: np.broadcast_to(values, self.num_cells) for name, values in self.columns.items()}
         return Draws(
             randomization=self.randomization or Randomization(),
-            values={**values, **dict(zip(self.names, columns, strict=True))},
+            values={name: np.repeat(values, self.episodes) for name, values in cells.items()},
             episodes=self.num_episodes,
         )
 

@@ -298,7 +298,7 @@ def _encoded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of ``_flat``."""
+    """The inverse of ``flattened``."""
     found: dict[str, Any] = {}
     for name, values in flat.items():
         *groups, last = name.split("/")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -192,6 +193,8 @@ def open_policies(
     )
     found = [policy for source in compared for policy in source.open(setting)]
     found += [dataclasses.replace(policy, reference=True) for source in others for policy in source.open(setting)]
+    if not isinstance(given, str):  # what a function makes may have changed, so episodes of it are never reused
+        found = [dataclasses.replace(policy, digest=uuid.uuid4().hex) for policy in found]
     return _comparable(found, env_id)
 
 

@@ -96,8 +96,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             InvalidActionError: The action is not in the action space; nothing has changed.
         """
-        actions = self._state.check_actions(np.asarray(action)[None])
-        env_actions = self._state.act(actions)
+        env_actions = self._state.act(np.asarray(action)[None])
         alive = np.ones(1, np.bool_)
         for velocity in self._state.pushes(alive)[1]:
             self._pushed.push(velocity)
@@ -201,7 +200,10 @@ class DisturbVector(ViewWrapper):
         checked, unseeded = self._state.space.check_vector(exact, self.num_envs), ~self._autoreset.begun
         mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
-        self._reseed(np.flatnonzero(mask & (given | unseeded)))
+        if len(envs := np.flatnonzero(mask & (given | unseeded))):
+            seeds = self.env.unwrapped.np_random_seed
+            known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
+            _seed(self._state, envs, [known[i] for i in envs.tolist()])
         return self._view(Seen(observations, info, mask, mask, None), checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -212,7 +214,7 @@ class DisturbVector(ViewWrapper):
             InvalidActionError: The actions are not in the action space; nothing has changed.
         """
         self._autoreset.check_step()
-        env_actions = self._state.act(self._state.check_actions(actions))
+        env_actions = self._state.act(actions)
         alive = self._autoreset.will_step  # skips those about to be reset
         self._apply("push", *self._state.pushes(alive))
         self._apply("apply_wrench", *self._state.wrenches(alive))
@@ -234,12 +236,6 @@ class DisturbVector(ViewWrapper):
                 getattr(self._sub_envs[i], method)(own)
         elif len(envs):
             getattr(self._push_to, method)(numbers, envs)
-
-    def _reseed(self, envs: Indices) -> None:
-        if len(envs):
-            seeds = self.env.unwrapped.np_random_seed
-            known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
-            _seed(self._state, envs, [known[i] for i in envs.tolist()])
 
 
 def _id_of(env: Any) -> str:
