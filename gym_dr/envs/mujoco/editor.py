@@ -52,7 +52,7 @@ class ModelFields:
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
-        targets = [space.target(name) for name in names]
+        targets = [space[name] for name in names]
         fields = list(dict.fromkeys(part.field for target in targets for part in target.parts))
         for field in fields:  # also those that are added here
             fields += [other for other in _BESIDE.get(field, ()) if other not in fields]
@@ -140,13 +140,25 @@ class ModelFields:
                 values[where] = new[0]
 
 
-def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
-    """Writes one row of each field into a model; ``mj_setConst`` is up to the caller."""
+def edit(model: Any, data: Any, fields: Mapping[str, Array], row: int) -> None:
+    """Writes one row of each field into a model, and recomputes derived constants.
+
+    Args:
+        model: An ``MjModel``.
+        data: An ``MjData`` of such a model, whose state is lost.
+        fields: Field -> ``(rows, *shape of the field)``.
+        row: Which row.
+    """
+    import mujoco  # type: ignore[import-untyped]  # heavy
+
     for field, array in fields.items():
         if array.ndim == 1:  # an option that is one number
             setattr(model.opt, field, float(array[row]))
         else:
             getattr(owner_of(model, field), field)[...] = array[row]
+    if needs_set_const(fields):
+        derived.before_set_const(model, fields)
+        mujoco.mj_setConst(model, data)
 
 
 class ModelEditor:
@@ -161,7 +173,7 @@ class ModelEditor:
         self._space = space
         self._nominal = space.model
         self._fields = ModelFields(space, model, ())
-        self._scratch: Any = None  # an MjData
+        self._scratch: Any = None  # an MjData, if anything was ever edited
 
     def apply(self, model: Any, values: Mapping[str, float]) -> None:
         """Writes values into a model; parameters that are no longer given return to nominal.
@@ -173,7 +185,7 @@ class ModelEditor:
         Raises:
             RandomizationError: The model has other elements than the nominal one; nothing has changed.
         """
-        import mujoco  # type: ignore[import-untyped]  # heavy
+        import mujoco  # heavy
 
         if model.names != self._nominal.names:
             raise RandomizationError(
@@ -183,14 +195,11 @@ class ModelEditor:
         if new:
             self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
             self._places = self._find_places(self._fields.names)
+            self._scratch = mujoco.MjData(self._nominal)  # since MuJoCo resets it when it derives constants
         fields = self._fields(np.array([[values.get(name, np.nan) for name in self._fields.names]]))
         now = {name: field_array(model, name) for name in fields}
-        write_fields(model, {name: np.where(self._places[name], a, now[name]) for name, a in fields.items()}, 0)
-        if needs_set_const(fields):
-            if self._scratch is None:
-                self._scratch = mujoco.MjData(self._nominal)
-            derived.before_set_const(model, fields)
-            mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions
+        mixed = {name: np.where(self._places[name], array, now[name]) for name, array in fields.items()}
+        edit(model, self._scratch, mixed, 0)
         self._written = {name: field_array(model, name) for name in fields}
 
     def undone(self, model: Any) -> list[str]:
