@@ -31,8 +31,8 @@ def evaluate(
 
     All play nominal values, the training draws of each, and further sets, with the same draws and seeds, so differences
     between them are paired. Evaluating again adds to the results, and an interrupted evaluation resumes where it
-    stopped. A function or another callable is played again each time, since it may have changed; an evaluation does
-    not seed its random numbers.
+    stopped. A function or another callable is played again each time, since it may have changed, and so is every policy
+    if ``env`` is a function or an environment; an evaluation does not seed the random numbers of a callable.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", sets=[gym_dr.grid(gravity=(-12, -2, 11))])

@@ -157,15 +157,13 @@ def opened_policies(
     return open_policies(given, references, randomization=trained_on, **options)
 
 
-def one_policy(given: Sequence[str], **options: Any) -> FrozenPolicy:
-    """Opens the policy of a command that takes only one."""
+def one_policy(given: Sequence[str], *, randomization: str | None, **options: Any) -> FrozenPolicy:
+    """Opens the policy of a command that takes only one; for arguments see ``opened_policies``."""
+    from gym_dr.policies.open import is_policy_text, open_policy  # heavy
+
     if len(given) != 1:
         raise ConfigError(f"Expected one RUN or one --policy, got {len(given)}.")
-    found = opened_policies(given, **options)
-    if len(found) > 1:
-        first = found[0].run
-        raise ConfigError(f"{given[0]}: holds several runs: expected one, such as {first and first.folder.path}.")
-    return found[0]
+    return open_policy(given[0], randomization=randomization if is_policy_text(given[0]) else None, **options)
 
 
 def chosen_draws(

@@ -86,9 +86,11 @@ class OwnEnv(RandomizedWrapper):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it."""
-        rest = self._begin_episode(seed, options)
+        rest, seeded = self._begin_episode(seed, options), self.unwrapped.np_random_seed
         self.env.set_wrapper_attr("exact_params", {**self._undrawn, **self._values})
-        observation, info = self.env.reset(seed=seed, options=rest)
+        # trainers use larger seeds than numpy's RandomState, which dm_control has, accepts
+        observation, info = self.env.reset(seed=None if seed is None else seed % 2**32, options=rest)
+        self.unwrapped._np_random_seed = seeded
         self._note_attributes()
         return self._visible(observation, info)
 
@@ -174,8 +176,7 @@ def register(
             belongs to another environment or another module.
         RandomizationError: A preset is impossible.
     """
-    caller = sys._getframe(1)
-    origin = caller.f_globals.get("__name__", ""), caller.f_code.co_filename
+    origin = (caller := sys._getframe(1)).f_globals.get("__name__", ""), caller.f_code.co_filename
     with located(f"Environment {id!r}"):
         if not (callable(make) and takes_arguments(make, 0)):
             raise ConfigError(
@@ -184,8 +185,7 @@ def register(
         if not isinstance(id, str) or ":" in id:
             raise ConfigError("expected an id such as 'my/Hammer-v0', without the module, which commands put in front.")
         own = read_presets({} if presets is None else presets)
-        if randomization is not None:
-            own |= read_presets({DEFAULT: randomization})
+        own |= read_presets({} if randomization is None else {DEFAULT: randomization})
         env = EnvId(
             id=id,
             entry_point=f"{__name__}:make",
@@ -208,18 +208,16 @@ def id_of(env: Any) -> str:
     """
     if isinstance(env, str):
         return env
-    for family in FAMILIES.values():
-        if isinstance(family, OwnFamily) and env in (family.make, family.only):
-            return family.name
+    if known := next((f.name for f in FAMILIES.values() if isinstance(f, OwnFamily) and env in (f.make, f.only)), None):
+        return known
     make: Any = env
     if isinstance(env, gym.Env) or not callable(env):
         with located("`env`"):
             make = functools.partial(_Lent, _randomized(env))
     kind = type(env.unwrapped) if isinstance(env, gym.Env) else env
     name = f"program/{getattr(kind, '__name__', type(kind).__name__).strip('<>')}"
-    taken = [one for one in ENVIRONMENTS if one.startswith(name)]
-    threshold = getattr(getattr(env, "spec", None), "reward_threshold", None)
-    register(env_id := f"{name}{len(taken) or ''}", make, reward_threshold=threshold)
+    env_id = f"{name}{sum(one.startswith(name) for one in ENVIRONMENTS) or ''}"
+    register(env_id, make, reward_threshold=getattr(getattr(env, "spec", None), "reward_threshold", None))
     return env_id
 
 

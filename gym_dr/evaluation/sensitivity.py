@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from gym_dr.arrays import Array, Mask
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 from gym_dr.evaluation.ranges import SEQUENCES
 from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs
+from gym_dr.evaluation.statistics import as_intervals
 from gym_dr.randomization.space import acts
 from gym_dr.wording import counted, percent
 
@@ -60,10 +60,7 @@ def sensitivity(returns: Array, cells: CellSet, needs: Needs = NO_NEEDS) -> dict
             # of a single parameter that it needs, only values other than 0 are left
             left = [q[q != 0] if [*needed] == [other] else q for other, q in zip(cells.names, quantiles, strict=True)]
             shares[:, i] = _shares(outputs[:, points], values[:, points], left)[0][:, i]
-    first, total = (
-        [dict(zip(("value", "low", "high"), [None if math.isnan(x) else x for x in row], strict=True)) for row in rows]
-        for rows in shares.tolist()
-    )
+    first, total = (as_intervals(*rows.T) for rows in shares)
     return {
         "parameters": list(cells.names),
         "first_order": first,

@@ -256,7 +256,7 @@ def _load_statistics(path: Path) -> Any:
 def _algorithm(module: str, data: dict[str, Any]) -> str | None:
     """Guesses the algorithm, which files do not name, from the policy's module or the saved attributes."""
     package, _, rest = module.partition(".")
-    if package not in ("stable_baselines3", "sb3_contrib"):
+    if package not in _PACKAGES:
         return None
     name = rest.partition(".")[0]
     if rest.startswith("common.recurrent."):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -192,6 +193,8 @@ def open_policies(
     )
     found = [policy for source in compared for policy in source.open(setting)]
     found += [dataclasses.replace(policy, reference=True) for source in others for policy in source.open(setting)]
+    if not isinstance(given, str):  # what a function makes may have changed, so episodes of it are never reused
+        found = [dataclasses.replace(policy, digest=uuid.uuid4().hex) for policy in found]
     return _comparable(found, env_id)
 
 
@@ -202,8 +205,8 @@ def open_runs(runs: Sequence[OpenedRun]) -> list[FrozenPolicy]:
         ConfigError: As for ``open_policies``.
         CheckpointError: There is no usable checkpoint.
     """
-    env = runs[0].config.settings.env
-    return _comparable([open_trained(run, home=run.folder.evaluation) for run in runs], env)
+    policies = [open_trained(run, home=run.folder.evaluation) for run in runs]
+    return _comparable(policies, policies[0].env)
 
 
 def is_policy_text(text: str) -> bool:
@@ -332,14 +335,13 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
     names = iter(_unique_names([policy.run.folder.path for policy in policies if policy.run]))
     found = []
     for policy in policies:
-        unique = next(names) if policy.run else policy.name
-        renamed = policy.run and policy.name != policy.run.folder.path.name  # by the user
-        found.append(dataclasses.replace(policy, name=printable(policy.name if renamed else unique)))
-    for policy in found:
         if policy.env != env:
             raise ConfigError(
                 f"{_where(policy)}: was trained on {policy.env}, not on {env}: policies are compared on one."
             )
+        unique = next(names) if policy.run else policy.name
+        renamed = policy.run and policy.name != policy.run.folder.path.name  # by the user
+        found.append(dataclasses.replace(policy, name=printable(policy.name if renamed else unique)))
     if twice := [name for name, count in Counter(policy.name for policy in found).items() if count > 1]:
         raise ConfigError(f"Two policies are named {twice[0]!r}; name one of them: `policies={{'NAME': 'POLICY'}}`.")
     for policy in found:

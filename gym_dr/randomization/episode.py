@@ -145,7 +145,9 @@ class RandomizedEnv:
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The observation with its context, and ``info`` with the current values unless they are hidden."""
-        info = {**info, "params": dict(self._values), "draw_index": self.draw_index}
+        # a Disturb between two layers has parameters, too
+        params = dict(self._values) if self._inside is None else {**info.get("params", {}), **self._values}
+        info = {**info, "params": params, "draw_index": self.draw_index}
         return self.context.extend(observation, self._values), self.context.visible_info(info)
 
     @property

@@ -83,4 +83,8 @@ def _unknown(env: Any, owner: Any, key: Any) -> GymDrError:
     known = (
         owner.keys() if hasattr(owner, "keys") else getattr(owner, "__dict__", range(getattr(owner, "__len__", int)()))
     )
-    return unknown_name(f"attribute of {type(owner).__name__}:", key, [n for n in map(str, known) if n[0] != "_"])
+    return unknown_name(
+        f"attribute (apply= sets what reset builds) of {type(owner).__name__}:",
+        key,
+        [name for name in map(str, known) if not name.startswith("_")],
+    )

@@ -63,12 +63,12 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self._pushed: Any = pushed_layer(env)
         pushes = int(getattr(self._pushed, "push_size", 0)), floats(self._pushed)
-        spaces = env.observation_space, env.action_space
-        self._state = Disturbances(randomization, 1, *spaces, obs_scale, *pushes, _id_of(env))
+        self._state = Disturbances(
+            randomization, 1, env.observation_space, env.action_space, obs_scale, *pushes, _id_of(env)
+        )
         self.disturbances = self._state.randomization
         RecordConstructorArgs.__init__(self, randomization=self.disturbances.to_dict(), obs_scale=obs_scale)
         self.observation_space = self._state.disturbed_space(env.observation_space)
-        self._begun = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new values and an empty history.
@@ -84,9 +84,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         exact, rest = _split(options, self._state, self.env.has_wrapper_attr("disturbances"))
         checked = self._state.space.check_vector(exact, 1)
         observation, info = self.env.reset(seed=seed, options=rest)
-        if seed is not None or not self._begun:
+        if seed is not None or self._state.table.index[0] < 0:  # or it is the first reset
             _seed(self._state, np.zeros(1, np.int64), [self.env.unwrapped.np_random_seed])
-        self._begun = True
         self._state.begin(np.zeros(1, np.int64), checked)
         return self._observe(observation), self._with_params(info)
 
@@ -96,8 +95,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             InvalidActionError: The action is not in the action space; nothing has changed.
         """
-        actions = self._state.check_actions(np.asarray(action)[None])
-        env_actions = self._state.act(actions)
+        env_actions = self._state.act(np.asarray(action)[None])
         alive = np.ones(1, np.bool_)
         for velocity in self._state.pushes(alive)[1]:
             self._pushed.push(velocity)
@@ -201,7 +199,10 @@ class DisturbVector(ViewWrapper):
         checked, unseeded = self._state.space.check_vector(exact, self.num_envs), ~self._autoreset.begun
         mask, observations, info = self._reset(seed, rest)
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
-        self._reseed(np.flatnonzero(mask & (given | unseeded)))
+        if len(envs := np.flatnonzero(mask & (given | unseeded))):
+            seeds = self.env.unwrapped.np_random_seed
+            known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
+            _seed(self._state, envs, [known[i] for i in envs.tolist()])
         return self._view(Seen(observations, info, mask, mask, None), checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -212,7 +213,7 @@ class DisturbVector(ViewWrapper):
             InvalidActionError: The actions are not in the action space; nothing has changed.
         """
         self._autoreset.check_step()
-        env_actions = self._state.act(self._state.check_actions(actions))
+        env_actions = self._state.act(actions)
         alive = self._autoreset.will_step  # skips those about to be reset
         self._apply("push", *self._state.pushes(alive))
         self._apply("apply_wrench", *self._state.wrenches(alive))
@@ -234,12 +235,6 @@ class DisturbVector(ViewWrapper):
                 getattr(self._sub_envs[i], method)(own)
         elif len(envs):
             getattr(self._push_to, method)(numbers, envs)
-
-    def _reseed(self, envs: Indices) -> None:
-        if len(envs):
-            seeds = self.env.unwrapped.np_random_seed
-            known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
-            _seed(self._state, envs, [known[i] for i in envs.tolist()])
 
 
 def _id_of(env: Any) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.vector_arguments import check_discrete, check_finite
+from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
@@ -143,6 +143,7 @@ class Disturbances:
         self._commands = any(name.startswith("action_") for name in self._varying)
         self._observations: Any = observations
         self._actions: Any = actions
+        self._checked = action_check(actions, num_envs)
         offsets = [name for name in self.space if name.partition(":")[0] == OFFSET]
         self.noisy = bool(offsets) or not self._varying.isdisjoint({"obs_noise", "obs_bias"})
         self._scale = _check_scale(obs_scale, observations) if self.noisy else np.zeros(0)
@@ -161,14 +162,15 @@ class Disturbances:
         self._wrenches = {name: columns for name, columns in _WRENCHES.items() if name in self._varying}
         self._lay_out_noise()
         self._lay_out_failures(sensors)
-        self._initial = _initial(actions)  # (numbers,)
+        self._initial, low, high = _numbers(actions)
         self._nobody: Mask = np.zeros(num_envs, np.bool_)
         self._everybody: Mask = np.ones(num_envs, np.bool_)
         self._held = np.broadcast_to(self._initial, (num_envs, self._initial.size)).copy()  # last one, before noise
         self._sent = np.zeros((num_envs, 1, self._initial.size), actions.dtype)  # rings, see compiled.lag
         self._seen = np.zeros((num_envs, 1, math.prod(observations.shape or ())), observations.dtype)
-        noise = self.values["action_noise"], self._parts["action_noise"]
-        self._actuators = lag.Actuators(self._initial, *_bounds(actions), self._gains, *noise)
+        self._actuators = lag.Actuators(
+            self._initial, low, high, self._gains, self.values["action_noise"], self._parts["action_noise"]
+        )
         self._sensors = lag.Sensors(self._bias, self.values["obs_noise"], self._scale, self._parts["obs_noise"])
 
     def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int, floats: bool) -> None:
@@ -271,21 +273,14 @@ class Disturbances:
 
     # ---- actions -----------------------------------------------------------------------------------------------------
 
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        """Actions of all sub-environments as an array.
+    def act(self, given: Any) -> npt.NDArray[Any]:
+        """Turns the actions of all policies into those that the environment gets; call ``acted`` to confirm the step.
 
         Raises:
-            InvalidActionError: They have the wrong shape or type, are not finite or, if discrete, out of range.
+            InvalidActionError: They have the wrong shape or type, are not finite or, if discrete, out of range; nothing
+                has changed.
         """
-        space, shape = self._actions, (self.num_envs, *(self._actions.shape or ()))
-        if isinstance(space, gym.spaces.Discrete):
-            checked: npt.NDArray[Any] = check_discrete(actions, shape, int(space.start), int(space.n))
-        else:
-            checked = check_finite(actions, shape)
-        return checked.astype(space.dtype, order="C")
-
-    def act(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Turns checked actions into those that the environment gets; call ``acted`` to confirm the step."""
+        actions = self._checked(given).astype(self._actions.dtype, order="C")
         self._arrived = actions
         if not self._commands:
             return actions
@@ -298,8 +293,15 @@ class Disturbances:
             lost = self._parts["action_drop"][0] < self.values["action_drop"]
         flat = self.num_envs, -1
         sent = self._compiled.History(self._sent, self._age, self.values["action_delay"])
-        flats = arrived.reshape(flat), env_actions.reshape(flat)
-        self._compiled.command(sent, self._actuators, actions.reshape(flat), lost, self._held, *flats)
+        self._compiled.command(
+            sent,
+            self._actuators,
+            actions.reshape(flat),
+            lost,
+            self._held,
+            arrived.reshape(flat),
+            env_actions.reshape(flat),
+        )
         self._arrived = arrived
         return env_actions
 
@@ -351,15 +353,13 @@ class Disturbances:
             return observations
         now = np.array(observations, self._observations.dtype)  # the compiled function takes no other dtype
         visible = np.empty_like(now)
-        if fresh is not None:
-            fresh = fresh | (self.table.index < 0)  # before the first reset there is no history
+        # before the first reset there is no history
+        fresh = self._everybody if fresh is None else fresh | (self.table.index < 0)
         flat = self.num_envs, -1
-        fresh = self._everybody if fresh is None else fresh
         seen = self._compiled.History(self._seen, self._age, self.values["obs_delay"])
         self._compiled.sense(seen, self._sensors, now.reshape(flat), fresh, visible.reshape(flat))
         if self._failing:
-            failing = self._lost, self._hidden
-            self._compiled.fail(*failing, self._age, fresh, self._readings, visible.reshape(flat))
+            self._compiled.fail(self._lost, self._hidden, self._age, fresh, self._readings, visible.reshape(flat))
         return visible
 
 
@@ -380,18 +380,15 @@ def _deepened(ring: npt.NDArray[Any], delays: Array, ages: Indices) -> npt.NDArr
     return deeper
 
 
-def _bounds(space: gym.Space[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Lowest and highest value of each number of an action; zeros for discrete ones, which take no noise."""
-    if not isinstance(space, gym.spaces.Box):
-        return np.zeros(1), np.zeros(1)
-    return space.low.reshape(-1).copy(), space.high.reshape(-1).copy()
+def _numbers(space: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """The numbers of an action before the first one arrives, and their bounds, which discrete actions do not need.
 
-
-def _initial(space: Any) -> npt.NDArray[Any]:
-    """The action before the first one arrives: zeros, clipped to the bounds, or the first discrete one."""
+    They are zeros, clipped to the bounds, or the first discrete action.
+    """
     if isinstance(space, gym.spaces.Discrete):
-        return np.full(1, space.start, space.dtype)
-    return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high).reshape(-1)
+        return np.full(1, space.start, space.dtype), np.zeros(1), np.zeros(1)
+    low, high = space.low.reshape(-1).copy(), space.high.reshape(-1).copy()
+    return np.clip(np.zeros_like(low), low, high), low, high
 
 
 def is_float_box(space: gym.Space[Any]) -> bool:
@@ -401,8 +398,7 @@ def is_float_box(space: gym.Space[Any]) -> bool:
 
 def _check_scale(scale: npt.ArrayLike, space: gym.Space[Any]) -> Array:
     try:
-        array = np.asarray(scale, np.float64)
-        spread = np.broadcast_to(array, space.shape or ()).reshape(-1).copy()
+        spread = np.broadcast_to(np.asarray(scale, np.float64), space.shape or ()).reshape(-1).copy()
     except (TypeError, ValueError):
         raise RandomizationError(f"obs_scale: expected a number or shape {space.shape}, got {scale!r}.") from None
     if not (np.isfinite(spread).all() and (spread >= 0).all()):

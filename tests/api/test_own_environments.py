@@ -49,6 +49,12 @@ def test_an_evaluation_of_an_object_goes_on_with_it(tmp_path: Path) -> None:
     assert len(found.episodes) == 4
 
 
+def test_what_a_function_makes_may_change_between_evaluations() -> None:
+    policy = gym_dr.open_policy("random", env=ID)
+    assert policy.digest == gym_dr.open_policy("random", env=ID).digest
+    assert policy.digest != gym_dr.open_policy("random", env=make).digest
+
+
 @pytest.mark.parametrize("env", [lambda: make(), make()], ids=["function", "object"])
 def test_functions_and_objects_can_be_recorded(env: Any, tmp_path: Path) -> None:
     logs = [tmp_path / "one", tmp_path / "other"]

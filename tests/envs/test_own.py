@@ -17,7 +17,7 @@ from gym_dr.envs.own import id_of
 from gym_dr.errors import ConfigError, GymDrError, RandomizationError
 from gym_dr.randomization.presets import presets
 from gym_dr.runs.sources import source_of
-from tests.envs.slide import Slide, make, make_pendulum
+from tests.envs.slide import PARAMS, Slide, make, make_pendulum
 from tests.registered import forgotten_afterwards
 
 ID, OWN = "tests/Slide-v0", "mine/Slide-v0"
@@ -59,6 +59,20 @@ def test_the_physics_has_what_the_id_reports() -> None:
     found = params(pendulum)
     assert pendulum.unwrapped.model.opt.gravity[2] == -9.81
     assert pendulum.unwrapped.model.body("pole").mass[0] == found["body_mass:pole"]
+
+
+def test_seeds_of_any_size_key_draws_and_reach_generators_that_take_only_small_ones() -> None:
+    class Old(Slide):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            self.generator = np.random.RandomState(seed)  # refuses seeds from 2**32
+            return super().reset(seed=seed)
+
+    gym_dr.register(OWN, lambda: RandomizeAttributes(Old(), {"mass": (0.5, 2.0)}, space=ParamSpace("Old", PARAMS)))
+    env: Any = gym.make(OWN)
+    large, small = (env.reset(seed=seed)[1]["params"]["mass"] for seed in (2**40 + 3, 3))
+    assert (large != small, env.unwrapped.np_random_seed) == (True, 3)
+    env.reset(seed=2**40 + 3)
+    assert (env.get_wrapper_attr("params")["mass"], env.np_random_seed) == (large, 2**40 + 3)
 
 
 def test_a_stack_of_layers_is_drawn_by_the_id() -> None:

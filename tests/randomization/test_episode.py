@@ -15,6 +15,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gym_dr import (
     AdaptParams,
     Choice,
+    Disturb,
     DrawContext,
     Param,
     ParamSpace,
@@ -277,3 +278,14 @@ def test_an_environment_that_is_built_randomized_takes_a_layer() -> None:
     env.unwrapped.gravity = -3.0
     assert env.reset()[1]["params"]["gravity"] == -3.0
     assert env.pinned_params == {"gravity": -3.0}
+
+
+def test_the_info_of_disturbances_between_layers_is_kept() -> None:
+    env = skips(Disturb(masses(gym.make("Hopper-v5")), {"obs_noise": 0.1, "push_speed": 1.0, "push_probability": 0.5}))
+    _, info = env.reset(seed=1)
+    assert info["params"] == stacked().reset(seed=1)[1]["params"] | {
+        "obs_noise": 0.1,
+        "push_speed": 1.0,
+        "push_probability": 0.5,
+    }
+    assert env.step(np.zeros(3))[-1]["params"] == info["params"]

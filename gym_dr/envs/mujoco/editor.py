@@ -24,7 +24,6 @@ _BESIDE = {
     "pseudo_inertia": ("body_mass", "body_ipos", "body_inertia", "body_iquat"),
     **{f"{kind}_rotation": (f"{kind}_quat",) for kind in _TURNED},
 }
-_LITTLE = 1e-3  # a change after which each number that follows from a value is another one
 
 
 def needs_set_const(fields: Mapping[str, Array]) -> bool:
@@ -52,7 +51,7 @@ class ModelFields:
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
-        targets = [space.target(name) for name in names]
+        targets = [space[name] for name in names]
         fields = list(dict.fromkeys(part.field for target in targets for part in target.parts))
         for field in fields:  # also those that are added here
             fields += [other for other in _BESIDE.get(field, ()) if other not in fields]
@@ -140,13 +139,25 @@ class ModelFields:
                 values[where] = new[0]
 
 
-def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:
-    """Writes one row of each field into a model; ``mj_setConst`` is up to the caller."""
+def edit(model: Any, data: Any, fields: Mapping[str, Array], row: int) -> None:
+    """Writes one row of each field into a model, and recomputes derived constants.
+
+    Args:
+        model: An ``MjModel``.
+        data: An ``MjData`` of such a model, whose state is lost.
+        fields: Field -> ``(rows, *shape of the field)``.
+        row: Which row.
+    """
+    import mujoco  # type: ignore[import-untyped]  # heavy
+
     for field, array in fields.items():
         if array.ndim == 1:  # an option that is one number
             setattr(model.opt, field, float(array[row]))
         else:
             getattr(owner_of(model, field), field)[...] = array[row]
+    if needs_set_const(fields):
+        derived.before_set_const(model, fields)
+        mujoco.mj_setConst(model, data)
 
 
 class ModelEditor:
@@ -161,7 +172,7 @@ class ModelEditor:
         self._space = space
         self._nominal = space.model
         self._fields = ModelFields(space, model, ())
-        self._scratch: Any = None  # an MjData
+        self._scratch: Any = None  # an MjData, if anything was ever edited
 
     def apply(self, model: Any, values: Mapping[str, float]) -> None:
         """Writes values into a model; parameters that are no longer given return to nominal.
@@ -173,7 +184,7 @@ class ModelEditor:
         Raises:
             RandomizationError: The model has other elements than the nominal one; nothing has changed.
         """
-        import mujoco  # type: ignore[import-untyped]  # heavy
+        import mujoco  # heavy
 
         if model.names != self._nominal.names:
             raise RandomizationError(
@@ -183,31 +194,27 @@ class ModelEditor:
         if new:
             self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
             self._places = self._find_places(self._fields.names)
+            self._scratch = mujoco.MjData(self._nominal)  # since MuJoCo resets it when it derives constants
         fields = self._fields(np.array([[values.get(name, np.nan) for name in self._fields.names]]))
         now = {name: field_array(model, name) for name in fields}
-        write_fields(model, {name: np.where(self._places[name], a, now[name]) for name, a in fields.items()}, 0)
-        if needs_set_const(fields):
-            if self._scratch is None:
-                self._scratch = mujoco.MjData(self._nominal)
-            derived.before_set_const(model, fields)
-            mujoco.mj_setConst(model, self._scratch)  # with scratch data, since it resets positions
+        mixed = {name: np.where(self._places[name], array, now[name]) for name, array in fields.items()}
+        edit(model, self._scratch, mixed, 0)
         self._written = {name: field_array(model, name) for name in fields}
 
     def undone(self, model: Any) -> list[str]:
         """The parameters of which something has written numbers since ``apply``."""
         pairs = {name: (array, field_array(model, name)) for name, array in self._written.items()}
         changed = {name: self._places[name] & (before != now) for name, (before, now) in pairs.items()}
-        if not any(numbers.any() for numbers in changed.values()):  # as nearly always
-            return []
-        places = {name: self._find_places({name}) for name in self._fields.names}
+        lost = any(numbers.any() for numbers in changed.values())  # hardly ever
+        places = {name: self._find_places({name}) for name in self._fields.names if lost}
         return [name for name, own in places.items() if any((own[field] & changed[field]).any() for field in changed)]
 
     def _find_places(self, names: Collection[str]) -> dict[str, Mask]:
-        """The numbers that follow from these parameters: field -> shape of the field.
-
-        They change when the values of the parameters change a little.
-        """
-        nominal = [self._space[name].nominal for name in self._fields.names]
-        step = [(name in names) * _LITTLE * max(1.0, abs(self._space[name].nominal)) for name in self._fields.names]
-        changed = self._fields(np.array([nominal, np.add(nominal, step)]))
-        return {field: rows[0] != rows[1] for field, rows in changed.items()}
+        """The numbers that follow from these parameters: field -> shape of the field."""
+        found = {name: np.zeros(field_array(self._nominal, name).shape, np.bool_) for name in self._fields.places}
+        for part in (part for name in names for part in self._space[name].parts):
+            found[part.field].flat[list(part.columns)] = True
+            for other in _BESIDE.get(part.field, ()):
+                width = found[part.field][0].size
+                found[other][np.array(part.columns) // width] = True
+        return found

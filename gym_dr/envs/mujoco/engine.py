@@ -26,10 +26,9 @@ import mujoco  # type: ignore[import-untyped]
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.mujoco.derived import before_set_const
-from gym_dr.envs.mujoco.editor import needs_set_const, write_fields
+from gym_dr.envs.mujoco.editor import edit, needs_set_const
 from gym_dr.envs.mujoco.fields import field_array, is_option
-from gym_dr.envs.mujoco.memory import ScatteredField, scattered
+from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.reference import BAD_STATE, QUIET
 
 try:
@@ -233,10 +232,13 @@ class OwnDataEngine(Engine):
         self.written = {}
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
+        copies = {"qpos": self.qpos, "qvel": self.qvel, **self._fields}
         self._sources = [
-            (scattered(self._data, name), copied)
-            for name, copied in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
+            (ScatteredField([getattr(data, name) for data in self._data]), copied)
+            for name, copied in copies.items()
+            if copied.ndim > 1
         ]
+        self._numbers = {name: copied for name, copied in copies.items() if copied.ndim == 1}  # without an address
         self._threads = num_threads
         self.after_fork()
         _THREADED.add(self)
@@ -251,12 +253,12 @@ class OwnDataEngine(Engine):
                 self.written[name] = np.repeat(field_array(self._nominal, name)[None], len(self._data), axis=0)
             self.written[name][envs] = values
 
-        def edit(row: int, env: int) -> None:
+        def change(row: int, env: int) -> None:
             if self._models[env] is self._nominal:
                 self._models[env] = copy.copy(self._nominal)
-            _edit(self._models[env], self._data[env], fields, row)
+            edit(self._models[env], self._data[env], fields, row)
 
-        self._parallel(edit, envs)
+        self._parallel(change, envs)
 
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
         def begin(row: int, env: int) -> None:
@@ -268,8 +270,7 @@ class OwnDataEngine(Engine):
 
         self._parallel(begin, envs)
         self.ctrl[envs] = 0.0  # as the reset left it
-        for source, copied in self._sources:
-            source.read(copied, envs)
+        self._read(envs)
 
     def place(self, qpos: Array, qvel: Array) -> None:
         for env, data in enumerate(self._data):
@@ -295,16 +296,13 @@ class OwnDataEngine(Engine):
 
     def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
         for env in envs.tolist():
-            for name, values in outputs.items():
-                if values.ndim > 1:
-                    getattr(self._data[env], name)[...] = values[env]
+            for name in outputs.keys() - self._numbers.keys():
+                getattr(self._data[env], name)[...] = outputs[name][env]
             mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)  # last: it has wrenches
             self.ctrl[env] = self._data[env].ctrl
-        for source, copied in self._sources:
-            source.read(copied, envs)
-        for name in outputs:
-            if outputs[name].ndim == 1:  # numbers of MuJoCo's, which we cannot write there
-                self._fields[name][envs] = outputs[name][envs]
+        self._read(envs)
+        for name, copied in self._numbers.items():  # which we cannot write there
+            copied[envs] = outputs[name][envs]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
@@ -317,16 +315,22 @@ class OwnDataEngine(Engine):
         self._controls.write(self.ctrl)
         self._warnings.write(QUIET)
         self._parallel(advance, envs)
-        for source, copied in self._sources:
-            source.read(copied)
+        self._read(slice(None))
         self._warnings.read(self._counts)
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
-        _edit(model, data, self.written, env)
+        edit(model, data, self.written, env)
         state = np.zeros(mujoco.mj_stateSize(model, _INTEGRATION))
         mujoco.mj_getState(self._models[env], self._data[env], state, _INTEGRATION)
         mujoco.mj_setState(model, data, state, _INTEGRATION)
+
+    def _read(self, rows: slice | Indices) -> None:
+        """Copies what some simulations, or all, have now."""
+        for source, copied in self._sources:
+            source.read(copied, rows)
+        for name, copied in self._numbers.items():
+            copied[rows] = [getattr(self._data[k], name) for k in np.arange(len(self._data))[rows]]
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
         """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
@@ -364,14 +368,6 @@ class OwnDataEngine(Engine):
 def engine_class(contact_forces: bool) -> type[BatchEngine | OwnDataEngine]:
     """The engine for a task, which may read contact forces."""
     return OwnDataEngine if contact_forces or mujoco_batch is None else BatchEngine
-
-
-def _edit(model: Any, data: Any, fields: Mapping[str, Array], row: int) -> None:
-    """Writes one row of each field into a model, and recomputes derived constants; the state is lost."""
-    write_fields(model, fields, row)
-    if needs_set_const(fields):
-        before_set_const(model, fields)
-        mujoco.mj_setConst(model, data)
 
 
 if hasattr(os, "register_at_fork"):

@@ -113,14 +113,6 @@ def _contactless(model: Any) -> Reasons:
     return list(np.where(ruled, "", reasons))
 
 
-def _is_servo(model: Any) -> list[bool]:
-    return [bool(_kp(model, i) or _kd(model, i)) for i in range(model.nu)]
-
-
-def _is_free(model: Any) -> list[bool]:
-    return [model.body_jntnum[i] and model.jnt_type[model.body_jntadr[i]] == _FREE for i in range(model.nbody)]
-
-
 # ---- names that stand for several numbers ----------------------------------------------------------------------------
 
 
@@ -209,10 +201,13 @@ def _length(model: Any, i: int) -> Mapping[str, Parts]:
 _BIG = 1e9  # where physics has no bound
 _TURN = float(np.pi)
 _SERVO = "it would move the target of a servo; use actuator_strength, actuator_kp or actuator_kd"
-_SLIDE = "friction; a contact uses the larger value of its two geoms, unless one has a higher priority; spin and roll "
-_SLIDE += "act where condim is 4 and 6"
+_SLIDE = (
+    "friction; a contact uses the larger value of its two geoms, unless one has a higher priority; spin and roll act "
+    "where condim is 4 and 6"
+)
 _HARD = "time constant and damping ratio of a constraint, or negative stiffness and damping"
 _simple = _where(lambda m: m.body_simple, 'MuJoCo has compiled the body as simple; write simple="false" in its XML')
+_placed = _where(lambda m: np.isin(np.arange(m.nbody), m.jnt_bodyid[m.jnt_type == _FREE]), "its free joint places it")
 _unlimited = _where(lambda model: model.jnt_limited == 0, "the joint has no limits")
 _turning = _where(lambda model: model.jnt_type <= _BALL, "it has more than one number")
 
@@ -254,7 +249,7 @@ _ROWS = (
           "change of mass, center and moments together, always physical; alpha multiplies the mass by exp(2 alpha)",
           axes=_PSEUDO, added=True, idle=_simple),
     Field("body_gravcomp", "body", -10, 10, "", "share of the weight that is compensated", derived=True),
-    *_pose("body", "a body", _where(_is_free, "its free joint places it")),
+    *_pose("body", "a body", _placed),
     Field("geom_friction", "geom", 0, 100, "", _SLIDE, axes=_FRICTION, idle=_contactless),
     *_solver("geom", "geom_", "contacts", _contactless),
     Field("geom_margin", "geom", 0, 10, "m", "distance at which contacts begin", derived=True, idle=_alone),
@@ -285,7 +280,7 @@ _ROWS = (
     Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
     Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
     Field("actuator_gear", "actuator", -1e6, 1e6, "", "force or torque of an actuator at control 1", axes=_gear_axes,
-          derived=True, idle=_where(_is_servo, _SERVO)),
+          derived=True, idle=_where(lambda m: [_kp(m, i) or _kd(m, i) for i in range(m.nu)], _SERVO)),
     Field("actuator_strength", "actuator", 0, FACTOR_HIGH, "x",
           "factor: force of an actuator, with the gains and the force range of a servo", parts=_strength, factor=True,
           idle=_where(lambda m: (m.actuator_gaintype >= _DCMOTOR) & (m.actuator_biastype != _AFFINE),

@@ -46,21 +46,3 @@ class ScatteredField:
         """Sets all arrays to values that broadcast to ``(len(arrays), *shape)``."""
         if self._kept[0].size:
             self._windows[self._places] = np.asarray(values)
-
-
-class ScatteredNumber:
-    """The same number of many objects, which has no address that Python knows."""
-
-    def __init__(self, objects: Sequence[Any], name: str) -> None:
-        """Keeps references to the objects, of which ``name`` is an attribute."""
-        self._objects, self._name = objects, name
-
-    def read(self, out: npt.NDArray[Any], rows: slice | npt.NDArray[np.int64] = slice(None)) -> None:
-        """As in ``ScatteredField``."""
-        out[rows] = [getattr(self._objects[k], self._name) for k in np.arange(len(self._objects))[rows]]
-
-
-def scattered(objects: Sequence[Any], name: str) -> ScatteredField | ScatteredNumber:
-    """An attribute of many objects, an array or a number."""
-    arrays = [getattr(each, name) for each in objects]
-    return ScatteredField(arrays) if isinstance(arrays[0], np.ndarray) else ScatteredNumber(objects, name)

@@ -13,7 +13,7 @@ import copy
 import fnmatch
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,15 +46,15 @@ _REACH = 10.0  # by how much an extreme nominal value may change
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """How one name changes the model."""
+class ModelParam(Param):
+    """A parameter, and how it changes the model."""
 
     element: str  # the name without its axis
     factor: bool  # whether its value multiplies the nominal numbers or replaces them
     parts: tuple[Part, ...]
 
 
-Entries = dict[str, tuple[Param, Target]]
+Entries = dict[str, ModelParam]
 
 
 class ModelSpace(ParamSpace):
@@ -78,8 +78,11 @@ class ModelSpace(ParamSpace):
         self.floats = _FREE in model.jnt_type
         self._entries: dict[str, Entries] = {}  # of a field, or of a pattern
 
-    def __getitem__(self, name: str) -> Param:
-        return self._entry(name)[0]
+    def __getitem__(self, name: str) -> ModelParam:
+        known = self._near(name)
+        if name not in known:
+            raise self._unknown(name)
+        return known[name]
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -106,10 +109,6 @@ class ModelSpace(ParamSpace):
     def __repr__(self) -> str:
         return f"ModelSpace({self.name!r})"
 
-    def target(self, name: str) -> Target:
-        """How a name changes the model."""
-        return self._entry(name)[1]
-
     def reporting(self, randomization: Randomization) -> ModelSpace:
         """The same parameters, reporting those of a randomization."""
         space = copy.copy(self)
@@ -131,7 +130,8 @@ class ModelSpace(ParamSpace):
         rules = {name: rule for name, rule in randomization.items() if not self._is_pattern(name)}
         taken = dict.fromkeys(rules, "")  # name -> the pattern that it comes from
         for pattern, rule in randomization.items():
-            for name in self._matches(pattern, rule) if self._is_pattern(pattern) else ():
+            matched = self._matches(pattern, rule) if self._is_pattern(pattern) else ()
+            for name in [one.name for one in matched]:
                 if taken.get(name) or (rule.shared and name in taken):
                     hint = "Leave one out" if rule.shared else "Name it explicitly"
                     raise RandomizationError(f"Parameter {name!r}: two patterns match it. {hint}.")
@@ -154,12 +154,6 @@ class ModelSpace(ParamSpace):
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def _entry(self, name: str) -> tuple[Param, Target]:
-        known = self._near(name)
-        if name not in known:
-            raise self._unknown(name)
-        return known[name]
-
     def _near(self, name: object) -> Entries:
         """The parameters among which a name is, if there is one: those of its field, or the pattern."""
         if not (isinstance(name, str) and self._is_pattern(name)):
@@ -179,50 +173,46 @@ class ModelSpace(ParamSpace):
         wild = any(sign in name for sign in _WILD)
         return wild and not (_head(name) in FIELDS and name in self._of_field(_head(name)))
 
-    def _matches(self, pattern: str, rule: Rule) -> list[str]:
-        """The names that a pattern stands for, without those that cannot vary."""
+    def _matches(self, pattern: str, rule: Rule) -> list[ModelParam]:
+        """The parameters that a pattern stands for, without those that cannot vary."""
         names = self._of_field(_head(pattern)) if _head(pattern) in FIELDS else self
-        matched = [name for name in names if name not in FIELDS and fnmatch.fnmatchcase(name, pattern)]
-        elements = {name: self.target(name).element for name in matched}
-        twice = {element for name, element in elements.items() if name != element and element in elements}
+        matched = [self[name] for name in names if name not in FIELDS and fnmatch.fnmatchcase(name, pattern)]
+        twice = {one.element for one in matched if one.name != one.element} & {one.name for one in matched}
         whole = rule.operation == "scale" or rule.shared
-        matched = [name for name in matched if elements[name] not in twice or (elements[name] == name) == whole]
+        matched = [one for one in matched if one.element not in twice or (one.name == one.element) == whole]
         if not matched:
             raise self._unknown(pattern)
         reasons: dict[str, dict[str, None]] = {}  # why -> elements that cannot vary
-        for name in (name for name in matched if self[name].idle):
-            reasons.setdefault(self[name].idle, {})[elements[name].partition(":")[2]] = None
-        matched = [name for name in matched if not self[name].idle]
+        for one in matched:
+            reasons.setdefault(one.idle, {})[one.element.partition(":")[2]] = None
+        reasons.pop("", None)
+        matched = [one for one in matched if not one.idle]
         told = "; ".join(f"{listed(list(left))}: {reason}" for reason, left in reasons.items())
         if not matched:
             raise RandomizationError(f"Parameter {pattern!r}: nothing that it matches can vary ({told}).")
         if told:
             warn(f"{pattern} leaves out what cannot vary ({told}).", RandomizationWarning)
-        if rule.operation == "scale":
-            return [name for name in matched if not self._multiplies_zeros(name)] or matched
+        if rule.operation == "scale":  # it would multiply zeros
+            return [one for one in matched if one.nominal and not (one.factor and one.needs)] or matched
         return matched
 
-    def _together(self, pattern: str) -> tuple[Param, Target]:
+    def _together(self, pattern: str) -> ModelParam:
         """A pattern as one parameter: one value for all that it matches, or a factor if their nominal values differ."""
-        found = [self._entry(name) for name in self._matches(pattern, Rule(Constant(1.0), shared=True))]
-        first, parts = found[0][0], tuple(part for _, target in found for part in target.parts)
-        factor = any(target.factor for _, target in found) or len({param.nominal for param, _ in found}) > 1
+        found = self._matches(pattern, Rule(Constant(1.0), shared=True))
+        first, parts = found[0], tuple(part for one in found for part in one.parts)
+        factor = any(one.factor for one in found) or len({one.nominal for one in found}) > 1
         doc = f"{'factor' if factor else 'one value'} for {len(found)} elements: {first.doc}"
-        low, high = max(param.low for param, _ in found), min(param.high for param, _ in found)
-        if factor:
-            low, high = FIELDS[_head(pattern)].factor_low, FACTOR_HIGH
-        nominal, unit = (1.0, "x") if factor else (first.nominal, first.unit)
-        param = replace(first, name=pattern, nominal=nominal, low=low, high=high, unit=unit, doc=doc)
-        return param, Target(element=pattern, factor=factor, parts=parts)
+        nominal, unit, low, high = 1.0, "x", FIELDS[_head(pattern)].factor_low, FACTOR_HIGH
+        if not factor:
+            nominal, unit = first.nominal, first.unit
+            low, high = max(one.low for one in found), min(one.high for one in found)
+        shown = replace(first, name=pattern, nominal=nominal, low=low, high=high, unit=unit, doc=doc)
+        return replace(shown, element=pattern, factor=factor, parts=parts)
 
     # ---- checks ------------------------------------------------------------------------------------------------------
 
-    def _multiplies_zeros(self, name: str) -> bool:
-        """Whether a Scale of this parameter changes nothing: its numbers are 0."""
-        return self[name].nominal == 0 or (self.target(name).factor and bool(self[name].needs))
-
     def _check_operation(self, name: str, rule: Rule) -> None:
-        if self.target(name).factor and rule.operation != "scale":
+        if self[name].factor and rule.operation != "scale":
             axes = [other.rpartition(".")[2] for other in self._of_field(_head(name)) if other.startswith(f"{name}.")]
             hint = f", or name a component: {', '.join(f'{name}.{axis}' for axis in axes)}" if axes else ""
             raise RandomizationError(
@@ -236,7 +226,7 @@ class ModelSpace(ParamSpace):
             RandomizationError: A moment can exceed the sum of the other two, which is physically impossible, or the
                 lower end of a range the upper one.
         """
-        chosen = {self.target(name).element for name in bounds if name != self.target(name).element}
+        chosen = {self[name].element for name in bounds if name != self[name].element}
         for element in sorted(chosen):
             axes = FIELDS[_head(element)].axes
             if axes not in (RANGE, XYZ):
@@ -260,16 +250,14 @@ class ModelSpace(ParamSpace):
         geoms, ranks = element_names(self.model, "geom"), outranked(self.model)
         lost: dict[str, list[str]] = {}  # the others, which do not vary -> parameters
         for head in ("geom_friction", "geom_solref", "geom_solimp"):
-            chosen = [name for name in names if name.startswith(f"{head}:")]
-            places = [
-                self.target(name).parts[0].columns[0] // field_array(self.model, head).shape[1] for name in chosen
-            ]
-            for name, place in zip(chosen, places, strict=True):
-                others = [geoms[k] for k in ranks[place].nonzero()[0] if k not in places and head not in names]
-                lost.setdefault(listed(others), []).append(name)
+            chosen = {name: self[name].element.partition(":")[2] for name in names if name.startswith(f"{head}:")}
+            for name, geom in chosen.items():
+                higher = [geoms[k] for k in ranks[geoms.index(geom)].nonzero()[0]]
+                unchanged = [other for other in higher if other not in chosen.values() and head not in names]
+                lost.setdefault(listed(unchanged), []).append(name)
         lost.pop("", None)
-        for higher, ignored in lost.items():
-            text = f"Contacts with {higher} ignore {listed(ignored)}, since their priority is higher."
+        for others, ignored in lost.items():
+            text = f"Contacts with {others} ignore {listed(ignored)}, since their priority is higher."
             warn(text, RandomizationWarning)
 
     def _unknown(self, name: object) -> UnknownNameError:
@@ -309,17 +297,15 @@ def _entries_of(field: Field, model: Any) -> Entries:
             raise RandomizationError(f"{min(twice)!r} names two parameters of the model. Rename one of its elements.")
         if not _exists(field, model, i):
             continue
+        bounded = field if field.highest is None else replace(field, high=field.highest(model, i))
+        params = [_value(bounded, name, full, parts, values, idle) for name, parts in own.items()]
         if full not in own and own and field.objects and not field.added:
-            found[full] = _factor(field, full, own, values, idle)
-        for name, parts in own.items():
-            high = field.high if field.highest is None else field.highest(model, i)
-            found[name] = _value(replace(field, high=high), name, full, parts, values, idle)
-    able = {name: t.parts for name, (p, t) in found.items() if not p.idle and (field.factor or not t.factor)}
+            found[full] = _factor(field, full, params, values)
+        found |= {param.name: param for param in params}
     if field.name in found or field.added or field.kind == "int" or not found:
         return found
-    reason = "" if able else next(param.idle for param, _ in found.values())
-    every = {name: target.parts for name, (_, target) in found.items() if field.factor or not target.factor}
-    return {field.name: _factor(field, field.name, able or every, values, reason), **found}
+    single = [param for param in found.values() if field.factor or not param.factor]
+    return {field.name: _factor(field, field.name, single, values), **found}
 
 
 def _exists(field: Field, model: Any, i: int) -> bool:
@@ -333,27 +319,45 @@ def _exists(field: Field, model: Any, i: int) -> bool:
 Values = Callable[[str], Array]  # field -> its nominal values, flattened
 
 
-def _value(field: Field, name: str, element: str, parts: Parts, values: Values, idle: str) -> tuple[Param, Target]:
+def _value(field: Field, name: str, element: str, parts: Parts, values: Values, idle: str) -> ModelParam:
     """A parameter for the value of an element or a component, or for a factor that an element is by its nature."""
     first = parts[0]
     nominal = 1.0 if field.factor else float(values(first.field)[first.columns[0]]) / first.coef
     reach = () if field.closed or field.highest else (nominal / _REACH, nominal * _REACH)
-    low, high = min(field.low, *reach, nominal), max(field.high, *reach, nominal)
-    needs = ("density", "viscosity") if field.name == "wind" else ()
-    shown = {"unit": field.unit, "doc": field.doc, "kind": field.kind, "needs": needs, "idle": idle}
-    param = Param(name=name, nominal=nominal, low=low, high=high, **shown)  # type: ignore[arg-type]  # of each its own
-    return param, Target(element=element, factor=field.factor, parts=parts)
+    return ModelParam(
+        name=name,
+        nominal=nominal,
+        low=min(field.low, *reach, nominal),
+        high=max(field.high, *reach, nominal),
+        unit=field.unit,
+        doc=field.doc,
+        kind=field.kind,
+        needs=("density", "viscosity") if field.name == "wind" else (),
+        idle=idle,
+        element=element,
+        factor=field.factor,
+        parts=parts,
+    )
 
 
-def _factor(field: Field, name: str, own: Mapping[str, Parts], values: Values, idle: str) -> tuple[Param, Target]:
-    """A parameter that multiplies the numbers of several names."""
-    parts = tuple(part for found in own.values() for part in found)
+def _factor(field: Field, name: str, multiplied: Sequence[ModelParam], values: Values) -> ModelParam:
+    """A parameter that multiplies the numbers of others, as far as they can vary."""
+    able = [param for param in multiplied if not param.idle] or multiplied
+    parts = tuple(part for param in able for part in param.parts)
     zero = not any(values(part.field)[list(part.columns)].any() for part in parts)
-    doc = field.doc if field.factor else f"factor: {field.doc}"
-    needs = tuple(own) if zero and not idle else ()
-    shown = {"unit": "x", "doc": doc, "needs": needs, "idle": idle}
-    param = Param(name=name, nominal=1.0, low=field.factor_low, high=FACTOR_HIGH, **shown)  # type: ignore[arg-type]
-    return param, Target(element=name, factor=True, parts=parts)
+    return ModelParam(
+        name=name,
+        nominal=1.0,
+        low=field.factor_low,
+        high=FACTOR_HIGH,
+        unit="x",
+        doc=field.doc if field.factor else f"factor: {field.doc}",
+        needs=tuple(param.name for param in able) if zero and not able[0].idle else (),
+        idle=able[0].idle,
+        element=name,
+        factor=True,
+        parts=parts,
+    )
 
 
 def _head(name: object) -> str:

@@ -116,7 +116,8 @@ class RandomizeMujoco(RandomizedWrapper):
         if not self._after_reset:
             self._editor.apply(self._model, self._own)
         observation, info = self.env.reset(seed=seed, options=rest)
-        self._note_attributes()
+        if self._inside is not None:  # it may have set attributes
+            self._note_attributes()
         edited, (self._model, data) = self._model, self._model_and_data()
         self._warnings: npt.NDArray[np.int32] = data.warning.number  # a live view, (number of kinds,)
         if self._after_reset:

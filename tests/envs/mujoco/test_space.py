@@ -45,11 +45,10 @@ def test_nominal_values_are_the_models(name: str) -> None:
     model = model_of(name)
     space = ModelSpace(name, model)
     for key in space:
-        target = space.target(key)
-        if target.factor:
+        if space[key].factor:
             assert space[key].nominal == 1.0
             continue
-        for part in target.parts:
+        for part in space[key].parts:
             owner = model.opt if hasattr(model.opt, part.field) else model
             number = np.ravel(getattr(owner, part.field, np.zeros(1000)))[
                 part.columns[0]
