@@ -108,8 +108,7 @@ class Simulation:
 
     def states(self, envs: Indices) -> Array:
         """The states of some sub-environments: shape ``(len(envs), fields)``, a copy."""
-        states: Array = self._blocks[envs // LANES, self._state_fields, envs % LANES]
-        return states
+        return np.asarray(self._blocks[envs // LANES, self._state_fields, envs % LANES])
 
     def put(self, envs: Indices, states: Array) -> None:
         """Sets the states of some sub-environments, shape ``(len(envs), fields)``."""
