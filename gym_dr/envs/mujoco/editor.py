@@ -16,8 +16,10 @@ from gym_dr.envs.mujoco.space import ModelSpace
 from gym_dr.errors import RandomizationError
 
 _TURNED = ("body", "geom", "site", "cam")  # kinds of elements that ``*_rotation`` turns
-_DERIVED = {field.name for field in FIELDS.values() if field.derived}
-_DERIVED |= {"body_iquat", *(f"{kind}_quat" for kind in _TURNED)}
+_DERIVED = {
+    *(field.name for field in FIELDS.values() if field.derived),
+    *("body_iquat", *(f"{kind}_quat" for kind in _TURNED)),
+}
 # what is changed besides a field: it is computed from it and from what it lists
 _BESIDE = {
     "body_mass": ("body_inertia",),

@@ -363,25 +363,11 @@ def element_names(model: Any, objects: str | None) -> list[str]:
     """
     if objects is None:
         return [""]
-    joints = [model.joint(i).name or f"joint{i}" for i in range(model.njnt)]
-    if objects == "jnt":
-        return _unique(joints)
     if objects == "dof":
         return _dof_names(model)
-    if objects == "actuator":
-        return _unique([model.actuator(i).name or _driven(model, i, joints) for i in range(model.nu)])
-    if objects in ("body", "geom", "pair"):
-        firsts = [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(model.nbody)]
-        bodies = _unique([model.body(i).name or first for i, first in enumerate(firsts)])
-        if objects == "body":
-            return bodies
-        geoms = _unique([model.geom(i).name or bodies[model.geom_bodyid[i]] for i in range(model.ngeom)])
-        if objects == "geom":
-            return geoms
-        joined = [f"{geoms[model.pair_geom1[i]]}+{geoms[model.pair_geom2[i]]}" for i in range(model.npair)]
-        return _unique([model.pair(i).name or joined[i] for i in range(model.npair)])
-    count, named = getattr(model, f"n{objects}"), getattr(model, objects)
-    return _unique([named(i).name or f"{objects}{i}" for i in range(count)])
+    count = model.nu if objects == "actuator" else getattr(model, f"n{objects}")
+    given = [getattr(model, objects)(i).name for i in range(count)]
+    return _unique([name or other for name, other in zip(given, _substitutes(model, objects, count), strict=True)])
 
 
 def _dof_names(model: Any) -> list[str]:
@@ -393,10 +379,21 @@ def _dof_names(model: Any) -> list[str]:
     ]
 
 
-def _driven(model: Any, i: int, joints: list[str]) -> str:
-    """The joint that an unnamed actuator drives."""
-    drives_a_joint = model.actuator_trntype[i] == 0  # mjTRN_JOINT
-    return joints[model.actuator_trnid[i, 0]] if drives_a_joint else f"actuator{i}"
+def _substitutes(model: Any, objects: str, count: int) -> list[str]:
+    """What elements without a name are called, see ``element_names``."""
+    if objects == "geom":
+        bodies = element_names(model, "body")
+        return [bodies[body] for body in model.geom_bodyid]
+    if objects == "pair":
+        geoms = element_names(model, "geom")
+        return [f"{geoms[a]}+{geoms[b]}" for a, b in zip(model.pair_geom1, model.pair_geom2, strict=True)]
+    joints = element_names(model, "jnt") if objects in ("actuator", "body") else []
+    if objects == "actuator":
+        driven = model.actuator_trntype == _SCALAR[0]
+        return [joints[model.actuator_trnid[i, 0]] if driven[i] else f"actuator{i}" for i in range(count)]
+    if objects == "body":
+        return [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(count)]
+    return [f"{'joint' if objects == 'jnt' else objects}{i}" for i in range(count)]
 
 
 def _unique(names: list[str]) -> list[str]:
