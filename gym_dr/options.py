@@ -126,13 +126,13 @@ def is_number(value: object) -> bool:
 
 
 def expect(good: bool, name: str, expected: str, got: object) -> None:
-    """Checks one field of a configuration.
+    """Checks one value, such as a field of a configuration.
 
     Raises:
         ConfigError: ``good`` is false; the message says what was expected.
     """
     if not good:
-        raise ConfigError(f"{name}: expected {expected}, got {got!r}.")
+        raise ConfigError(f"{name}: expected {expected}, got {shortened(got)}.")
 
 
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:

@@ -116,8 +116,7 @@ def _write(fit: Fit, files: FitFiles, command: str) -> None:
     try:
         needs("A report", "report", "jinja2", "plotly")
     except ConfigError as error:
-        notes = [f"There is no report: {error}"]
-        write_atomically(files.randomization, randomization_bytes(fit, command, notes))
+        write_atomically(files.randomization, randomization_bytes(fit, command, [f"There is no report: {error}"]))
         return
     from gym_dr.reports.fitting import fit_report  # heavy, as the next
     from gym_dr.reports.page import write_report

@@ -6,11 +6,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gym_dr.envs.vector_arguments import check_whole_number
-from gym_dr.errors import ConfigError
 from gym_dr.evaluation.evaluate import playing
 from gym_dr.evaluation.sets import SetLike
 from gym_dr.evaluation.suite import cells_to_play
-from gym_dr.options import is_whole
+from gym_dr.options import expect, is_whole
 from gym_dr.policies.open import EnvLike, PolicyLike, open_policy
 from gym_dr.policies.record import check_log, record_policy
 from gym_dr.runs.stopping import stop_signals
@@ -71,8 +70,7 @@ def record(
         Interrupted: A signal stopped it; nothing was written.
     """
     episodes = check_whole_number("`episodes`", episodes)
-    if not is_whole(seed) or not 0 <= seed <= 2**62:
-        raise ConfigError(f"`seed`: expected a whole number from 0 to 2**62, got {seed!r}.")
+    expect(is_whole(seed) and 0 <= seed <= 2**62, "`seed`", "a whole number from 0 to 2**62", seed)
     check_log(output, format)
     opened = open_policy(policy, env=env, stochastic=False, trust=trust)
     cells = cells_to_play(opened, draws, episodes)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gym_dr.errors import ConfigError, as_path, located
-from gym_dr.evaluation.evaluate import playing
+from gym_dr.errors import as_path, located
+from gym_dr.evaluation.evaluate import evaluate_policies, playing
+from gym_dr.evaluation.results import evaluation_folder
+from gym_dr.evaluation.suite import report_suite
+from gym_dr.options import expect
+from gym_dr.policies.open import EnvLike, PoliciesLike, open_policies
 from gym_dr.registry import needs
 from gym_dr.runs.config import check_not_reserved
 from gym_dr.runs.durable import check_output
-
-if TYPE_CHECKING:
-    from gym_dr.policies.open import EnvLike, PoliciesLike
 
 
 def report(
@@ -60,11 +60,7 @@ def report(
         Interrupted: A signal stopped the evaluation.
     """
     needs("A report", "report", "jinja2", "plotly")
-    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.results import evaluation_folder
-    from gym_dr.evaluation.suite import report_suite
-    from gym_dr.policies.open import open_policies
-    from gym_dr.reports.assemble import assemble
+    from gym_dr.reports.assemble import assemble  # heavy, as those below
     from gym_dr.reports.comparison import Comparison, group_policies
     from gym_dr.reports.page import MARK, write_report
 
@@ -75,8 +71,7 @@ def report(
             check_not_reserved("seed", [run.config.settings.seed], run.config.settings.reserved_seeds)
     home = folders[0].parent if len(folders) == 1 else Path()
     page = home / "report.html" if output is None else as_path(output)
-    if page.suffix != ".html":
-        raise ConfigError(f"`output`: expected a file that ends in .html, got {page}.")
+    expect(page.suffix == ".html", "`output`", "a file that ends in .html", str(page))
     check_output(page, MARK if output is None else b"")
     if evaluation is None and len(folders) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")

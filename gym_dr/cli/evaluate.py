@@ -80,9 +80,11 @@ def command(
     if others and not (randomize or params):  # --randomization holds their training draws
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
-    sets: list[Any] = [grid_of(grid)] if grid else []
-    sets += [] if sobol is None else [make_sobol(sobol)]
-    sets += [] if played is None else [played]
+    sets: list[Any] = [
+        *([grid_of(grid)] if grid else []),
+        *([] if sobol is None else [make_sobol(sobol)]),
+        *([] if played is None else [played]),
+    ]
     evaluation = evaluate(policies, sets, command=command_line(), **shared)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")

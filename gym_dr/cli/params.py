@@ -42,15 +42,15 @@ def command(env_id: str, names: tuple[str, ...]) -> None:
             f"{randomized_id(env_id) or 'another id (gymdr list envs), or gym_dr.register'}."
         )
     sensors = space.sensors if isinstance(space, DisturbedSpace) else None
+    params = [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]
     if names:
         wanted = [*names, *(f"{name}:*" for name in names), *(f"{name}.*" for name in names)]
-        found = [param for param in space.values() if any(fnmatch.fnmatchcase(param.name, name) for name in wanted)]
+        found = [param for param in params if any(fnmatch.fnmatchcase(param.name, name) for name in wanted)]
         if not found:
             raise ConfigError(f"No parameter of {env_id} matches {listed(names)}. gymdr params {env_id} lists them.")
         click.echo(Table(columns=COLUMNS, rows=[row(param, space) for param in found]))
         return
-    rows = rows_of([*space.values(), *(SENSOR_PARAMS.values() if sensors else ())], space, most=4)
-    click.echo(Table(columns=COLUMNS, rows=list(rows)))
+    click.echo(Table(columns=COLUMNS, rows=list(rows_of(params, space, most=4))))
     if sensors:
         click.echo(f"\nsensors: {sensors.text}; {HIDE}:* stands for all, other patterns for matching ones")
     for name, randomization in presets(space.name).items():
@@ -74,7 +74,7 @@ def rows_of(params: Iterable[Param], space: Mapping[str, Param], most: int = _AL
         if len(elements) < _GROUPED_FROM:
             yield from (row(param, space) for param in members)
             continue
-        yield from (row(param, space) for param in members if param not in elements)
+        yield from (row(param, space) for param in members if ":" not in param.name)
         numbers = [param for param in elements if param.unit != "x"] or elements
         able = [param for param in numbers if not param.idle] or numbers
         pairs = [param.name.partition(":")[2].rpartition(".") for param in able]
@@ -84,11 +84,15 @@ def rows_of(params: Iterable[Param], space: Mapping[str, Param], most: int = _AL
         parts = f", each with {', '.join(f'.{axis}' for axis in axes)}" if vectors else ""
         whole = " (without an axis: a factor)" if vectors and len(numbers) < len(elements) else ""
         nominal = sorted({param.nominal for param in able})
-        values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
-        low, high = min(param.low for param in able), max(param.high for param in able)
         *_, unit, meaning = row(able[-1], space)
-        meaning = f"{meaning}; for {listed([*names], most)}{parts}{whole}"
-        yield f"{field}:...", values, f"{low:g}", f"{high:g}", unit, meaning
+        yield (
+            f"{field}:...",
+            f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}",
+            f"{min(param.low for param in able):g}",
+            f"{max(param.high for param in able):g}",
+            unit,
+            f"{meaning}; for {listed([*names], most)}{parts}{whole}",
+        )
 
 
 def row(param: Param, space: Mapping[str, Param]) -> tuple[str, ...]:
@@ -96,4 +100,5 @@ def row(param: Param, space: Mapping[str, Param]) -> tuple[str, ...]:
     needs = needs_text(param, space)
     cannot = f"; cannot vary here: {param.idle}" if param.idle else f"; needs {needs}" if needs else ""
     unit = param.unit if param.kind == "float" else param.kind
-    return param.name, f"{param.nominal:g}", f"{param.low:g}", f"{param.high:g}", unit, f"{param.doc}{cannot}"
+    # 0 is added since -0 looks like a mistake
+    return param.name, f"{param.nominal + 0.0:g}", f"{param.low:g}", f"{param.high:g}", unit, f"{param.doc}{cannot}"

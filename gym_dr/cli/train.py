@@ -134,7 +134,10 @@ def _train(algorithm: Algorithm) -> None:
     from gym_dr.cli.tables import show_training  # heavy
 
     ctx = click.get_current_context()
-    given = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
-    options = {name: ctx.params[name] for name in given}
+    options = {
+        name: value
+        for name, value in ctx.params.items()
+        if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
+    }
     randomize = read_randomize(options.pop("randomize", ()))
     show_training(train(algorithm.name, randomize=randomize, command=command_line(), **options))

@@ -57,7 +57,7 @@ class FailingSensors(NamedTuple):
 
 @njit(**ENTRY)
 def command(history, actuators, actions, lost, held, arrived, env_actions):
-    """Fills ``arrived`` with the delayed ``actions`` (N, A); ``env_actions`` also get gains and noise, and are clipped
+    """Fills ``arrived`` with the delayed ``actions`` (N, A), and ``env_actions`` with these after gains and noise.
 
     Where an action is ``lost`` (N,), the ``held`` one (N, A) acts again.
     """

@@ -30,7 +30,7 @@ def check_whole_number(name: str, value: Any) -> int:
         ConfigError: The value is something else.
     """
     if not is_whole(value) or value < 1:
-        raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
+        raise ConfigError(f"Expected {name} to be a whole number above 0, got {shortened(value)}.")
     return int(value)
 
 

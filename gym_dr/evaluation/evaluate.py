@@ -156,8 +156,11 @@ class _Held:
     def further(self, sets: Sequence[CellSet], policies: Sequence[FrozenPolicy]) -> list[CellSet]:
         """Further sets that a policy has completed; the other policies play them too."""
         asked = {cells.name for cells in sets}
-        others = [cells for cells in self.sets if cells.name not in asked]
-        return [cells for cells in others if any(self.episodes.finished(p.name, cells).all() for p in policies)]
+        return [
+            cells
+            for cells in self.sets
+            if cells.name not in asked and any(self.episodes.finished(p.name, cells).all() for p in policies)
+        ]
 
     def check_nothing_lost(self, question: Question) -> None:
         """Checks that these policies have no episodes on further sets that no policy has completed.
@@ -319,8 +322,7 @@ def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, question: Que
     drawn = {name: record.params[name] for name in draws.randomization}
     values = {name: float(column[k]) for name, column in draws.values.items()}
     head = (part.policy.name, cells.name, part.first_cell + cell, episode, part.seed + k)
-    outcome = question.outcome(record.episode_return)
-    found = (record.episode_return, record.length, int(record.terminated), outcome)
+    found = (record.episode_return, record.length, int(record.terminated), question.outcome(record.episode_return))
     row = dict(zip(COLUMNS, (*head, *found), strict=True))
     return {**row, **question.nominal, **drawn, **values}
 

@@ -111,8 +111,7 @@ def orthonormal(values: Array, quantiles: Array) -> Array:
     mixing = np.linalg.qr(np.sqrt(weights)[:, None] * legvander(2 * ranks - 1, min(MAX_DEGREE, len(distinct) - 1)))[1]
     degrees = int(np.argmax(np.append(np.abs(np.diag(mixing)) < _LEAST_NORM, True)))
     raw = legvander(2 * np.interp(values, distinct, ranks) - 1, max(degrees - 1, 0))
-    found: Array = (raw @ np.linalg.inv(mixing[:degrees, :degrees]))[..., 1:]
-    return found
+    return np.asarray((raw @ np.linalg.inv(mixing[:degrees, :degrees]))[..., 1:])
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from typing import Any
 
 import gymnasium as gym
 
-from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import CONFIDENCE
-from gym_dr.options import is_number
+from gym_dr.options import expect, is_number
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.training.api import seed_for
@@ -32,8 +31,7 @@ def check_success(success: float | None) -> float | None:
     Raises:
         ConfigError: It is not a finite number.
     """
-    if success is not None and not is_number(success):
-        raise ConfigError(f"`success`: expected a finite return, got {shortened(success)}.")
+    expect(success is None or is_number(success), "`success`", "a finite return", success)
     return None if success is None else float(success)
 
 

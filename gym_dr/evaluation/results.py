@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -125,10 +125,9 @@ class Evaluation:
         }
 
     def __repr__(self) -> str:
-        names = [cells.name for cells in self.sets]
         return (
             f"Evaluation({str(self.folder)!r}: {listed(self.policies)} on {self.question.env}, "
-            f"{len(self.episodes):,} episodes of {listed(names)})"
+            f"{len(self.episodes):,} episodes of {listed([cells.name for cells in self.sets])})"
         )
 
     @property
@@ -212,7 +211,7 @@ class Evaluation:
             UnknownNameError: The evaluation has no such set.
         """
         cells = self.cell_set(name)
-        values: Array = self.episodes_of(name)["return"].to_numpy(np.float64)
+        values = np.asarray(self.episodes_of(name)["return"], np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
 
 
@@ -277,8 +276,7 @@ def write_document(folder: Path, document: dict[str, Any]) -> None:
 
 def finite(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document as a file holds it: NaN and infinities are null."""
-    found: dict[str, Any] = json.loads(json.dumps(document), parse_constant=lambda name: None)
-    return found
+    return cast(dict[str, Any], json.loads(json.dumps(document), parse_constant=lambda name: None))
 
 
 def read_episodes(path: Path) -> pd.DataFrame:

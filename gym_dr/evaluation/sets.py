@@ -17,16 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
+from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
-from gym_dr.options import is_whole, plain
+from gym_dr.options import plain
 from gym_dr.policies.draws import Draws
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.draws import values_at
@@ -137,8 +138,7 @@ class CellSet:
     @property
     def points(self) -> int | None:
         """Rows of the Sobol sequences; None for other kinds. Cells ``i``, ``i + points``, ... come from row i."""
-        points: int | None = self.definition.get("points")
-        return points
+        return cast(int | None, self.definition.get("points"))
 
     @property
     def correlated(self) -> tuple[str, ...]:
@@ -156,8 +156,7 @@ class CellSet:
     @property
     def fixed(self) -> Mapping[str, float]:
         """Values that all cells share and that differ from nominal."""
-        fixed: Mapping[str, float] = self.definition.get("fixed", {})
-        return fixed
+        return cast(Mapping[str, float], self.definition.get("fixed", {}))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -333,19 +332,6 @@ def sobol_name(training: str) -> str:
     return f"sobol{training.removeprefix(TRAINING) if training.startswith(TRAINING) else f': {training}'}"
 
 
-def cells_of(
-    env: str, space: ParamSpace | None, sets: SetLike | Sequence[SetLike], trained: Trained, episodes: int | None
-) -> list[CellSet]:
-    """The cells of sets in an environment; for arguments see ``sets_of``."""
-    several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
-    if space is None:
-        if not several:
-            return []
-        raise ConfigError(f"{env} has no parameters to vary: expected no sets, got {shortened(several[0])}.")
-    made = [one if isinstance(one, EvaluationSet) else draws(one) for one in several]
-    return [cells for one in made for cells in one.cells(space, trained, episodes)]
-
-
 def _axis(name: str, given: Any) -> Array:
     """The values of a parameter on a grid.
 
@@ -372,9 +358,7 @@ def check_episodes(episodes: int | None) -> int | None:
     Raises:
         ConfigError: It is not a whole number of at least 1.
     """
-    if episodes is not None and not (is_whole(episodes) and episodes >= 1):
-        raise ConfigError(f"`episodes`: expected a whole number of at least 1, got {shortened(episodes)}.")
-    return None if episodes is None else int(episodes)
+    return None if episodes is None else check_whole_number("`episodes`", episodes)
 
 
 # ---- draws and values that the user chooses --------------------------------------------------------------------------

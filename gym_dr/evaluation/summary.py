@@ -36,13 +36,12 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
         flat = returns.reshape(len(returns), -1)
         statistics = policy_statistics(flat, cells, success, within)
         for other, mean in zip(policies[1:], means_with_intervals(flat[0] - flat[1:], cells, apart), strict=True):
-            names = {"policy": policies[0], "other": other, "set": cells.name}
-            differences.append({**names, "statistics": {"mean": mean}})
+            differences.append({"policy": policies[0], "other": other, "set": cells.name, "statistics": {"mean": mean}})
         known = best_on(cells, returns) if question.references else None
         if known is not None:
             statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
             best.append(describe_best(known, cells, success, within))
-        lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["steps"].mean()
+        lengths = evaluation.episodes_of(cells.name).groupby("policy")["steps"].mean()
         for k, name in enumerate(policies):
             worst = nearest = None
             if cells.num_cells > 1:

@@ -77,8 +77,7 @@ def place_of(name: str | Path) -> tuple[Path, str]:
         ConfigError: The name does not end in a version.
     """
     text = os.fspath(name)
-    by_id = isinstance(name, str) and _ID.fullmatch(text) is not None
-    path = root() / text if by_id else as_path(text)
+    path = root() / text if isinstance(name, str) and _ID.fullmatch(text) else as_path(text)
     top, whole = root().absolute(), path.absolute()
     found = whole.relative_to(top).as_posix() if whole.is_relative_to(top) else path.name
     if _ID.fullmatch(found) is None:
@@ -123,15 +122,19 @@ def read_minari(path: Path) -> list[LoggedEpisode]:
 
 def _episode(episode: Mapping[str, Any], about: Mapping[str, Any], source: str) -> LoggedEpisode:
     """A data set's entries for an episode, which ``read_log`` will check."""
-    noted = flattened(about, "/").items()  # HDF5 holds Empty for nothing
-    found = {n: v for n, v in noted if n not in _OWN and type(v).__name__ not in ("NoneType", "Empty")}
+    found = {
+        name: value
+        for name, value in flattened(about, "/").items()
+        if name not in _OWN and type(value).__name__ not in ("NoneType", "Empty")  # HDF5 holds Empty for nothing
+    }
     options = f"options/{_PARAMS}/"
     found = {name.replace(options, f"{_PARAMS}/", 1): np.asarray(values) for name, values in found.items()}
     found |= {name: _decoded(values) for name, values in flattened(episode["infos"] or {}, "/").items()}
     found |= {name: np.asarray(values) for name, values in episode.items() if name not in ("id", "infos", *_ARRAYS)}
     time = found.pop("time", None)
-    arrays = {name: episode[name] for name in _ARRAYS}
-    return LoggedEpisode(**arrays, time=time, others=found, source=source)
+    return LoggedEpisode(
+        observations=episode["observations"], actions=episode["actions"], time=time, others=found, source=source
+    )
 
 
 def _decoded(values: Any) -> npt.NDArray[Any]:

@@ -150,8 +150,11 @@ class GymnasiumVecEnv(VecEnv):
 
     def _episode(self, i: int, info: Mapping[str, Any]) -> dict[str, Any]:
         """The ``episode`` of a finished episode's info, made and written as by ``Monitor``."""
-        seconds = round(time.time() - self._start, 6)
-        episode = {"r": round(float(self._returns[i]), 6), "l": int(self._lengths[i]), "t": seconds}
+        episode = {
+            "r": round(float(self._returns[i]), 6),
+            "l": int(self._lengths[i]),
+            "t": round(time.time() - self._start, 6),
+        }
         episode |= {key: info[key] for key in self._info_keywords}
         if self._monitor_files:
             self._monitor_files[i].write_row(episode)

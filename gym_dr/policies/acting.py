@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import ConfigError, NotFiniteError
 from gym_dr.policies.draws import Draws
 from gym_dr.randomization.sampler import EpisodeRecord
-from gym_dr.training.api import EpisodeStarts, Policy, PolicyWithMemory
+from gym_dr.training.api import EpisodeStarts, MemorylessPolicy, Policy, PolicyWithMemory
 from gym_dr.wrappers.record import RecordEpisodes
 
 EPISODE_STARTS = "episode_starts"  # the name that a policy's second parameter needs if it has a default
@@ -57,13 +57,11 @@ def with_episode_starts(policy: Policy, source: str = "The policy") -> PolicyWit
     Raises:
         ConfigError: It has other parameters.
     """
-    given: Any = policy
     if takes_episode_starts(policy, source):
         return cast(PolicyWithMemory, policy)
 
     def act(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
-        actions: npt.NDArray[Any] = given(observations)
-        return actions
+        return cast(MemorylessPolicy, policy)(observations)
 
     return act
 

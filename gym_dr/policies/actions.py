@@ -71,8 +71,7 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
             got = f"{actions[~finite][0]} in sub-environment {np.argwhere(~finite)[0][0]}"
             raise InvalidActionError(f"{source}: expected finite actions, got {got}.")
         if isinstance(space, Box):
-            clipped: npt.NDArray[Any] = np.clip(actions, space.low, space.high).astype(space.dtype)
-            return clipped
+            return np.asarray(np.clip(actions, space.low, space.high), space.dtype)
         if not space.contains(actions.astype(space.dtype)):
             wrong = next(a for a in actions if not single.contains(a.astype(single.dtype)))
             raise InvalidActionError(

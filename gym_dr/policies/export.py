@@ -16,6 +16,7 @@ from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.options import expect
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.registry import needs
@@ -37,8 +38,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
         RunFolderError: The file cannot be written.
     """
     path = as_path(output)
-    if path.suffix != SUFFIX:
-        raise ConfigError(f"`output`: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
+    expect(path.suffix == SUFFIX, "`output`", f"a file that ends in {SUFFIX}", str(path))
     needs("An ONNX file", "onnx", "onnx")
     check_output(path)
     with contextlib.closing(policy.make_envs(Draws())) as envs:
@@ -69,10 +69,9 @@ def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
     if isinstance(first, NormalizeObservations):
         columns = len(first.mean)
         mean[:columns], std[:columns] = _array(first.mean.float()), _array(first.std().float())
-    bounds: dict[str, Any]
     if isinstance(actor, CategoricalActor):
         nothing = np.zeros(0, np.float32)
-        bounds = {"kind": CHOICE, "start": actor.start, "low": nothing, "high": nothing}
+        bounds: dict[str, Any] = {"kind": CHOICE, "start": actor.start, "low": nothing, "high": nothing}
     else:
         kind = SCALED if isinstance(actor, GaussianActor) else DIRECT
         low, high = (np.asarray(end, np.float32) for end in (actor.space.low, actor.space.high))

@@ -8,7 +8,7 @@ from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, located, shortened
 from gym_dr.integrations.onnx_policy import OnnxPolicy
-from gym_dr.options import check_fields, is_number
+from gym_dr.options import check_fields, expect, is_number
 from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -66,8 +66,7 @@ def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Metadat
     frames, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
     if env == policy.about.get("env") and "randomization" in about and space is not None:
         randomization = resolve(Randomization.from_dict(about["randomization"]), space)
-    if not is_number(span) or span <= 0:
-        raise ConfigError(f"draw_span: expected a number above 0, got {shortened(span)}.")
+    expect(is_number(span) and span > 0, "draw_span", "a number above 0", span)
     if about.get("observes_draw"):
         if space is None:
             raise ConfigError("observes_draw: expected an environment with parameters to observe, got one without.")

@@ -205,8 +205,8 @@ def open_runs(runs: Sequence[OpenedRun]) -> list[FrozenPolicy]:
         ConfigError: As for ``open_policies``.
         CheckpointError: There is no usable checkpoint.
     """
-    env = runs[0].config.settings.env
-    return _comparable([open_trained(run, home=run.folder.evaluation) for run in runs], env)
+    policies = [open_trained(run, home=run.folder.evaluation) for run in runs]
+    return _comparable(policies, policies[0].env)
 
 
 def is_policy_text(text: str) -> bool:
@@ -335,14 +335,13 @@ def _comparable(policies: Sequence[FrozenPolicy], env: str) -> list[FrozenPolicy
     names = iter(_unique_names([policy.run.folder.path for policy in policies if policy.run]))
     found = []
     for policy in policies:
-        unique = next(names) if policy.run else policy.name
-        renamed = policy.run and policy.name != policy.run.folder.path.name  # by the user
-        found.append(dataclasses.replace(policy, name=printable(policy.name if renamed else unique)))
-    for policy in found:
         if policy.env != env:
             raise ConfigError(
                 f"{_where(policy)}: was trained on {policy.env}, not on {env}: policies are compared on one."
             )
+        unique = next(names) if policy.run else policy.name
+        renamed = policy.run and policy.name != policy.run.folder.path.name  # by the user
+        found.append(dataclasses.replace(policy, name=printable(policy.name if renamed else unique)))
     if twice := [name for name, count in Counter(policy.name for policy in found).items() if count > 1]:
         raise ConfigError(f"Two policies are named {twice[0]!r}; name one of them: `policies={{'NAME': 'POLICY'}}`.")
     for policy in found:

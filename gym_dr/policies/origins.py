@@ -25,6 +25,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import ConfigError, as_path, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import LoadedPolicy, SavedPolicy, digest_of, load_policy, read_saved
+from gym_dr.options import expect
 from gym_dr.policies.acting import with_episode_starts
 from gym_dr.policies.actions import checked
 from gym_dr.policies.draws import Draws
@@ -122,9 +123,8 @@ def open_callable(given: Policy, name: str, setting: Setting, text: str | None =
     """Anything that can be called with observations; ``text`` is "package.module:function" if it was given so."""
     source = f"policy {text or repr(name)}"
     with_episode_starts(given, source)  # checks it
-    kind = "callable" if text is None else "function"
-    known = {} if text is None else {"function": text}
-    record = {"kind": kind, "path": None, "algorithm": None, "seed": None, "actions": None, **known}
+    known = {"kind": "callable"} if text is None else {"kind": "function", "function": text}
+    record = {**known, "path": None, "algorithm": None, "seed": None, "actions": None}
     # it may change without its code, so episodes of earlier evaluations are never reused
     return _policy(name, source, functools.partial(_same, given, source), setting, uuid.uuid4().bytes, record)
 
@@ -219,11 +219,10 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
 def open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
     """A policy in an ONNX file."""
     known, randomization, observed = read_metadata(found, setting.env, setting.space)
-    if setting.randomization is None:
-        setting = dataclasses.replace(setting, randomization=randomization)
+    trained_on = randomization if setting.randomization is None else setting.randomization
+    setting = dataclasses.replace(setting, randomization=trained_on, context_ranges=None)
     record = {"kind": "onnx", "path": str(found.path), **known, "actions": "deterministic"}
     source, content = f"onnx:{found.path}", found.digest.encode()
-    setting = dataclasses.replace(setting, context_ranges=None)
     return dataclasses.replace(_policy(name, source, found.make, setting, content, record), **observed)
 
 
@@ -236,8 +235,8 @@ def _policy(
     record: dict[str, Any],
 ) -> FrozenPolicy:
     """The policy that ``make`` makes; ``content`` determines its actions."""
-    if name is not None and {"/", "\\"} & {*name}:  # a path would lead the evaluation's folder elsewhere
-        raise ConfigError(f"`policies`: expected a name without slashes, got {name!r}.")
+    # a path would lead the evaluation's folder elsewhere
+    expect(not {"/", "\\"} & {*name}, "`policies`", "a name without slashes", name)
     ranges = {one: [float(low), float(high)] for one, (low, high) in (setting.context_ranges or {}).items()}
     if ranges:
         content, record = content + json.dumps(ranges).encode(), {**record, "context": ranges}

@@ -117,8 +117,7 @@ def play_by_hand(
     _check_display("playing by hand needs one")
     exact = dict(params or {})
     if randomization is not None:  # and the disturbances with given values
-        rules = {**undisturbed(exact), **randomization}
-        randomization = Randomization(rules, correlation=randomization.correlation)
+        randomization = Randomization({**undisturbed(exact), **randomization}, correlation=randomization.correlation)
     with contextlib.closing(make_env(env_id, randomization, render_mode="rgb_array")) as env:
         keys = _key_codes(env)
         with warnings.catch_warnings():  # Gymnasium asks matplotlib for a window toolkit, which play() does not need

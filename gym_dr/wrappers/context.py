@@ -60,8 +60,8 @@ class DrawContext(ViewWrapper):
             raise ConfigError(f"Expected a finite span above 0, and only with context='observation', got {span!r}.")
         super().__init__(env)
         self.context = Context(context, context_params, *spaces_of(env), float(span))
-        nominal = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
-        self._params: dict[str, Array] = nominal  # current values of what the policy sees
+        # current values of what the policy sees
+        self._params: dict[str, Array] = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
         if self.context.ranges:
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)

@@ -63,12 +63,12 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self._pushed: Any = pushed_layer(env)
         pushes = int(getattr(self._pushed, "push_size", 0)), floats(self._pushed)
-        spaces = env.observation_space, env.action_space
-        self._state = Disturbances(randomization, 1, *spaces, obs_scale, *pushes, _id_of(env))
+        self._state = Disturbances(
+            randomization, 1, env.observation_space, env.action_space, obs_scale, *pushes, _id_of(env)
+        )
         self.disturbances = self._state.randomization
         RecordConstructorArgs.__init__(self, randomization=self.disturbances.to_dict(), obs_scale=obs_scale)
         self.observation_space = self._state.disturbed_space(env.observation_space)
-        self._begun = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new values and an empty history.
@@ -84,9 +84,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         exact, rest = _split(options, self._state, self.env.has_wrapper_attr("disturbances"))
         checked = self._state.space.check_vector(exact, 1)
         observation, info = self.env.reset(seed=seed, options=rest)
-        if seed is not None or not self._begun:
+        if seed is not None or self._state.table.index[0] < 0:  # or it is the first reset
             _seed(self._state, np.zeros(1, np.int64), [self.env.unwrapped.np_random_seed])
-        self._begun = True
         self._state.begin(np.zeros(1, np.int64), checked)
         return self._observe(observation), self._with_params(info)
 

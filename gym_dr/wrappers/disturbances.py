@@ -168,8 +168,9 @@ class Disturbances:
         self._held = np.broadcast_to(self._initial, (num_envs, self._initial.size)).copy()  # last one, before noise
         self._sent = np.zeros((num_envs, 1, self._initial.size), actions.dtype)  # rings, see compiled.lag
         self._seen = np.zeros((num_envs, 1, math.prod(observations.shape or ())), observations.dtype)
-        noise = self.values["action_noise"], self._parts["action_noise"]
-        self._actuators = lag.Actuators(self._initial, low, high, self._gains, *noise)
+        self._actuators = lag.Actuators(
+            self._initial, low, high, self._gains, self.values["action_noise"], self._parts["action_noise"]
+        )
         self._sensors = lag.Sensors(self._bias, self.values["obs_noise"], self._scale, self._parts["obs_noise"])
 
     def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int, floats: bool) -> None:
@@ -292,8 +293,15 @@ class Disturbances:
             lost = self._parts["action_drop"][0] < self.values["action_drop"]
         flat = self.num_envs, -1
         sent = self._compiled.History(self._sent, self._age, self.values["action_delay"])
-        flats = arrived.reshape(flat), env_actions.reshape(flat)
-        self._compiled.command(sent, self._actuators, actions.reshape(flat), lost, self._held, *flats)
+        self._compiled.command(
+            sent,
+            self._actuators,
+            actions.reshape(flat),
+            lost,
+            self._held,
+            arrived.reshape(flat),
+            env_actions.reshape(flat),
+        )
         self._arrived = arrived
         return env_actions
 
@@ -351,8 +359,7 @@ class Disturbances:
         seen = self._compiled.History(self._seen, self._age, self.values["obs_delay"])
         self._compiled.sense(seen, self._sensors, now.reshape(flat), fresh, visible.reshape(flat))
         if self._failing:
-            failing = self._lost, self._hidden
-            self._compiled.fail(*failing, self._age, fresh, self._readings, visible.reshape(flat))
+            self._compiled.fail(self._lost, self._hidden, self._age, fresh, self._readings, visible.reshape(flat))
         return visible
 
 
@@ -391,8 +398,7 @@ def is_float_box(space: gym.Space[Any]) -> bool:
 
 def _check_scale(scale: npt.ArrayLike, space: gym.Space[Any]) -> Array:
     try:
-        array = np.asarray(scale, np.float64)
-        spread = np.broadcast_to(array, space.shape or ()).reshape(-1).copy()
+        spread = np.broadcast_to(np.asarray(scale, np.float64), space.shape or ()).reshape(-1).copy()
     except (TypeError, ValueError):
         raise RandomizationError(f"obs_scale: expected a number or shape {space.shape}, got {scale!r}.") from None
     if not (np.isfinite(spread).all() and (spread >= 0).all()):

@@ -79,8 +79,7 @@ class DisturbedSpace(DisturbanceSpace):
         own, disturbances = split(randomization)
         if self.sensors is not None and any(map(sensor_param, disturbances)):
             disturbances = self.sensors.expand(disturbances)
-        rules = {**self.own.expand(own), **disturbances}
-        return Randomization(rules, correlation=randomization.correlation)
+        return Randomization({**self.own.expand(own), **disturbances}, correlation=randomization.correlation)
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         own, disturbances = _without(values), _without(values, own=True)

@@ -98,6 +98,11 @@ def test_params_of_many_elements_share_a_row_unless_they_are_named() -> None:
     assert one.splitlines()[-1].startswith("body_rotation:aux_1.x")
 
 
+def test_params_of_sensors_are_found_by_name() -> None:
+    rows = gymdr("params", "gym_dr/CartPoleDR-v1", "obs_hide", "obs_drop").out.splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["obs_drop", "obs_hide:SENSOR", "obs_drop:SENSOR"]
+
+
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", "gym_dr/BipedalWalkerDR-v3"])
 def test_ranges_of_presets_are_shown_with_few_digits(env_id: str) -> None:
     presets = gymdr("params", env_id).out.partition("\npreset ")[2]

@@ -168,7 +168,7 @@ def test_what_cannot_be_is_refused(given: Any, error: type[GymDrError], message:
 
 def test_numbers_of_episodes_are_whole() -> None:
     for make in (gym_dr.grid, gym_dr.draws):
-        with pytest.raises(ConfigError, match="`episodes`: expected a whole number of at least 1, got 0"):
+        with pytest.raises(ConfigError, match="`episodes` to be a whole number above 0, got 0"):
             make(episodes=0)
 
 
