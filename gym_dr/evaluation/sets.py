@@ -332,6 +332,18 @@ def sobol_name(training: str) -> str:
     return f"sobol{training.removeprefix(TRAINING) if training.startswith(TRAINING) else f': {training}'}"
 
 
+def cells_of(
+    env: str, space: ParamSpace | None, sets: SetLike | Sequence[SetLike], trained: Trained, episodes: int | None
+) -> list[CellSet]:
+    """The cells of sets in an environment; for arguments see ``sets_of``."""
+    several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
+    if space is None and several:
+        raise ConfigError(f"{env} has no parameters to vary: expected no sets, got {shortened(several[0])}.")
+    made = [one if isinstance(one, EvaluationSet) else draws(one) for one in several]
+    known = ParamSpace("", []) if space is None else space
+    return [cells for one in made for cells in one.cells(known, trained, episodes)]
+
+
 def _axis(name: str, given: Any) -> Array:
     """The values of a parameter on a grid.
 

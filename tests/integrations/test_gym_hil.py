@@ -20,8 +20,19 @@ pytestmark = pytest.mark.integration
 PICK = "gym_hil/PandaPickCubeBase-v0"
 
 
+class NoRenderer:
+    """In place of MuJoCo's, which the environments make although nobody looks, and which needs a display."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def render(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def _surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("mujoco.Renderer", NoRenderer)
     with forgotten_afterwards():
         yield
 

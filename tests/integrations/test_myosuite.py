@@ -30,8 +30,8 @@ def _surroundings() -> Iterator[None]:
         yield
 
 
-def hand(randomization: Any = SKELETON) -> Any:
-    return RandomizeMujoco(gym.make(REORIENT), randomization)
+def hand(randomization: Any = SKELETON, **kwargs: Any) -> Any:
+    return RandomizeMujoco(gym.make(REORIENT), randomization, **kwargs)
 
 
 def test_the_skeleton_has_the_masses_of_each_draw() -> None:
@@ -53,3 +53,11 @@ def test_a_draw_that_reset_overwrites_is_refused(name: str) -> None:
     env = hand({name: Scale((0.8, 1.2))})
     with pytest.raises(RandomizationError):
         _ = [env.reset(seed=seed) for seed in range(5)]  # some episodes have the object of the one before
+
+
+def test_a_draw_for_what_reset_writes_may_follow_it() -> None:
+    env = hand({"body_mass:Object": (0.1, 0.2)}, after_reset=True)
+    for seed in (1, 2):
+        _, info = env.reset(seed=seed)
+        env.step(env.action_space.sample())
+        assert env.unwrapped.model.body("Object").mass[0] == info["params"]["body_mass:Object"]

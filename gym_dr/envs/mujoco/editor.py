@@ -26,7 +26,6 @@ _BESIDE = {
     "pseudo_inertia": ("body_mass", "body_ipos", "body_inertia", "body_iquat"),
     **{f"{kind}_rotation": (f"{kind}_quat",) for kind in _TURNED},
 }
-_LITTLE = 1e-3  # a change after which each number that follows from a value is another one
 
 
 def needs_set_const(fields: Mapping[str, Array]) -> bool:
@@ -213,11 +212,11 @@ class ModelEditor:
         return [name for name, own in places.items() if any((own[field] & changed[field]).any() for field in changed)]
 
     def _find_places(self, names: Collection[str]) -> dict[str, Mask]:
-        """The numbers that follow from these parameters: field -> shape of the field.
-
-        They change when the values of the parameters change a little.
-        """
-        nominal = [self._space[name].nominal for name in self._fields.names]
-        step = [(name in names) * _LITTLE * max(1.0, abs(self._space[name].nominal)) for name in self._fields.names]
-        changed = self._fields(np.array([nominal, np.add(nominal, step)]))
-        return {field: rows[0] != rows[1] for field, rows in changed.items()}
+        """The numbers that follow from these parameters: field -> shape of the field."""
+        found = {name: np.zeros(field_array(self._nominal, name).shape, np.bool_) for name in self._fields.places}
+        for part in (part for name in names for part in self._space[name].parts):
+            found[part.field].flat[list(part.columns)] = True
+            for other in _BESIDE.get(part.field, ()):
+                width = found[part.field][0].size
+                found[other][np.array(part.columns) // width] = True
+        return found

@@ -79,6 +79,17 @@ def test_each_value_is_in_its_place_in_the_model_and_nothing_else_has_changed(ro
     assert_same_numbers(arrays(model), arrays(nominal), "nominal again")
 
 
+@pytest.mark.parametrize("axis", ["d1", "d2", "s12"])
+@only(EVERYTHING)
+def test_a_body_may_be_deformed_until_its_axes_change_places(robot: str, axis: str) -> None:
+    env: Any = gym.make(robot, randomization="none")
+    model, params = env.unwrapped.model, {f"pseudo_inertia:tail.{axis}": 1.5}
+    written = Written(copy.copy(model))
+    written.write(params)
+    env.reset(options={"params": params})
+    np.testing.assert_allclose(arrays(model)["body_inertia"], arrays(written.model)["body_inertia"], atol=1e-12)
+
+
 @pytest.mark.parametrize("params", [{}, {"actuator_strength": 0.8}, {"actuator_kp": 0.8}, {"actuator_kd": 0.8}])
 @only("ur5e")
 def test_a_servo_settles_at_its_target_whatever_its_strength_and_gains(robot: str, params: dict[str, float]) -> None:
@@ -170,7 +181,7 @@ def is_factor(param: Param) -> bool:
 
 def values_of(params: list[Param]) -> dict[str, float]:
     """Other values for all elements and components of a field."""
-    chosen = {param.name: changed(param) for param in params if not is_factor(param)}
+    chosen = {param.name: changed(param, k) for k, param in enumerate(params) if not is_factor(param)}
     needs_medium = any(param.needs for param in params if param.name in chosen)
     return {**chosen, **({"density": 0.5} if needs_medium else {})}
 
@@ -193,11 +204,12 @@ def resolved(chosen: dict[str, float], params: list[Param]) -> dict[str, float]:
     return values
 
 
-def changed(param: Param) -> float:
-    """A value close to the nominal one."""
+def changed(param: Param, k: int) -> float:
+    """A value close to the nominal one; another step for each of the parameters, so that no two of them cancel."""
     if param.kind == "int":
         return param.high if param.nominal != param.high else param.low
-    value = 1.03 * param.nominal if param.nominal else 0.01 * min(1.0, param.high)
+    step = 0.01 * (1 + (0.618 * k) % 1)
+    value = (1 + step) * param.nominal if param.nominal else step * min(1.0, param.high)
     return float(np.clip(value, param.low, param.high))
 
 

@@ -152,7 +152,7 @@ def register(name: str, folder: Path) -> str:
     """Registers a robot as a user does; returns its id."""
     env_id = f"stock/{name}-v0"
     model = OWN if name == EVERYTHING else STOCK[name].write(folder)
-    history = 3 if name == EVERYTHING else None
+    remembers = name == EVERYTHING and hasattr(mujoco.MjModel, "actuator_history")  # MuJoCo 3.5
     gym_dr.register_robot(
         env_id,
         model=model,
@@ -160,6 +160,6 @@ def register(name: str, folder: Path) -> str:
         reward=reward,
         reset=reset,
         frame_skip=2,
-        actuator_history=history,
+        actuator_history=3 if remembers else None,
     )
     return env_id
