@@ -53,8 +53,7 @@ class Simulation:
         self.streams = np.zeros((num_envs, STREAM), np.uint64)
         self.params = np.zeros((len(fields_of(equations.params)), num_envs))
         kernels = kernels_of(equations)
-        blocks = -(-num_envs // LANES)
-        self._blocks: Array = np.zeros((blocks, kernels.fields, LANES))
+        self._blocks: Array = np.zeros((-(-num_envs // LANES), kernels.fields, LANES))
         self._all: Indices = np.arange(num_envs)
         self._bounds: Array = np.array([spread_of(each) for each in equations.start.values()]).reshape(-1, 2)
         self._world = EquationsArrays(
