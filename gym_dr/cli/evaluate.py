@@ -13,10 +13,10 @@ from gym_dr.cli.options import (
     opened_policies,
     physics_options,
     policy_options,
-    read_pairs,
     reference_option,
     threads_option,
 )
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet
 from gym_dr.evaluation.sets import grid as make_grid
 from gym_dr.evaluation.sets import sobol as make_sobol
@@ -97,9 +97,16 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-
-    def axis(values: str) -> Any:
-        low, high, count = values.split(":")
-        return float(low), float(high), int(count)
-
-    return make_grid(**read_pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis))
+    axes: dict[str, Any] = {}
+    for text in texts:
+        name, _, values = (part.strip() for part in text.partition("="))
+        if name in axes:
+            raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
+        try:
+            low, high, count = values.split(":") if name else []
+            axes[name] = float(low), float(high), int(count)
+        except ValueError:
+            raise ConfigError(
+                f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
+            ) from None
+    return make_grid(**axes)

@@ -96,8 +96,13 @@ class CellSet:
         values = {name: np.atleast_1d(space[name].check(axis)).tolist() for name, axis in axes.items()}
         check_count("The grid", math.prod(map(len, values.values())))
         fixed = switches_needed(space, {name: (min(axis), max(axis)) for name, axis in values.items()})
-        definition = {"axes": values, "fixed": fixed}
-        found = cls(name="grid", kind="grid", episodes=episodes, definition=definition, switched_on=tuple(fixed))
+        found = cls(
+            name="grid",
+            kind="grid",
+            episodes=episodes,
+            definition={"axes": values, "fixed": fixed},
+            switched_on=tuple(fixed),
+        )
         space.check_vector(dict(zip(found.names, found.values.T, strict=True)), found.num_cells)
         return found
 
@@ -330,6 +335,18 @@ def draws(randomization: Any = None, /, *, name: str = "", episodes: int | None 
 def sobol_name(training: str) -> str:
     """The name of a Sobol set, from that of its training draws: ``training``, ``training: NAME`` or a preset."""
     return f"sobol{training.removeprefix(TRAINING) if training.startswith(TRAINING) else f': {training}'}"
+
+
+def cells_of(
+    env: str, space: ParamSpace | None, sets: SetLike | Sequence[SetLike], trained: Trained, episodes: int | None
+) -> list[CellSet]:
+    """The cells of sets in an environment; for arguments see ``sets_of``."""
+    several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
+    if space is None and several:
+        raise ConfigError(f"{env} has no parameters to vary: expected no sets, got {shortened(several[0])}.")
+    made = [one if isinstance(one, EvaluationSet) else draws(one) for one in several]
+    known = ParamSpace("", []) if space is None else space
+    return [cells for one in made for cells in one.cells(known, trained, episodes)]
 
 
 def _axis(name: str, given: Any) -> Array:

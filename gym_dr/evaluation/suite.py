@@ -6,18 +6,17 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from gym_dr.errors import ConfigError, shortened
+from gym_dr.errors import ConfigError
 from gym_dr.evaluation.ranges import correlated, varies
 from gym_dr.evaluation.sets import (
     DRAW_EPISODES,
     POINT_EPISODES,
     TRAINING,
     CellSet,
-    EvaluationSet,
     SetLike,
     Trained,
+    cells_of,
     check_episodes,
-    draws,
     sobol_name,
 )
 from gym_dr.policies.frozen import FrozenPolicy
@@ -51,12 +50,7 @@ def sets_of(
     count = episodes or DRAW_EPISODES
     found = [CellSet.nominal(count)]
     found += [CellSet.of_draws(name, randomization, count) for name, randomization in trained.items()]
-    several = sets if isinstance(sets, Sequence) and not isinstance(sets, str) else [sets]
-    if space is None and several:
-        raise ConfigError(f"{env} has no parameters to vary: expected no sets, got {shortened(several[0])}.")
-    made = [one if isinstance(one, EvaluationSet) else draws(one) for one in several]
-    known = ParamSpace("", []) if space is None else space
-    for each in [cells for one in made for cells in one.cells(known, trained, episodes)]:
+    for each in cells_of(env, space, sets, trained, episodes):
         same = [other for other in found if other.name == each.name]
         if any(other.to_dict() != each.to_dict() for other in same):
             raise ConfigError(f"Two sets are named {each.name!r}. Give one of them another name.")
