@@ -121,7 +121,7 @@ def test_a_body_at_the_smallest_mass_varies_as_the_others_do(robot: str) -> None
 def test_contacts_that_do_not_follow_the_friction_of_the_ground_are_told(robot: str) -> None:
     with pytest.warns(UserWarning, match="FL") as told:
         gym.make(robot, randomization={"geom_friction:ground.slide": (0.3, 1.0)})
-    assert len(told) == 1
+    assert len({str(warning.message) for warning in told}) == 1
 
 
 @only("g1")
