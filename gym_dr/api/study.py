@@ -78,13 +78,16 @@ def study(
     plan, folder = read_study(study, trust), as_path(output)
     message = "Stopped. Run the same command, or make the same call, to go on."
     with explain_interrupt(message), study_runs(folder, plan, overwrite, command) as runs:
-        trusted = [source_of(plan.env)]  # already imported when the study was read
-        missing = train_missing(runs, how, trust=trusted, display="bar" if progress else "nothing")
+        # the environment's source was already imported when the study was read
+        missing = train_missing(runs, how, trust=[source_of(plan.env)], display="bar" if progress else "nothing")
         with playing(progress, plan.sets, num_threads=num_threads) as display:
             found = evaluate_runs(plan, folder, runs, missing, command=command, progress=display)
             groups = [Group(name=name, policies=tuple(of.values())) for name, of in found.policies.items()]
-            comparison = Comparison(groups=groups, evaluation=found.evaluation)
-            page = assemble(comparison, command, compared=(found.findings, found.tables[1:]))
+            page = assemble(
+                Comparison(groups=groups, evaluation=found.evaluation),
+                command,
+                compared=(found.findings, found.tables[1:]),
+            )
             names = " and ".join(found.policies) if len(groups) < 3 else f"{len(groups)} variants"
             write_report(dataclasses.replace(page, title=f"Study: {names} on {plan.env}"), folder / "report.html")
         for run in runs:

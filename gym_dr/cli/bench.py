@@ -120,9 +120,9 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     click.echo(
         f"\nSeconds until {result['algorithm']} passes a mean return of {result['threshold']:g}, median over seeds"
     )
-    over = f"over {result['limit_seconds']:g}"
     medians = {
-        size: over if median == math.inf else f"{median:.2f}" for size, median in learning_medians(result).items()
+        size: f"over {result['limit_seconds']:g}" if median == math.inf else f"{median:.2f}"
+        for size, median in learning_medians(result).items()
     }
     click.echo(Table(columns=["N", "seconds"], rows=[[str(size), text] for size, text in medians.items()]))
     click.echo(f"\nWrote {folder / 'bench.json'}")

@@ -108,8 +108,7 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
     try:
         with short_warnings(), contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
             # the root context has the command line, which run folders record
-            command = printable(shlex.join(["gymdr", *typed]))
-            cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=command)
+            cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=printable(shlex.join(["gymdr", *typed])))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

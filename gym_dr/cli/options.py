@@ -283,8 +283,12 @@ def read_params(texts: tuple[str, ...]) -> dict[str, float]:
     def number(text: str) -> float:
         return float({"true": "1", "false": "0"}.get(text.lower(), text))
 
-    hint = " For draws: --randomize {name}=DISTRIBUTION"
-    return read_pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
+    return read_pairs(
+        texts,
+        "--set: expected NAME=VALUE such as gravity=-3, got",
+        number,
+        hint=" For draws: --randomize {name}=DISTRIBUTION",
+    )
 
 
 def read_pairs(

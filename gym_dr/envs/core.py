@@ -137,8 +137,7 @@ class Episodes:
         if self._compiled is not None:
             return self._step_compiled(self._compiled, actions)
         self.elapsed += 1
-        mode = self.autoreset.mode
-        if mode is AutoresetMode.NEXT_STEP:  # resets those whose episode had ended, and steps the others
+        if self.autoreset.mode is AutoresetMode.NEXT_STEP:  # resets those whose episode had ended, and steps the others
             begun = self.autoreset.resets
             return self._note(self.backend.step(actions, self._begin_again(begun)), begun)
         return self._begin_in_same_step(self._note(self.backend.step(actions), None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -210,13 +211,12 @@ def id_of(env: Any) -> str:
         return env
     if known := next((f.name for f in FAMILIES.values() if isinstance(f, OwnFamily) and env in (f.make, f.only)), None):
         return known
-    make: Any = env
-    if isinstance(env, gym.Env) or not callable(env):
-        with located("`env`"):
-            make = functools.partial(_Lent, _randomized(env))
+    with located("`env`"):
+        is_function = callable(env) and not isinstance(env, gym.Env)
+        make: Any = env if is_function else functools.partial(_Lent, _randomized(env))
     kind = type(env.unwrapped) if isinstance(env, gym.Env) else env
     name = f"program/{getattr(kind, '__name__', type(kind).__name__).strip('<>')}"
-    env_id = f"{name}{sum(one.startswith(name) for one in ENVIRONMENTS) or ''}"
+    env_id = next(one for one in (f"{name}{k or ''}" for k in itertools.count()) if one not in ENVIRONMENTS)
     register(env_id, make, reward_threshold=getattr(getattr(env, "spec", None), "reward_threshold", None))
     return env_id
 

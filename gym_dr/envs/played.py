@@ -49,5 +49,4 @@ class Played(NamedTuple):
             return np.asarray(envs)
         begun_rows, begun_envs = self.begun.nonzero()
         begins = np.sort(begun_envs * len(self.begun) + begun_rows)
-        places: Indices = np.searchsorted(begins, envs * len(self.begun) + rows, side="right") + envs
-        return places
+        return np.asarray(np.searchsorted(begins, envs * len(self.begun) + rows, side="right") + envs)

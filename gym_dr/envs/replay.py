@@ -189,8 +189,7 @@ class LogReplay(ABC):
     def streams(self, seed: int) -> npt.NDArray[np.uint64]:
         """Random streams of all sub-environments, for ``rewind``; sub-environment i has ``seed + i``."""
         self._backend.seed(range(self.num_envs), range(seed, seed + self.num_envs))
-        copied: npt.NDArray[np.uint64] = self._backend.streams.copy()
-        return copied
+        return np.array(self._backend.streams)
 
     def rewind(self, streams: npt.NDArray[np.uint64]) -> None:
         """Restores random streams."""

@@ -278,8 +278,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         seeds = check_seeds(seed, self.num_envs)
         values = exact_values(options, self.param_space)
         exact = {} if values is None else self._checked(values)
-        others = self._backend.check_options(options or {})
-        self._episodes.reset(mask, seeds, exact, others)
+        self._episodes.reset(mask, seeds, exact, self._backend.check_options(options or {}))
         told = None if mask.all() else mask
         observations = self._episodes.observe()
         return observations, self._with_params(merge_info([(self._backend.reset_info(), mask)]), self._table.info(told))

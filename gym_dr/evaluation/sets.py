@@ -96,8 +96,13 @@ class CellSet:
         values = {name: np.atleast_1d(space[name].check(axis)).tolist() for name, axis in axes.items()}
         check_count("The grid", math.prod(map(len, values.values())))
         fixed = switches_needed(space, {name: (min(axis), max(axis)) for name, axis in values.items()})
-        definition = {"axes": values, "fixed": fixed}
-        found = cls(name="grid", kind="grid", episodes=episodes, definition=definition, switched_on=tuple(fixed))
+        found = cls(
+            name="grid",
+            kind="grid",
+            episodes=episodes,
+            definition={"axes": values, "fixed": fixed},
+            switched_on=tuple(fixed),
+        )
         space.check_vector(dict(zip(found.names, found.values.T, strict=True)), found.num_cells)
         return found
 

@@ -92,8 +92,7 @@ def _chance(z: Array, features: Array) -> float:
     scores = scores[:, scale > 1e-9] / scale[scale > 1e-9]
     if not scores.shape[1]:
         return 1.0
-    ones = np.ones(len(z))
-    solved, _, rank, _ = np.linalg.lstsq(scores, ones, rcond=1e-8)
+    solved, _, rank, _ = np.linalg.lstsq(scores, np.ones(len(z)), rcond=1e-8)
     statistic = float(np.square(scores @ solved).sum())
     return float(scipy.stats.chi2.sf(statistic, rank))
 

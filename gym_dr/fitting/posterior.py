@@ -57,8 +57,7 @@ def marginal(values: Array, low: float, high: float, margin: float = 1.0) -> Dis
     mean, deviation = float(values.mean()), max(float(values.std()), 1e-12 * max(1.0, abs(float(values.mean()))))
     ends = (low - mean) / deviation, (high - mean) / deviation
     normal = scipy.stats.truncnorm(*ends, loc=mean, scale=deviation)
-    distance = scipy.stats.kstest(values, normal.cdf).statistic
-    if distance < _FITS:
+    if scipy.stats.kstest(values, normal.cdf).statistic < _FITS:
         return Normal(mean, margin * deviation, low, high, method="truncate")
     middle = float(np.median(values))
     edges = np.quantile(values, np.linspace(0.0, 1.0, _BINS + 1))

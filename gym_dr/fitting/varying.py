@@ -125,8 +125,7 @@ def _limited(covariance: Array) -> Array:
 
 def draw_points(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:
     """Parameters of new episodes, ``(count, parameters)``, which also vary as the mean is uncertain."""
-    total = covariance + of_mean
-    values, vectors = np.linalg.eigh(total)
+    values, vectors = np.linalg.eigh(covariance + of_mean)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     points = np.empty((0, len(mean)))
     for _ in range(100):

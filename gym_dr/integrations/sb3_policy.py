@@ -248,8 +248,10 @@ def _load_statistics(path: Path) -> Any:
     except Exception as error:  # unpickling may raise anything
         raise ConfigError(f"{path}: cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, VecNormalize):
-        kind = f"{type(found).__module__}.{type(found).__qualname__}"
-        raise ConfigError(f"{path}: expected statistics from VecNormalize.save(), got {kind}.")
+        raise ConfigError(
+            f"{path}: expected statistics from VecNormalize.save(), got "
+            f"{type(found).__module__}.{type(found).__qualname__}."
+        )
     return found
 
 

@@ -82,8 +82,7 @@ def normalized_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[Con
     stacked = np.stack(np.broadcast_arrays(*values), axis=-1)
     low, high = np.array([r.low for r in ranges]), np.array([r.high for r in ranges])
     span = np.array([r.span for r in ranges])
-    scaled: Array = span * np.clip((stacked - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
-    return scaled
+    return np.asarray(span * np.clip((stacked - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0))
 
 
 class Context:

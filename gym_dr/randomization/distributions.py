@@ -206,8 +206,7 @@ class _Discrete(Distribution):
 
     def ppf(self, u: npt.ArrayLike) -> Array:
         values, weights = np.transpose(self._atoms())
-        picked: Array = values[_pick(weights, np.asarray(u, dtype=np.float64))]
-        return picked
+        return np.asarray(values[_pick(weights, np.asarray(u, dtype=np.float64))])
 
     @property
     def support(self) -> tuple[float, float]:

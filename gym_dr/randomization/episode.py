@@ -35,12 +35,7 @@ class RandomizedEnv:
         context: Who may see them.
     """
 
-    param_space: ParamSpace
-    randomization: Randomization
-    context: Context
     metadata: dict[str, Any]
-    _table: ParamTable  # of one column
-    _values: dict[str, float]  # the table's
     _inside: RandomizedEnv | None = None  # the next randomized layer, which gets its values from this one
     _exact: dict[str, Array]  # checked values for the next episode only
     _begun: bool = False  # whether an episode has begun
@@ -65,8 +60,10 @@ class RandomizedEnv:
         chosen = resolve(randomization, space)
         self.context = Context(context, context_params, space, chosen)
         self.param_space, self.randomization = space.reporting(chosen), chosen
+        # of one column
         self._table = ParamTable(self.param_space, FixedSampler(self.param_space, chosen), 1, self._allocate())
-        self._values, self._exact, self._named = dict(self.param_space.nominal), {}, self._find_named()
+        self._values = dict(self.param_space.nominal)  # the table's
+        self._exact, self._named = {}, self._find_named()
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 

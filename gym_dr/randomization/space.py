@@ -468,8 +468,8 @@ def _unmet(space: ParamSpace, chosen: Ranges, known: Ranges) -> tuple[dict[str, 
     idle = []
     for name, ends in chosen.items():
         param = space[name]
-        met = not param.needs or any(_may_differ_from_0(space[other], mentioned) for other in param.needs)
-        if met and not param.idle:
+        zero = [one for one in param.needs if mentioned.get(one, (space[one].nominal,) * 2) == (0.0, 0.0)]
+        if not param.idle and (not param.needs or len(zero) < len(param.needs)):
             continue
         free = [o for o in param.needs if space[o].kind == "bool" and o not in mentioned and o not in space.constants]
         if free:
@@ -477,7 +477,3 @@ def _unmet(space: ParamSpace, chosen: Ranges, known: Ranges) -> tuple[dict[str, 
         elif ends != (param.nominal, param.nominal):
             idle.append(param)
     return on, idle
-
-
-def _may_differ_from_0(param: Param, ranges: Ranges) -> bool:
-    return ranges.get(param.name, (param.nominal, param.nominal)) != (0.0, 0.0)

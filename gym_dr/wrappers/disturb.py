@@ -258,9 +258,8 @@ def _split(
     rest["params"] = {name: value for name, value in params.items() if name not in state.space}
     for name in rest["params"]:
         if name in DISTURBANCES and not more:
-            known = ", ".join(state.space) or "none"
             raise RandomizationError(
-                f"Parameter {name!r}: expected a disturbance of this wrapper ({known}). "
+                f"Parameter {name!r}: expected a disturbance of this wrapper ({', '.join(state.space) or 'none'}). "
                 f"To set another one for an episode, make the wrapper with it: {{{name!r}: 0}}."
             )
     if not rest["params"]:

@@ -164,6 +164,16 @@ def test_functions_and_objects_keep_the_id_that_they_get() -> None:
     assert [id_of(one) for one in (*functions, slide)] == found[:4]
 
 
+def test_a_function_whose_name_begins_like_that_of_another_does_not_replace_it() -> None:
+    def slide1() -> Any:
+        return make()
+
+    def slide() -> Any:
+        return make()
+
+    assert id_of(slide1) != id_of(slide)
+
+
 def test_an_object_is_given_back_as_it_was() -> None:
     given = make_pendulum()
     before = given.spec

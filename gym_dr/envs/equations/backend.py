@@ -29,10 +29,8 @@ class EquationsBackend(CompiledBackend):
 
     Attributes:
         family: Where the equations come from.
-        simulation: All of them.
+        simulation: All of them; made by ``allocate``.
     """
-
-    simulation: Simulation  # made by ``allocate``
 
     def __init__(self, equations: str, **keywords: Any) -> None:
         """Tries the equations, and copies the spaces, whose samples each environment draws with its own generator.

@@ -53,8 +53,7 @@ class Simulation:
         self.streams = np.zeros((num_envs, STREAM), np.uint64)
         self.params = np.zeros((len(fields_of(equations.params)), num_envs))
         kernels = kernels_of(equations)
-        blocks = -(-num_envs // LANES)
-        self._blocks: Array = np.zeros((blocks, kernels.fields, LANES))
+        self._blocks: Array = np.zeros((-(-num_envs // LANES), kernels.fields, LANES))
         self._all: Indices = np.arange(num_envs)
         self._bounds: Array = np.array([spread_of(each) for each in equations.start.values()]).reshape(-1, 2)
         self._world = EquationsArrays(
@@ -108,8 +107,7 @@ class Simulation:
 
     def states(self, envs: Indices) -> Array:
         """The states of some sub-environments: shape ``(len(envs), fields)``, a copy."""
-        states: Array = self._blocks[envs // LANES, self._state_fields, envs % LANES]
-        return states
+        return np.asarray(self._blocks[envs // LANES, self._state_fields, envs % LANES])
 
     def put(self, envs: Indices, states: Array) -> None:
         """Sets the states of some sub-environments, shape ``(len(envs), fields)``."""

@@ -50,7 +50,7 @@ class MujocoBackend(Backend):
         self.metadata = env.metadata
         self._base, self._pushed = base_of(self.nominal)
         self.push_size = len(self._pushed)
-        self.model_fields = ModelFields(self._model_space, self.nominal, ())
+        self.model_fields = ModelFields(self._model_space, ())
         self.engine: Engine | Any = None  # made by ``allocate``
 
     @property
@@ -158,4 +158,4 @@ class MujocoBackend(Backend):
         """Updates ``model_fields`` if the table's parameters have changed."""
         names = tuple(self.table.names)
         if names != self.model_fields.names:
-            self.model_fields = ModelFields(self._model_space, self.nominal, names)
+            self.model_fields = ModelFields(self._model_space, names)

@@ -53,9 +53,9 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs, self.num_threads)
         self.stepper, self.streams = self.simulation.stepper, self.simulation.streams
         self.observations = self.stepper.buffers.observations
-        places = inverted_pendulum.PLACES.items()
-        nominal = [field_array(self.nominal, field).reshape(-1)[list(columns)] for field, columns in places]
-        self.simulation.params[:-1] = np.concatenate(nominal)[:, None]
+        places = inverted_pendulum.PLACES.values()
+        nominal = [field_array(self.nominal, field).reshape(-1)[k] for field, k in places]
+        self.simulation.params[:-1] = np.array(nominal)[:, None]
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # sub-environments whose model has changed since MuJoCo got it
 
@@ -74,13 +74,13 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def _follow(self, fields: ModelFields) -> None:
         """Maps the fields that vary to parameters of the equations."""
-        numbers = [(field, place) for field, places in inverted_pendulum.PLACES.items() for place in places]
+        places = list(inverted_pendulum.PLACES.values())
         found = [
-            (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
+            (row, fields.places[field].start + k) for row, (field, k) in enumerate(places) if field in fields.places
         ]
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
         self.simulation.params[-1] = not all(
-            field in inverted_pendulum.PLACES or field.startswith(_WITHOUT_FORCE) for field in fields.places
+            field in dict(places) or field.startswith(_WITHOUT_FORCE) for field in fields.places
         )
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:

@@ -16,8 +16,10 @@ from gym_dr.envs.mujoco.space import ModelSpace
 from gym_dr.errors import RandomizationError
 
 _TURNED = ("body", "geom", "site", "cam")  # kinds of elements that ``*_rotation`` turns
-_DERIVED = {field.name for field in FIELDS.values() if field.derived}
-_DERIVED |= {"body_iquat", *(f"{kind}_quat" for kind in _TURNED)}
+_DERIVED = {
+    *(field.name for field in FIELDS.values() if field.derived),
+    *("body_iquat", *(f"{kind}_quat" for kind in _TURNED)),
+}
 # what is changed besides a field: it is computed from it and from what it lists
 _BESIDE = {
     "body_mass": ("body_inertia",),
@@ -42,12 +44,11 @@ class ModelFields:
         places: Field -> its place in the row.
     """
 
-    def __init__(self, space: ModelSpace, model: Any, names: Sequence[str]) -> None:
+    def __init__(self, space: ModelSpace, names: Sequence[str]) -> None:
         """Finds the numbers that each name affects.
 
         Args:
-            space: The model's parameters.
-            model: An ``MjModel`` with nominal values, which are copied.
+            space: The model's parameters, and its nominal values, which are copied.
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
@@ -55,7 +56,7 @@ class ModelFields:
         fields = list(dict.fromkeys(part.field for target in targets for part in target.parts))
         for field in fields:  # also those that are added here
             fields += [other for other in _BESIDE.get(field, ()) if other not in fields]
-        arrays = {field: field_array(model, field) for field in fields}
+        arrays = {field: field_array(space.model, field) for field in fields}
         self._shapes = {field: array.shape for field, array in arrays.items()}
         self.nominal = {field: array.reshape(-1) for field, array in arrays.items()}
         ends = np.cumsum([len(numbers) for numbers in self.nominal.values()], dtype=np.int64).tolist()
@@ -167,11 +168,10 @@ class ModelEditor:
     themselves: Meta-World's resets place bodies and sites, for example.
     """
 
-    def __init__(self, space: ModelSpace, model: Any) -> None:
-        """Prepares to edit a model, or copies of it, with the nominal values of a space."""
+    def __init__(self, space: ModelSpace) -> None:
+        """Prepares to edit models like that of a space, which has the nominal values."""
         self._space = space
-        self._nominal = space.model
-        self._fields = ModelFields(space, model, ())
+        self._fields = ModelFields(space, ())
         self._scratch: Any = None  # an MjData, if anything was ever edited
 
     def apply(self, model: Any, values: Mapping[str, float]) -> None:
@@ -186,15 +186,15 @@ class ModelEditor:
         """
         import mujoco  # heavy
 
-        if model.names != self._nominal.names:
+        if model.names != self._space.model.names:
             raise RandomizationError(
                 "Expected a model with the same elements in every episode, got another: the environment builds others."
             )
         new = [name for name in values if name not in self._fields.names]
         if new:
-            self._fields = ModelFields(self._space, self._nominal, [*self._fields.names, *new])
+            self._fields = ModelFields(self._space, [*self._fields.names, *new])
             self._places = self._find_places(self._fields.names)
-            self._scratch = mujoco.MjData(self._nominal)  # since MuJoCo resets it when it derives constants
+            self._scratch = mujoco.MjData(self._space.model)  # since MuJoCo resets it when it derives constants
         fields = self._fields(np.array([[values.get(name, np.nan) for name in self._fields.names]]))
         now = {name: field_array(model, name) for name in fields}
         mixed = {name: np.where(self._places[name], array, now[name]) for name, array in fields.items()}
@@ -211,7 +211,7 @@ class ModelEditor:
 
     def _find_places(self, names: Collection[str]) -> dict[str, Mask]:
         """The numbers that follow from these parameters: field -> shape of the field."""
-        found = {name: np.zeros(field_array(self._nominal, name).shape, np.bool_) for name in self._fields.places}
+        found = {name: np.zeros(field_array(self._space.model, name).shape, np.bool_) for name in self._fields.places}
         for part in (part for name in names for part in self._space[name].parts):
             found[part.field].flat[list(part.columns)] = True
             for other in _BESIDE.get(part.field, ()):

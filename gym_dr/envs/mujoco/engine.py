@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet
 
 import mujoco  # type: ignore[import-untyped]
@@ -62,8 +62,7 @@ class Engine(ABC):
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
-        array: Array = self._fields[name] if name in self._fields else getattr(self, name)
-        return array
+        return self._fields[name] if name in self._fields else cast(Array, getattr(self, name))
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:

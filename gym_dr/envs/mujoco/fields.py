@@ -6,6 +6,7 @@ fields in another form (``geom_rotation``).
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -121,26 +122,18 @@ def _gains(i: int, *numbers: tuple[str, int, float]) -> dict[str, Parts]:
     return {"": tuple(Part(field=f"actuator_{f}prm", columns=(10 * i + k,), coef=coef) for f, k, coef in numbers)}
 
 
-def _kp(model: Any, i: int) -> Mapping[str, Parts]:
+def _gain(model: Any, i: int, k: int) -> Mapping[str, Parts]:
+    """The gain of a servo for its position (``k`` is 1) or its velocity (2)."""
     gain, bias = model.actuator_gainprm[i], model.actuator_biasprm[i]
     if model.actuator_gaintype[i] == _DCMOTOR:
-        return _gains(i, ("gain", 4, 1.0)) if gain[4] else {}
-    if model.actuator_biastype[i] != _AFFINE or not bias[1]:
-        return {}
-    follows = [("gain", 0, -gain[0] / bias[1])] if model.actuator_gaintype[i] == _FIXED else []
-    return _gains(i, ("bias", 1, -1.0), *follows)
-
-
-def _kd(model: Any, i: int) -> Mapping[str, Parts]:
-    gain, bias = model.actuator_gainprm[i], model.actuator_biasprm[i]
-    if model.actuator_gaintype[i] == _DCMOTOR:
-        return _gains(i, ("gain", 6, 1.0)) if gain[4] or gain[6] else {}
-    if model.actuator_gaintype[i] == _AFFINE and gain[2]:  # a damper, whose control is its damping
+        return _gains(i, ("gain", 2 * k + 2, 1.0)) if gain[4] or gain[2 * k + 2] else {}
+    if model.actuator_gaintype[i] == _AFFINE and gain[k] and k == 2:  # a damper, whose control is its damping
         return _gains(i, ("gain", 2, -1.0))
-    if model.actuator_biastype[i] != _AFFINE or not (bias[1] or bias[2]):
+    if model.actuator_biastype[i] != _AFFINE or not (bias[1] or bias[k]):
         return {}
-    follows = [("gain", 0, -gain[0] / bias[2])] if model.actuator_gaintype[i] == _FIXED and not bias[1] else []
-    return _gains(i, ("bias", 2, -1.0), *follows)
+    leads = model.actuator_gaintype[i] == _FIXED and (k == 1 or not bias[1])  # a velocity servo follows its velocity
+    follows = [("gain", 0, -gain[0] / bias[k])] if leads else []
+    return _gains(i, ("bias", k, -1.0), *follows)
 
 
 def _strength(model: Any, i: int) -> Mapping[str, Parts]:
@@ -280,14 +273,15 @@ _ROWS = (
     Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
     Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
     Field("actuator_gear", "actuator", -1e6, 1e6, "", "force or torque of an actuator at control 1", axes=_gear_axes,
-          derived=True, idle=_where(lambda m: [_kp(m, i) or _kd(m, i) for i in range(m.nu)], _SERVO)),
+          derived=True, idle=_where(lambda m: [_gain(m, i, 1) or _gain(m, i, 2) for i in range(m.nu)], _SERVO)),
     Field("actuator_strength", "actuator", 0, FACTOR_HIGH, "x",
           "factor: force of an actuator, with the gains and the force range of a servo", parts=_strength, factor=True,
           idle=_where(lambda m: (m.actuator_gaintype >= _DCMOTOR) & (m.actuator_biastype != _AFFINE),
                       "no number of this kind of actuator scales its force")),
-    Field("actuator_kp", "actuator", 0, 1e9, "N/m, N m/rad", "gain of a servo: force for an error of 1", parts=_kp),
+    Field("actuator_kp", "actuator", 0, 1e9, "N/m, N m/rad", "gain of a servo: force for an error of 1",
+          parts=functools.partial(_gain, k=1)),
     Field("actuator_kd", "actuator", 0, 1e9, "N s/m, N m s/rad", "damping of a servo: force against a velocity of 1",
-          parts=_kd),
+          parts=functools.partial(_gain, k=2)),
     Field("actuator_forcerange", "actuator", -_BIG, _BIG, "N, N m", "limits of an actuator's force", axes=RANGE,
           idle=_where(lambda model: model.actuator_forcelimited == 0, "the actuator has no force limits")),
     Field("actuator_delay", "actuator", 0, 10, "s", "age of the control that acts", highest=_history,
@@ -369,25 +363,11 @@ def element_names(model: Any, objects: str | None) -> list[str]:
     """
     if objects is None:
         return [""]
-    joints = [model.joint(i).name or f"joint{i}" for i in range(model.njnt)]
-    if objects == "jnt":
-        return _unique(joints)
     if objects == "dof":
         return _dof_names(model)
-    if objects == "actuator":
-        return _unique([model.actuator(i).name or _driven(model, i, joints) for i in range(model.nu)])
-    if objects in ("body", "geom", "pair"):
-        firsts = [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(model.nbody)]
-        bodies = _unique([model.body(i).name or first for i, first in enumerate(firsts)])
-        if objects == "body":
-            return bodies
-        geoms = _unique([model.geom(i).name or bodies[model.geom_bodyid[i]] for i in range(model.ngeom)])
-        if objects == "geom":
-            return geoms
-        joined = [f"{geoms[model.pair_geom1[i]]}+{geoms[model.pair_geom2[i]]}" for i in range(model.npair)]
-        return _unique([model.pair(i).name or joined[i] for i in range(model.npair)])
-    count, named = getattr(model, f"n{objects}"), getattr(model, objects)
-    return _unique([named(i).name or f"{objects}{i}" for i in range(count)])
+    count = model.nu if objects == "actuator" else getattr(model, f"n{objects}")
+    given = [getattr(model, objects)(i).name for i in range(count)]
+    return _unique([name or other for name, other in zip(given, _substitutes(model, objects, count), strict=True)])
 
 
 def _dof_names(model: Any) -> list[str]:
@@ -399,10 +379,21 @@ def _dof_names(model: Any) -> list[str]:
     ]
 
 
-def _driven(model: Any, i: int, joints: list[str]) -> str:
-    """The joint that an unnamed actuator drives."""
-    drives_a_joint = model.actuator_trntype[i] == 0  # mjTRN_JOINT
-    return joints[model.actuator_trnid[i, 0]] if drives_a_joint else f"actuator{i}"
+def _substitutes(model: Any, objects: str, count: int) -> list[str]:
+    """What elements without a name are called, see ``element_names``."""
+    if objects == "geom":
+        bodies = element_names(model, "body")
+        return [bodies[body] for body in model.geom_bodyid]
+    if objects == "pair":
+        geoms = element_names(model, "geom")
+        return [f"{geoms[a]}+{geoms[b]}" for a, b in zip(model.pair_geom1, model.pair_geom2, strict=True)]
+    joints = element_names(model, "jnt") if objects in ("actuator", "body") else []
+    if objects == "actuator":
+        driven = model.actuator_trntype == _SCALAR[0]
+        return [joints[model.actuator_trnid[i, 0]] if driven[i] else f"actuator{i}" for i in range(count)]
+    if objects == "body":
+        return [joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}" for i in range(count)]
+    return [f"{'joint' if objects == 'jnt' else objects}{i}" for i in range(count)]
 
 
 def _unique(names: list[str]) -> list[str]:

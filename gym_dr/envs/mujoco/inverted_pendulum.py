@@ -13,6 +13,7 @@ this with its classical Runge-Kutta method of order 4, two steps for each of the
 
 from __future__ import annotations
 
+from collections import namedtuple
 from math import cos, pi, sin
 from typing import Any, NamedTuple
 
@@ -33,44 +34,28 @@ _RIGHT_ANGLE = pi / 2  # largest angle of the hinge
 _TOO_FAST = 1e9  # m/s, rad/s: MuJoCo gives up at ten times this
 
 
-class Params(NamedTuple):
-    """Numbers of the model that may vary, in the order of ``PLACES``."""
-
-    gravity_x: float
-    gravity_z: float
-    density: float
-    viscosity: float
-    mass_cart: float
-    mass_pole: float
-    inertia: float  # of the pole about the axis of the hinge, which is a principal axis
-    pole_x: float  # center of mass in the pole's frame
-    pole_z: float
-    stiffness_slider: float
-    stiffness_hinge: float
-    damping_slider: float
-    damping_hinge: float
-    friction_slider: float
-    friction_hinge: float
-    armature_slider: float
-    armature_hinge: float
-    gear: float
-    others: float = 0.0  # 1 if other numbers of the model vary, which these equations lack
-
-
-# field of the model -> places in it, flattened, of the numbers of ``Params``
-PLACES: dict[str, tuple[int, ...]] = {
-    "gravity": (0, 2),
-    "density": (0,),
-    "viscosity": (0,),
-    "body_mass": (1, 2),
-    "body_inertia": (7,),
-    "body_ipos": (6, 8),
-    "jnt_stiffness": (0, 1),
-    "dof_damping": (0, 1),
-    "dof_frictionloss": (0, 1),
-    "dof_armature": (0, 1),
-    "actuator_gear": (0,),
+# parameter of the equations -> field of the model, and place in it, flattened
+PLACES: dict[str, tuple[str, int]] = {
+    "gravity_x": ("gravity", 0),
+    "gravity_z": ("gravity", 2),
+    "density": ("density", 0),
+    "viscosity": ("viscosity", 0),
+    "mass_cart": ("body_mass", 1),
+    "mass_pole": ("body_mass", 2),
+    "inertia": ("body_inertia", 7),  # of the pole about the axis of the hinge, which is a principal axis
+    "pole_x": ("body_ipos", 6),  # center of mass in the pole's frame
+    "pole_z": ("body_ipos", 8),
+    "stiffness_slider": ("jnt_stiffness", 0),
+    "stiffness_hinge": ("jnt_stiffness", 1),
+    "damping_slider": ("dof_damping", 0),
+    "damping_hinge": ("dof_damping", 1),
+    "friction_slider": ("dof_frictionloss", 0),
+    "friction_hinge": ("dof_frictionloss", 1),
+    "armature_slider": ("dof_armature", 0),
+    "armature_hinge": ("dof_armature", 1),
+    "gear": ("actuator_gear", 0),
 }
+OTHERS = "others"  # a parameter that is 1 if other numbers of the model vary, which these equations lack
 
 
 class Physics(NamedTuple):
@@ -114,7 +99,7 @@ class Motion(NamedTuple):
     free: bool  # whether no stage was beyond a joint's limit
 
 
-def derive(p: Params) -> Physics:
+def derive(p: Any) -> Physics:
     """Masses and moments of the moving parts."""
     mass = p.mass_cart + p.mass_pole
     missing = p.friction_slider + p.friction_hinge + p.density + p.viscosity + p.others
@@ -207,7 +192,7 @@ EQUATIONS = Equations(
     name="InvertedPendulum",
     observation_space=Box(-np.inf, np.inf, (4,), np.float64),
     action_space=Box(-3.0, 3.0, (1,)),
-    params=Params,
+    params=namedtuple("Params", [*PLACES, OTHERS]),
     physics=Physics,
     state=State,
     start={name: Uniform(-0.01, 0.01) for name in ("x", "theta", "v", "w")},

@@ -37,8 +37,7 @@ class ReferenceTask(Task):
 
     def model_field(self, engine: Engine, name: str) -> Array:
         """A field of the model in each simulation, or once for all: ``(N or 1, ...)``."""
-        nominal = field_array(self._nominal, name)
-        return np.asarray(engine.written.get(name, nominal[None]))
+        return engine.written.get(name, field_array(self._nominal, name)[None])
 
     def _fallen(self, healthy: Mask) -> Mask:
         """Which episodes end, if being unhealthy ends them."""

@@ -88,8 +88,7 @@ class MujocoLogReplay(LogReplay):
         return self._shortest(full[:, self._kept])
 
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
-        engine: Any = self._backend.engine
-        engine.place(states[:, : self._nq], states[:, self._nq :])
+        self._backend.engine.place(states[:, : self._nq], states[:, self._nq :])
 
     def _states(self) -> Array:
         engine: Any = self._backend.engine
@@ -105,8 +104,7 @@ class ClosedFormLogReplay(MujocoLogReplay):
         simulation.put(self._all, np.concatenate([states, padding], axis=1))
 
     def _states(self) -> Array:
-        simulation: Any = self._backend.simulation
-        return np.asarray(simulation.states(self._all)[:, : self.size])
+        return np.asarray(self._backend.simulation.states(self._all)[:, : self.size])
 
 
 def _named_dofs(model: Any) -> list[tuple[Coordinate, Coordinate]]:

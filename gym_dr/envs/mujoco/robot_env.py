@@ -74,10 +74,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         for actuator in spec.actuators:
             actuator.nsample = max(actuator.nsample, self._history)
         longer = spec.compile()
-        longer.vis.global_.offwidth, longer.vis.global_.offheight = (
-            model.vis.global_.offwidth,
-            model.vis.global_.offheight,
-        )
+        longer.vis.global_.offwidth, longer.vis.global_.offheight = self.width, self.height
         return longer, mujoco.MjData(longer)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

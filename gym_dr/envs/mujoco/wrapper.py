@@ -82,7 +82,7 @@ class RandomizeMujoco(RandomizedWrapper):
         task = self._inner.spec if hasattr(self._inner, "_env") else None
         name = task.id if task else type(self._inner).__name__.removesuffix("Env")
         space = ModelSpace(getattr(self._inner, "space_name", name), nominal)
-        self._editor = ModelEditor(space, nominal)
+        self._editor = ModelEditor(space)
         self._bad_state, self._quiet = BAD_STATE, QUIET
         self._base, self._pushed = base_of(nominal)
         self._actions_shape: Any = self.action_space.shape  # not from the model: it may have no actuators

@@ -43,8 +43,7 @@ def quantile(shape: Array, u: Array) -> Array:
     """Quantile functions at uniforms; argument and result have shape ``(n, K)``."""
     from scipy.special import betaincinv  # heavy
 
-    values: Array = betaincinv(shape[:, :1], shape[:, 1:], u)
-    return values
+    return np.asarray(betaincinv(shape[:, :1], shape[:, 1:], u))
 
 
 def entropy(shape: Array) -> tuple[float, Array]:
@@ -78,8 +77,7 @@ def weights(old: Array, new: Array, z: Array) -> Array:
     change = new - old
     logs = change[:, :1] * np.log(z) + change[:, 1:] * np.log1p(-z)
     constant = (betaln(*old.T) - betaln(*new.T)).sum()
-    ratios: Array = np.exp(logs.sum(axis=0) + constant)
-    return ratios
+    return np.asarray(np.exp(logs.sum(axis=0) + constant))
 
 
 def effective_sample_size(ratios: Array) -> float:

@@ -35,9 +35,8 @@ def in_mujoco(num_envs: int = NUM_ENVS, **kwargs: Any) -> Any:
 
 SPACE = ModelSpace(NAME, single(NAME).unwrapped.model)
 OTHERS = ("wind", "body_length", "actuator_strength", "timestep")  # fields that the equations lack, or follow in part
-VARIED = sorted(
-    name for name in SPACE if name.partition(":")[0].partition(".")[0] in (*inverted_pendulum.PLACES, *OTHERS)
-)
+VARIED_FIELDS = {*dict(inverted_pendulum.PLACES.values()), *OTHERS}
+VARIED = sorted(name for name in SPACE if name.partition(":")[0].partition(".")[0] in VARIED_FIELDS)
 
 
 def put(envs: Any, states: Any) -> None:

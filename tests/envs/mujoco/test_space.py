@@ -181,7 +181,7 @@ def test_draws_of_a_preset_all_differ_since_none_is_clipped_to_a_bound(name: str
 
 def fields_of(values: dict[str, float], name: str = "Hopper") -> dict[str, Any]:
     model = model_of(name)
-    fields = ModelFields(ModelSpace(name, model), model, list(values))
+    fields = ModelFields(ModelSpace(name, model), list(values))
     return {key: array[0] for key, array in fields(np.array([list(values.values())])).items()}
 
 
@@ -207,7 +207,7 @@ def test_inertia_follows_the_mass_unless_named() -> None:
 
 def test_a_nan_is_nominal_and_not_named() -> None:
     model = model_of("Hopper")
-    fields = ModelFields(HOPPER, model, ["body_mass:leg", "body_inertia:leg", "geom_friction"])
+    fields = ModelFields(HOPPER, ["body_mass:leg", "body_inertia:leg", "geom_friction"])
     table = fields(np.array([[4.0, np.nan, np.nan], [np.nan, 1.1, 0.5]]))
     np.testing.assert_allclose(table["body_inertia"][0, 3], 4.0 / model.body_mass[3] * model.body_inertia[3])
     np.testing.assert_array_equal(table["body_mass"][1], model.body_mass)
@@ -225,7 +225,7 @@ def test_a_longer_pole_is_one_that_was_built_longer() -> None:
         )
 
     short, long = pole(0.6), pole(0.9)
-    ModelEditor(ModelSpace("Pole", short), short).apply(short, {"body_length:pole": 1.5})
+    ModelEditor(ModelSpace("Pole", short)).apply(short, {"body_length:pole": 1.5})
     np.testing.assert_allclose(short.body_ipos, long.body_ipos, atol=1e-12)
     np.testing.assert_allclose(short.body_pos, long.body_pos, atol=1e-12)
     np.testing.assert_allclose(short.geom_size[0], long.geom_size[0])
@@ -245,7 +245,7 @@ def test_lengths_are_offered_where_nothing_collides() -> None:
 def test_an_edit_starts_from_nominal_and_goes_back_to_it() -> None:
     model = model_of("Hopper")
     nominal = model_of("Hopper")
-    editor = ModelEditor(ModelSpace("Hopper", model), model)
+    editor = ModelEditor(ModelSpace("Hopper", model))
     for factor in (2.0, 0.5, 2.0):
         editor.apply(model, {"body_mass": factor, "gravity.z": -5.0})
         np.testing.assert_allclose(model.body_mass, factor * nominal.body_mass)
@@ -267,7 +267,7 @@ def test_derived_constants_are_those_of_a_model_that_was_built_so() -> None:
         )
 
     edited, built = model(1.0), model(2.5)
-    ModelEditor(ModelSpace("Arm", edited), edited).apply(edited, {"body_mass:a": 2.5})
+    ModelEditor(ModelSpace("Arm", edited)).apply(edited, {"body_mass:a": 2.5})
     for name in dir(built):
         values = getattr(built, name)
         if isinstance(values, np.ndarray) and values.dtype.kind == "f":
@@ -321,7 +321,7 @@ def robot() -> ModelSpace:
 def edited(space: ModelSpace, values: dict[str, float]) -> Any:
     """The model with some values; they must be possible together."""
     model = mujoco.MjModel.from_xml_string(ROBOT)
-    ModelEditor(space, model).apply(model, space.check(values))
+    ModelEditor(space).apply(model, space.check(values))
     return model
 
 
@@ -350,7 +350,7 @@ def test_a_weaker_servo_still_goes_where_it_is_told() -> None:
     </actuator></mujoco>"""
     model = mujoco.MjModel.from_xml_string(arm)
     space = ModelSpace("Arm", model)
-    ModelEditor(space, model).apply(model, {"actuator_strength:a": 0.8, "actuator_kp:a": 60.0})
+    ModelEditor(space).apply(model, {"actuator_strength:a": 0.8, "actuator_kp:a": 60.0})
     data = mujoco.MjData(model)
     data.ctrl[:] = 1.57
     mujoco.mj_step(model, data, 5000)

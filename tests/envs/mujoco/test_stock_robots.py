@@ -121,7 +121,7 @@ def test_a_body_at_the_smallest_mass_varies_as_the_others_do(robot: str) -> None
 def test_contacts_that_do_not_follow_the_friction_of_the_ground_are_told(robot: str) -> None:
     with pytest.warns(UserWarning, match="FL") as told:
         gym.make(robot, randomization={"geom_friction:ground.slide": (0.3, 1.0)})
-    assert len(told) == 1
+    assert len({str(warning.message) for warning in told}) == 1
 
 
 @only("g1")
@@ -208,7 +208,9 @@ def changed(param: Param, k: int) -> float:
     """A value close to the nominal one; another step for each of the parameters, so that no two of them cancel."""
     if param.kind == "int":
         return param.high if param.nominal != param.high else param.low
-    step = 0.01 * (1 + (0.618 * k) % 1)
+    step = 0.01 if field_of(param) == "body_inertia" else 0.01 * (1 + (0.618 * k) % 1)  # moments keep their proportions
+    if param.name.endswith(".low") and not param.nominal:
+        return max(-step, param.low)
     value = (1 + step) * param.nominal if param.nominal else step * min(1.0, param.high)
     return float(np.clip(value, param.low, param.high))
 
