@@ -23,7 +23,7 @@ RANGE = ("low", "high")
 _RGB = ("r", "g", "b")
 _RGBA = (*_RGB, "a")
 _FRICTION = ("slide", "spin", "roll")
-_SOLREF = ("timeconst", "dampratio")
+SOLREF = ("timeconst", "dampratio")
 _SOLIMP = ("dmin", "dmax", "width", "midpoint", "power")
 # of Rucker and Wensing (2022), see ``derived.pseudo_inertia``
 _PSEUDO = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
@@ -74,7 +74,8 @@ class Field:
     @property
     def factor_low(self) -> float:
         """Smallest factor that scales the whole field or a whole vector."""
-        return -FACTOR_HIGH if self.low < 0 else 1e-6 if self.low > 0 else 0.0
+        signed = self.low < 0 and self.axes not in (RANGE, SOLREF)  # a negative one would swap the ends of a range
+        return -FACTOR_HIGH if signed else 1e-6 if self.low > 0 else 0.0
 
     def numbers(self, model: Any, i: int, stride: int) -> Mapping[str, Parts]:
         """The numbers of element ``i``: component -> its parts; "" is the component of a number."""
@@ -208,7 +209,7 @@ _turning = _where(lambda model: model.jnt_type <= _BALL, "it has more than one n
 def _solver(objects: str, prefix: str, what: str, idle: Callable[[Any], Reasons] | None = None) -> tuple[Field, ...]:
     """How hard and how soft a kind of constraint is."""
     return (
-        Field(f"{prefix}solref", objects, -1e7, 1e7, "", f"{what}: {_HARD}", axes=_SOLREF, idle=idle),
+        Field(f"{prefix}solref", objects, -1e7, 1e7, "", f"{what}: {_HARD}", axes=SOLREF, idle=idle),
         Field(f"{prefix}solimp", objects, 0, 100, "", f"{what}: impedance of a constraint", axes=_SOLIMP, idle=idle),
     )
 

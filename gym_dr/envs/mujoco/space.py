@@ -24,6 +24,7 @@ from gym_dr.envs.mujoco.fields import (
     FACTOR_HIGH,
     FIELDS,
     RANGE,
+    SOLREF,
     XYZ,
     Field,
     Part,
@@ -52,6 +53,7 @@ class ModelParam(Param):
     element: str  # the name without its axis
     factor: bool  # whether its value multiplies the nominal numbers or replaces them
     parts: tuple[Part, ...]
+    members: tuple[ModelParam, ...] = ()  # of a shared pattern
 
 
 Entries = dict[str, ModelParam]
@@ -147,7 +149,7 @@ class ModelSpace(ParamSpace):
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         checked = super().check_vector(values, num_envs)
-        if any(name.startswith("body_inertia:") or name.endswith(RANGE) for name in checked):
+        if any(name.startswith("body_inertia:") or name.endswith((*RANGE, *SOLREF)) for name in checked):
             for i in range(num_envs):
                 self._check_together({name: (float(column[i]),) * 2 for name, column in checked.items()})
         return checked
@@ -202,12 +204,12 @@ class ModelSpace(ParamSpace):
         first, parts = found[0], tuple(part for one in found for part in one.parts)
         factor = any(one.factor for one in found) or len({one.nominal for one in found}) > 1
         doc = f"{'factor' if factor else 'one value'} for {len(found)} elements: {first.doc}"
-        nominal, unit, low, high = 1.0, "x", FIELDS[_head(pattern)].factor_low, FACTOR_HIGH
+        nominal, unit, low, high = 1.0, "x", max(FIELDS[_head(one.name)].factor_low for one in found), FACTOR_HIGH
         if not factor:
             nominal, unit = first.nominal, first.unit
             low, high = max(one.low for one in found), min(one.high for one in found)
         shown = replace(first, name=pattern, nominal=nominal, low=low, high=high, unit=unit, doc=doc)
-        return replace(shown, element=pattern, factor=factor, parts=parts)
+        return replace(shown, element=pattern, factor=factor, parts=parts, members=tuple(found))
 
     # ---- checks ------------------------------------------------------------------------------------------------------
 
@@ -224,18 +226,31 @@ class ModelSpace(ParamSpace):
 
         Raises:
             RandomizationError: A moment can exceed the sum of the other two, which is physically impossible, or the
-                lower end of a range the upper one.
+                lower end of a range the upper one, or the numbers of a solref have different signs, for which MuJoCo
+                takes its defaults.
         """
+        shared = {
+            one.name: tuple(sorted(end * (one.nominal if self[name].factor else 1.0) for end in ends))
+            for name, ends in bounds.items()
+            for one in self[name].members
+        }
+        bounds = {**bounds, **shared}
         chosen = {self[name].element for name in bounds if name != self[name].element}
         for element in sorted(chosen):
             axes = FIELDS[_head(element)].axes
-            if axes not in (RANGE, XYZ):
+            if axes not in (RANGE, SOLREF, XYZ):
                 continue
             names = [f"{element}.{axis}" for axis in axes]
             lows, highs = zip(*(bounds.get(name, (self[name].nominal,) * 2) for name in names), strict=True)
             if axes == RANGE and highs[0] > lows[1] and not self[names[0]].idle:
                 got = f"low up to {highs[0]:g} and high from {lows[1]:g}"
                 raise RandomizationError(f"Parameter {element!r}: expected low <= high, got {got}.")
+            if axes == SOLREF and min(lows) <= 0 < max(highs):
+                got = f"{axes[0]} from {lows[0]:g} to {highs[0]:g} and {axes[1]} from {lows[1]:g} to {highs[1]:g}"
+                raise RandomizationError(
+                    f"Parameter {element!r}: expected a time constant and a damping ratio above 0, or stiffness and "
+                    f"damping, both negative, got {got}."
+                )
             for k, high in enumerate(highs) if _head(element) == "body_inertia" else ():
                 rest = sum(lows[:k] + lows[k + 1 :])
                 if high > rest * (1.0 + _INERTIA_SLACK):

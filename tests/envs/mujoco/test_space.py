@@ -457,3 +457,25 @@ def test_names_with_brackets_are_names_and_names_that_clash_are_told() -> None:
     assert list(resolve({"body_mass:w[1]": (1.0, 2.0)}, space)) == ["body_mass:w[1]"]
     with pytest.raises(RandomizationError, match=r"body_ipos:a.x"):
         space["body_ipos:a"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"jnt_range:hi*.low": Rule((1.5, 2), shared=True)}, "expected low <= high"),
+        ({"jnt_range": Scale((-1, 1))}, "expected a value from 0"),
+        ({"actuator_forcerange": Scale((-1, 1))}, "expected a value from 0"),
+        ({"geom_solref:floor.timeconst": (-0.1, 0.1)}, "both negative"),
+        ({"geom_solref:[fl]*.timeconst": Rule((-0.2, -0.1), shared=True)}, "both negative"),
+    ],
+)
+def test_numbers_that_belong_together_are_checked_together(
+    robot: ModelSpace, rules: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RandomizationError, match=message):
+        resolve(rules, robot)
+
+
+def test_a_shared_pattern_may_scale_several_fields(robot: ModelSpace) -> None:
+    (name,) = resolve({"dof_*:hip": Scale((0.5, 2), shared=True)}, robot)
+    assert (robot[name].nominal, robot[name].low) == (1.0, 0.0)
