@@ -229,11 +229,11 @@ class ModelSpace(ParamSpace):
                 lower end of a range the upper one, or the numbers of a solref have different signs, for which MuJoCo
                 takes its defaults.
         """
-        shared = {
-            one.name: tuple(sorted(end * (one.nominal if self[name].factor else 1.0) for end in ends))
-            for name, ends in bounds.items()
-            for one in self[name].members
-        }
+        shared: dict[str, tuple[float, float]] = {}
+        for name, ends in bounds.items():
+            for one in self[name].members:
+                low, high = sorted(end * (one.nominal if self[name].factor else 1.0) for end in ends)
+                shared[one.name] = low, high
         bounds = {**bounds, **shared}
         chosen = {self[name].element for name in bounds if name != self[name].element}
         for element in sorted(chosen):
