@@ -97,7 +97,9 @@ class RandomizeAttributes(RandomizedWrapper):
             self._set()
         self._note_attributes()
         env = self.unwrapped
-        found = {name: path.get(env) for name, path in self._paths.items()} if self._read is None else self._read(env)
+        found = (
+            {name: path.get(env) for name, path in self._paths.items()} if self._read is None else self._read(env) or {}
+        )
         drawn = self._own if self._read is not None or self._paths else {}  # otherwise nobody knows
         # some environments compute in float32
         wrong = [n for n, v in drawn.items() if not math.isclose(found.get(n, math.nan), v, rel_tol=1e-6)]

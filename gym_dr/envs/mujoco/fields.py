@@ -74,8 +74,8 @@ class Field:
     @property
     def factor_low(self) -> float:
         """Smallest factor that scales the whole field or a whole vector."""
-        signed = self.low < 0 and self.axes not in (RANGE, SOLREF)  # a negative one would swap the ends of a range
-        return -FACTOR_HIGH if signed else 1e-6 if self.low > 0 else 0.0
+        # a negative one would swap the ends of a range
+        return -FACTOR_HIGH if self.low < 0 and self.axes not in (RANGE, SOLREF) else 1e-6 if self.low > 0 else 0.0
 
     def numbers(self, model: Any, i: int, stride: int) -> Mapping[str, Parts]:
         """The numbers of element ``i``: component -> its parts; "" is the component of a number."""

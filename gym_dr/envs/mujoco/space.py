@@ -149,7 +149,7 @@ class ModelSpace(ParamSpace):
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         checked = super().check_vector(values, num_envs)
-        if any(name.startswith("body_inertia:") or name.endswith((*RANGE, *SOLREF)) for name in checked):
+        if any(name.startswith("body_inertia:") or name.endswith((*RANGE, *SOLREF, "timestep")) for name in checked):
             for i in range(num_envs):
                 self._check_together({name: (float(column[i]),) * 2 for name, column in checked.items()})
         return checked
@@ -227,29 +227,38 @@ class ModelSpace(ParamSpace):
         Raises:
             RandomizationError: A moment can exceed the sum of the other two, which is physically impossible, or the
                 lower end of a range the upper one, or the numbers of a solref have different signs, for which MuJoCo
-                takes its defaults.
+                takes its defaults, or a delay is longer than an actuator's history.
         """
-        shared: dict[str, tuple[float, float]] = {}
-        for name, ends in bounds.items():
+        ends = dict(bounds)
+        for name in bounds:
             for one in self[name].members:
-                low, high = sorted(end * (one.nominal if self[name].factor else 1.0) for end in ends)
-                shared[one.name] = low, high
-        bounds = {**bounds, **shared}
-        chosen = {self[name].element for name in bounds if name != self[name].element}
+                low, high = sorted(end * (one.nominal if self[name].factor else 1.0) for end in bounds[name])
+                ends[one.name] = low, high
+        shorter = ends["timestep"][0] / self["timestep"].nominal if "timestep" in ends else 1.0
+        late = [one for one in ends if _head(one) == "actuator_delay" and ends[one][1] > self[one].high * shorter]
+        if late:
+            raise RandomizationError(
+                f"Parameter {late[0]!r}: expected at most {self[late[0]].high * shorter:g} s, for which the actuator "
+                f"remembers controls at the shortest timestep, got {ends[late[0]][1]:g}. Lengthen actuator_history, "
+                "or nsample in the model."
+            )
+        chosen = {self[name].element for name in ends if name != self[name].element}
         for element in sorted(chosen):
             axes = FIELDS[_head(element)].axes
             if axes not in (RANGE, SOLREF, XYZ):
                 continue
             names = [f"{element}.{axis}" for axis in axes]
-            lows, highs = zip(*(bounds.get(name, (self[name].nominal,) * 2) for name in names), strict=True)
+            lows, highs = zip(*(ends.get(name, (self[name].nominal,) * 2) for name in names), strict=True)
             if axes == RANGE and highs[0] > lows[1] and not self[names[0]].idle:
-                got = f"low up to {highs[0]:g} and high from {lows[1]:g}"
-                raise RandomizationError(f"Parameter {element!r}: expected low <= high, got {got}.")
+                raise RandomizationError(
+                    f"Parameter {element!r}: expected low <= high, got low up to {highs[0]:g} and high from "
+                    f"{lows[1]:g}."
+                )
             if axes == SOLREF and min(lows) <= 0 < max(highs):
-                got = f"{axes[0]} from {lows[0]:g} to {highs[0]:g} and {axes[1]} from {lows[1]:g} to {highs[1]:g}"
                 raise RandomizationError(
                     f"Parameter {element!r}: expected a time constant and a damping ratio above 0, or stiffness and "
-                    f"damping, both negative, got {got}."
+                    f"damping, both negative, got {axes[0]} from {lows[0]:g} to {highs[0]:g} and {axes[1]} from "
+                    f"{lows[1]:g} to {highs[1]:g}."
                 )
             for k, high in enumerate(highs) if _head(element) == "body_inertia" else ():
                 rest = sum(lows[:k] + lows[k + 1 :])

@@ -466,6 +466,7 @@ def test_names_with_brackets_are_names_and_names_that_clash_are_told() -> None:
         ({"jnt_range": Scale((-1, 1))}, "expected a value from 0"),
         ({"actuator_forcerange": Scale((-1, 1))}, "expected a value from 0"),
         ({"geom_solref:floor.timeconst": (-0.1, 0.1)}, "both negative"),
+        ({"actuator_delay:servo": (0, 0.01), "timestep": Scale((0.5, 1))}, "history"),
         ({"geom_solref:[fl]*.timeconst": Rule((-0.2, -0.1), shared=True)}, "both negative"),
     ],
 )
