@@ -16,6 +16,7 @@ from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, mean_over_seeds
 from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
+from gym_dr.runs.sources import source_of
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import exact_text
 
@@ -210,13 +211,17 @@ def watch_commands(comparison: Comparison) -> list[tuple[str, str]]:
     """Commands that play the weakest run of each group in its worst cells."""
     found = []
     folders = {p.name: str(p.run.folder.path) for group in comparison.groups for p in group.policies if p.run}
+    # the source of an environment of your own, to be named since its code would run
+    trust = ["--trust", source] if (source := source_of(comparison.document["env"])) else []
     for one in [results_on(comparison, name, weakest=True) for name in _sets_of_cells(comparison)]:
         for result in [result for result in one.results if result["policy"] in folders]:
-            params = result["worst_cell"]["params"].items()
-            values = (f"{name}={_short(comparison, name, value)}" for name, value in params)
-            sets = [word for value in values for word in ("--set", value)]
+            sets = [
+                word
+                for name, value in result["worst_cell"]["params"].items()
+                for word in ("--set", f"{name}={_short(comparison, name, value)}")
+            ]
             what = f"Watch '{result['policy']}' in its worst cell {one.place[0].lower()}{one.place[1:]}"
-            found.append((what, shlex.join(["gymdr", "play", folders[result["policy"]], *sets])))
+            found.append((what, shlex.join(["gymdr", "play", folders[result["policy"]], *trust, *sets])))
     return found
 
 

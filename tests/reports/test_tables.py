@@ -88,6 +88,16 @@ def test_commands_have_six_digits_and_stay_within_bounds(comparison: Comparison)
     assert [float(tables._short(third, "x", value)) for value in bounds.values()] == [*bounds.values()]
 
 
+def test_commands_trust_the_module_of_an_environment_of_your_own(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not any("--trust" in command for _, command in tables.watch_commands(comparison))
+    monkeypatch.setitem(comparison.document, "env", f"mine:{comparison.document['env']}")
+    commands = [command for _, command in tables.watch_commands(comparison)]
+    assert commands
+    assert all("--trust mine" in command for command in commands)
+
+
 @pytest.mark.parametrize(
     "by_seed",
     [

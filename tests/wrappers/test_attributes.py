@@ -222,6 +222,8 @@ def test_values_that_the_world_does_not_have_after_reset_are_refused() -> None:
         flyer(apply=lambda env, values: None).reset(seed=1)
     with pytest.raises(RandomizationError, match="mass"):
         flyer(read=lambda env: {}).reset(seed=1)
+    with pytest.raises(RandomizationError, match="mass"):
+        flyer(read=lambda env: None).reset(seed=1)  # it forgot to return
     assert flyer(apply=lambda env, values: None, read=None).reset(seed=1)  # nobody knows
 
 
