@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from gym_dr.envs.classic_control.params import KNOWN_ATTRIBUTES
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import RandomizationError, shortened
 from gym_dr.randomization.episode import RandomizedWrapper
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wrappers.attribute_path import AttributePath
@@ -69,6 +69,9 @@ class RandomizeAttributes(RandomizedWrapper):
         gym.Wrapper.__init__(self, env)
         known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))
         given, space = space, space or known_space
+        for name, function in {"derive": derive, "apply": apply, "read": read}.items():
+            if function is not None and not callable(function):
+                raise RandomizationError(f"{name}: expected a function, got {shortened(function)}.")
         if space is None:
             raise RandomizationError(
                 f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}, got none. Only "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,9 @@ _RGB = ("r", "g", "b")
 _RGBA = (*_RGB, "a")
 _FRICTION = ("slide", "spin", "roll")
 SOLREF = ("timeconst", "dampratio")
-_SOLIMP = ("dmin", "dmax", "width", "midpoint", "power")
+# MuJoCo clips to these bounds
+_SHARE = (1e-4, 0.9999)
+_SOLIMP = {"dmin": _SHARE, "dmax": _SHARE, "width": (0, 100), "midpoint": _SHARE, "power": (1, 100)}
 # of Rucker and Wensing (2022), see ``derived.pseudo_inertia``
 _PSEUDO = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
 
@@ -64,12 +66,19 @@ class Field:
     derived: bool = False  # whether a change requires mj_setConst
     closed: bool = False  # whether the bounds hold for every model; others follow an extreme nominal value
     kind: str = "float"
+    # component -> its own bounds, which hold for every model; such components are not scaled together
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     highest: Callable[[Any, int], float] | None = None  # of an element, in place of ``high``
     idle: Callable[[Any], Reasons] | None = None  # None if every element may have an effect
     # of one element: component ("" if it is a number) -> its numbers, or {} if it has none; None for consecutive ones
     parts: Callable[[Any, int], Mapping[str, Parts]] | None = None
     factor: bool = False  # whether an element is a factor, nominally 1
     added: bool = False  # whether it is no field of MuJoCo's, and nominally 0: what it changes is derived
+
+    @property
+    def scales(self) -> bool:
+        """Whether a factor for the whole field or a whole vector makes sense."""
+        return not (self.added or self.limits or self.kind == "int")
 
     @property
     def factor_low(self) -> float:
@@ -210,7 +219,9 @@ def _solver(objects: str, prefix: str, what: str, idle: Callable[[Any], Reasons]
     """How hard and how soft a kind of constraint is."""
     return (
         Field(f"{prefix}solref", objects, -1e7, 1e7, "", f"{what}: {_HARD}", axes=SOLREF, idle=idle),
-        Field(f"{prefix}solimp", objects, 0, 100, "", f"{what}: impedance of a constraint", axes=_SOLIMP, idle=idle),
+        Field(
+            f"{prefix}solimp", objects, 0, 100, "", f"{what}: impedance", axes=tuple(_SOLIMP), limits=_SOLIMP, idle=idle
+        ),
     )
 
 
@@ -323,7 +334,7 @@ _ROWS = (
     Field("mat_texrepeat", "mat", 0, 1e4, "", "repetitions of a texture", axes=("x", "y")),
 )
 # fmt: on
-FIELDS = {field.name: field for field in _ROWS}
+FIELDS = {row.name: row for row in _ROWS}
 
 
 def is_option(name: str) -> bool:

@@ -323,10 +323,10 @@ def _entries_of(field: Field, model: Any) -> Entries:
             continue
         bounded = field if field.highest is None else replace(field, high=field.highest(model, i))
         params = [_value(bounded, name, full, parts, values, idle) for name, parts in own.items()]
-        if full not in own and own and field.objects and not field.added:
+        if full not in own and own and field.objects and field.scales:
             found[full] = _factor(field, full, params, values)
         found |= {param.name: param for param in params}
-    if field.name in found or field.added or field.kind == "int" or not found:
+    if field.name in found or not field.scales or not found:
         return found
     single = [param for param in found.values() if field.factor or not param.factor]
     return {field.name: _factor(field, field.name, single, values), **found}
@@ -347,12 +347,13 @@ def _value(field: Field, name: str, element: str, parts: Parts, values: Values, 
     """A parameter for the value of an element or a component, or for a factor that an element is by its nature."""
     first = parts[0]
     nominal = 1.0 if field.factor else float(values(first.field)[first.columns[0]]) / first.coef
-    reach = () if field.closed or field.highest else (nominal / _REACH, nominal * _REACH)
+    low, high = field.limits.get(name.rpartition(".")[2], (field.low, field.high))
+    reach = () if field.closed or field.highest or field.limits else (nominal / _REACH, nominal * _REACH)
     return ModelParam(
         name=name,
         nominal=nominal,
-        low=min(field.low, *reach, nominal),
-        high=max(field.high, *reach, nominal),
+        low=min(low, *reach, nominal),
+        high=max(high, *reach, nominal),
         unit=field.unit,
         doc=field.doc,
         kind=field.kind,

@@ -444,6 +444,8 @@ def test_impossible_values_of_the_table_are_refused(robot: ModelSpace) -> None:
         {"actuator_delay:servo": 0.011},
         {"geom_matid:leg": 2},
         {"geom_matid:leg": 0.5},
+        {"geom_solimp:foot.dmax": 1.0},
+        {"geom_solimp:foot.power": 0.5},
     ):
         with pytest.raises(RandomizationError):
             robot.check(values)
