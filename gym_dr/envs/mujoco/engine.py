@@ -16,9 +16,9 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from queue import SimpleQueue
+from threading import Thread
 from typing import Any, cast
 from weakref import WeakSet
 
@@ -46,6 +46,8 @@ DATA_FIELDS: frozenset[str] = (  # of MjData, that an engine can provide
 
 _INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
+# of a call on several threads: who has begun, who has ended, the same to wait for, and whether to stop
+_Call = tuple[list[bool], list[bool], SimpleQueue[bool], list[bool]]
 _THREADED: WeakSet[Engine] = WeakSet()  # engines with threads of their own
 
 
@@ -58,7 +60,8 @@ class Engine(ABC):
     diverged: Mask  # (num_envs,), in the last step
     written: dict[str, Array]  # fields of the model that were written, (num_envs, ...)
     _fields: dict[str, Array]
-    _pool: Any = None  # a ThreadPoolExecutor
+    _jobs: SimpleQueue[Callable[[], None] | None]
+    _helpers = 0  # threads of Python that take jobs
 
     def field(self, name: str) -> Array:
         """A field of ``MjData``: ``qpos``, ``qvel``, ``ctrl`` or one named at construction, ``(num_envs, ...)``."""
@@ -114,9 +117,10 @@ class Engine(ABC):
         """Forgets the threads, in the child of a fork."""
 
     def close(self) -> None:
-        """Ends the threads, if Python made them."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        """Ends the threads that Python made."""
+        for _ in range(self._helpers):
+            self._jobs.put(None)
+        self._helpers = 0
 
 
 class BatchEngine(Engine):
@@ -243,8 +247,11 @@ class OwnDataEngine(Engine):
         _THREADED.add(self)
 
     def after_fork(self) -> None:
-        self._pool = ThreadPoolExecutor(self._threads - 1, "gym_dr-mujoco") if self._threads > 1 else None
-        self._idle = True
+        self._jobs, self._helpers = SimpleQueue(), 0
+        self._call: _Call = ([], [], SimpleQueue(), [])
+
+    def __del__(self) -> None:
+        self.close()
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
@@ -332,36 +339,52 @@ class OwnDataEngine(Engine):
             copied[rows] = [getattr(self._data[k], name) for k in np.arange(len(self._data))[rows]]
 
     def _parallel(self, work: Callable[[int, int], None], envs: Indices | None) -> None:
-        """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few."""
-        if not self._idle:  # a call was interrupted, which threads may not have noticed: they finish first
-            self.close()
-            self.after_fork()
-        self._idle = False
+        """Calls ``work(row, env)`` for some simulations, or all (None); a free thread takes the next few.
+
+        A signal may interrupt it anywhere, but neither a ``SimpleQueue`` nor a list halfway, as it may the locks of
+        ``concurrent.futures``.
+        """
+        begun, ended, outbox, stopped = self._call
+        stopped.append(True)  # that call may have been interrupted, which threads have not noticed: they finish first
+        while len(ended) < len(begun):
+            outbox.get()
         rows = range(len(self._data)) if envs is None else envs.tolist()
         size = max(1, len(rows) // (self._threads * _CHUNKS))
         chunks = count()  # next() on it is atomic
-
-        # a signal may interrupt the wait of a future halfway, but not that of a queue
-        outbox: SimpleQueue[BaseException | None] = SimpleQueue()
+        failures: list[BaseException] = []
+        begun, ended, outbox, stopped = self._call = [], [], SimpleQueue(), []
 
         def run() -> None:
             try:
-                while (start := next(chunks) * size) < len(rows):
+                while not stopped and (start := next(chunks) * size) < len(rows):
                     for row in range(start, min(start + size, len(rows))):
                         work(row, rows[row])
             except BaseException as error:  # passed to the caller
-                outbox.put(error)
-            else:
-                outbox.put(None)
+                failures.append(error)
 
-        parts = range(min(self._threads, -(-len(rows) // size)))
-        for _ in parts[1:]:
-            self._pool.submit(run)
+        def help_out() -> None:
+            begun.append(True)
+            run()
+            ended.append(True)
+            outbox.put(True)
+
+        while self._helpers < self._threads - 1:
+            self._helpers += 1
+            Thread(target=_serve, args=(self._jobs,), name="gym_dr-mujoco", daemon=True).start()
+        for _ in range(min(self._threads, -(-len(rows) // size)) - 1):
+            self._jobs.put(help_out)
         run()
-        for _ in parts:
-            if (failure := outbox.get()) is not None:
-                raise failure
-        self._idle = True
+        while len(ended) < len(begun):  # a thread that has not begun by now finds nothing to do
+            outbox.get()
+        if failures:
+            raise failures[0]
+
+
+def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
+    """What a thread does until it gets None."""
+    while (job := jobs.get()) is not None:
+        job()
+        del job  # it holds the engine, which ends this thread when nobody else does
 
 
 def engine_class(contact_forces: bool) -> type[BatchEngine | OwnDataEngine]:

@@ -135,14 +135,16 @@ def test_a_snapshot_has_every_field_that_was_written_and_what_derives_from_it(co
 
 
 class Interrupting:
-    """A pool that interrupts its caller as soon as a thread has work."""
+    """A queue of jobs that interrupts its caller once, as soon as a thread has work."""
 
-    def __init__(self, pool: Any) -> None:
-        self.pool, self.shutdown = pool, pool.shutdown
+    def __init__(self, jobs: Any) -> None:
+        self.jobs, self.left = jobs, 1
 
-    def submit(self, work: Any) -> None:
-        self.pool.submit(work)
-        raise KeyboardInterrupt
+    def put(self, job: Any) -> None:
+        self.jobs.put(job)
+        if self.left:
+            self.left = 0
+            raise KeyboardInterrupt
 
 
 def test_what_follows_an_interrupted_step_waits_for_its_threads() -> None:
@@ -152,7 +154,7 @@ def test_what_follows_an_interrupted_step_waits_for_its_threads() -> None:
         return envs.reset(seed=1)[0].tobytes() + played(envs, 5, 0)
 
     expected, engine = episodes(), envs.unwrapped._backend.engine
-    engine._pool = Interrupting(engine._pool)
+    engine._jobs = Interrupting(engine._jobs)
     with pytest.raises(KeyboardInterrupt):
         played(envs, 1, 0)
     assert episodes() == expected
