@@ -87,6 +87,14 @@ def _show_error(message: str) -> None:
     click.echo(f"Error: {as_typed(message)}", err=True)
 
 
+def _flush() -> None:
+    """Writes what is left of the output, or drops it where that fails; Python would complain about it at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _options_like(option: str, command: click.Command) -> str:
     """The question after an unknown option, for the end of a message; empty if no option of the command is like it."""
     name = option.lstrip("-")
@@ -127,10 +135,11 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
         tell(str(error) or "Not enough memory.")
         sys.exit(2)
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
-        sys.stderr.close()
         sys.exit(0)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EACCES):
             raise
         tell(f"{error.filename or 'Output'} cannot be {'read or ' if error.filename else ''}written: {error.strerror}.")
         sys.exit(2)
+    finally:
+        _flush()

@@ -123,19 +123,26 @@ def test_plot_writes_into_the_run_or_where_it_is_told(run: Path, tmp_path: Path)
     assert (run / "training.png").read_bytes()[:4] == (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"
 
 
+BUFFERS = pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+
+
+@BUFFERS
 @pytest.mark.skipif(os.name == "nt", reason="pipes close differently there")
-def test_a_reader_that_stops_early_gets_no_traceback() -> None:
+def test_a_reader_that_stops_early_gets_no_traceback(unbuffered: str) -> None:
     program = "import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1)\n"
     program += "from gym_dr.cli.main import main\nmain(['list', 'envs'])"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    variables = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=variables)
     assert result.stderr == ""
 
 
+@BUFFERS
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_gets_no_traceback() -> None:
+def test_a_full_disk_gets_no_traceback(unbuffered: str) -> None:
     program = [sys.executable, "-c", "from gym_dr.cli.main import main\nmain(['list', 'envs'])"]
     with open("/dev/full", "w") as full:
-        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True)
+        variables = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, env=variables)
     assert result.stderr == "Error: Output cannot be written: No space left on device.\n"
     assert result.returncode == 2
 

@@ -180,9 +180,12 @@ def test_signals_in_the_middle_of_a_step_do_no_harm(name: str, rounds: int) -> N
         return envs.reset(seed=1)[0].tobytes() + played(envs, 2, 0)
 
     def play_on(seconds: float) -> None:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        while True:
-            played(envs, 1, 0)
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, since an exception in a callback is lost
+        try:
+            while True:
+                played(envs, 1, 0)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     expected = episodes()
     before = signal.signal(signal.SIGALRM, stop)
