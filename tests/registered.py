@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
+import pytest
 
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
 from gym_dr.envs.mujoco.robots import ROBOTS
@@ -29,3 +32,12 @@ def forgotten_afterwards() -> Iterator[None]:
             registry._entries = entries
         gym.registry.clear()
         gym.registry.update(registered)
+
+
+@contextlib.contextmanager
+def registered_anew(module: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Imports a module again, which registers ids for a block."""
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with forgotten_afterwards():
+        importlib.import_module(module)
+        yield

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,16 +13,14 @@ import pytest
 import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError
 from tests.envs.slide import make
-from tests.registered import forgotten_afterwards
+from tests.registered import registered_anew
 
 ID = "tests/Slide-v0"
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delitem(sys.modules, "tests.envs.slide_ids", raising=False)
-    with forgotten_afterwards():
-        importlib.import_module("tests.envs.slide_ids")
+    with registered_anew("tests.envs.slide_ids", monkeypatch):
         yield
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,16 +16,14 @@ from gym_dr.errors import ConfigError, GymDrError, RandomizationError
 from gym_dr.randomization.presets import presets
 from gym_dr.runs.sources import source_of
 from tests.envs.slide import PARAMS, Slide, make, make_pendulum
-from tests.registered import forgotten_afterwards
+from tests.registered import registered_anew
 
 ID, OWN = "tests/Slide-v0", "mine/Slide-v0"
 
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delitem(sys.modules, "tests.envs.slide_ids", raising=False)
-    with forgotten_afterwards():
-        importlib.import_module("tests.envs.slide_ids")
+    with registered_anew("tests.envs.slide_ids", monkeypatch):
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,8 +43,8 @@ class MujocoBackend(Backend):
             task: Its task.
         """
         self.env, self.task = env, task
-        self.nominal = copy.copy(env.model)  # rendering changes the other
         self.space = self._model_space = space_of_env(env)
+        self.nominal = self._model_space.model  # rendering changes the environment's
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self.metadata = env.metadata
         self._base, self._pushed = base_of(self.nominal)

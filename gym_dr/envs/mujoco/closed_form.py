@@ -79,8 +79,9 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
             (row, fields.places[field].start + k) for row, (field, k) in enumerate(places) if field in fields.places
         ]
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
+        known = {field for field, _ in places}
         self.simulation.params[-1] = not all(
-            field in dict(places) or field.startswith(_WITHOUT_FORCE) for field in fields.places
+            field in known or field.startswith(_WITHOUT_FORCE) for field in fields.places
         )
 
     def step(self, actions: npt.NDArray[Any], skip: Indices | None = None) -> Outcome:

@@ -5,7 +5,6 @@ Weights, ranges and spaces come from an instance of Gymnasium's class, so keywor
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,8 @@ class ReferenceTask(Task):
         self.env = env
         self.init_qpos, self.init_qvel = env.init_qpos.copy(), env.init_qvel.copy()
         self.nq, self.nv = int(env.model.nq), int(env.model.nv)
-        self._nominal = copy.copy(env.model)  # rendering changes the other
+        # once for all simulations; rendering changes the model
+        self._nominal = {name: field_array(env.model, name)[None] for name in ("body_mass", "timestep")}
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
         scale, normal = self.env._reset_noise_scale, self.normal_velocities
@@ -36,8 +36,8 @@ class ReferenceTask(Task):
         return self.init_qpos + noise[: self.nq], self.init_qvel + velocities
 
     def model_field(self, engine: Engine, name: str) -> Array:
-        """A field of the model in each simulation, or once for all: ``(N or 1, ...)``."""
-        return engine.written.get(name, field_array(self._nominal, name)[None])
+        """``body_mass`` or ``timestep`` of each simulation, or once for all: ``(N or 1, ...)``."""
+        return engine.written.get(name, self._nominal[name])
 
     def _fallen(self, healthy: Mask) -> Mask:
         """Which episodes end, if being unhealthy ends them."""
