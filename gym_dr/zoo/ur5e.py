@@ -1,0 +1,90 @@
+"""An arm, the Universal Robots UR5e, that brings its tool to a point and stays there.
+
+Each episode draws the point in front of the arm, and joints to start from. The policy sets speeds of the joints, 25
+times a second; position servos follow, as those of the real controller do, which also compensates gravity.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gym_dr
+
+SPEED = 1.5  # rad/s at action 1, half of what the joints can do
+GAINS = {"shoulder_pan": 2000, "shoulder_lift": 2000, "elbow": 2000, "wrist_1": 500, "wrist_2": 500, "wrist_3": 500}
+LAG = 0.05  # s, that a servo is behind its target: kd / kp
+SHOULDER = np.array([0.0, 0.0, 0.163])  # m, the middle of what is in reach
+NEAR, FAR = (0.4, -0.4, -0.1), (0.8, 3.5, 0.9)  # m, rad, rad: distance, azimuth and elevation of points from there
+
+
+def model(robot: str | None = None) -> Any:
+    """The scene around our UR5e, or around the model in a file, with the same joints (MuJoCo Menagerie's)."""
+    import mujoco  # type: ignore[import-untyped]
+
+    spec = mujoco.MjSpec.from_file(str(robot or Path(__file__).with_name("ur5e.xml")))
+    spec.option.timestep = 0.01
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    for servo in spec.actuators:
+        servo.set_to_position(kp=GAINS[servo.name], kv=GAINS[servo.name] * LAG)
+        joint = spec.joint(servo.target)
+        joint.damping = np.zeros_like(joint.damping)  # that of menagerie's is the servo's
+    for body in spec.bodies:
+        body.gravcomp = 1
+    spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.05))
+    spec.worldbody.add_light(pos=(1, 1, 3))
+    tool = {"objtype": mujoco.mjtObj.mjOBJ_SITE, "objname": "attachment_site"}
+    spec.add_sensor(name="tool", type=mujoco.mjtSensor.mjSENS_FRAMEPOS, **tool)
+    return spec
+
+
+def point(distance: Any, azimuth: Any, elevation: Any) -> Any:
+    """Points ``(n, 3)`` around the shoulder, in m."""
+    level = np.cos(elevation)
+    direction = np.stack([level * np.cos(azimuth), level * np.sin(azimuth), np.sin(elevation)], axis=-1)
+    return SHOULDER + distance[..., None] * direction
+
+
+def reset(state: Any, rng: Any) -> Any:
+    qpos = state.qpos + rng.uniform("start", -0.5, 0.5, state.model.nq)
+    state.memory["goal"][:] = qpos
+    state.memory["target"][:] = point(*rng.uniform("target", NEAR, FAR, 3).T)
+    return qpos, state.qvel
+
+
+def action(state: Any) -> Any:
+    """Moves the targets of the servos at the chosen speeds."""
+    goal = state.memory["goal"] + SPEED * state.dt * state.action
+    return np.clip(goal, *state.model.actuator_ctrlrange.T)
+
+
+def update(state: Any, rng: Any) -> None:
+    state.memory["goal"][:] = state.ctrl
+    state.memory["last_action"][:] = state.action
+
+
+def observe(state: Any) -> Any:
+    return {
+        "joints": state.qpos,
+        "speeds": state.qvel,
+        "goal": state.memory["goal"] - state.qpos,
+        "tool": state.sensor("tool"),
+        "target": state.memory["target"] - state.sensor("tool"),
+        "last_action": state.memory["last_action"],
+    }
+
+
+def distance(state: Any) -> Any:
+    """From the tool to the point, ``(n,)`` in m."""
+    return np.linalg.norm(state.memory["target"] - state.sensor("tool"), axis=1)
+
+
+def reward(before: Any, after: Any) -> Any:
+    return {
+        "distance": -distance(after),
+        "there": np.exp(-np.square(distance(after) / 0.03)),
+        "speed": -0.02 * np.square(after.action).sum(axis=1),
+        "smooth": -0.02 * np.square(after.action - after.memory["last_action"]).sum(axis=1),
+    }
