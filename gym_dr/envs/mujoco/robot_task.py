@@ -17,7 +17,7 @@ from gym_dr.envs.mujoco.engine import DATA_FIELDS, Engine
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.mujoco.robots import Robot
 from gym_dr.envs.mujoco.task import Feedback, Rows, Task
-from gym_dr.errors import EnvStateError, RobotError, unknown_name
+from gym_dr.errors import EnvStateError, RobotError, located, unknown_name
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.keyed import KeyedRandom
 from gym_dr.randomization.table import part_of
@@ -85,7 +85,8 @@ class RobotTask(Task):
         self._try(data)
         self.mirror: MirrorMap | None = None
         if robot.mirror is not None:
-            self.mirror = mirror_map(robot.mirror, self.parts, self.action_size)
+            with located(f"Robot {robot.id!r}"):
+                self.mirror = mirror_map(robot.mirror, self.parts, self.action_size)
 
     def allocate(self, num_envs: int) -> None:
         self.memory = {name: np.zeros((num_envs, *shape)) for name, shape in self.robot.memory.items()}
