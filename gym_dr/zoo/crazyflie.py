@@ -23,11 +23,13 @@ SPIN = np.array([-1, 1, -1, 1])  # signs of their torques
 MIX = np.array([np.ones(4), Y, -X, TORQUE * SPIN])  # thrusts of the rotors -> thrust and moments of the body
 RATES = np.array([6.0, 6.0, 3.0])  # rad/s at action 1
 STIFF = 16.0  # 1/s, angular acceleration for an error of the rates of 1 rad/s
+ROTORS = ("rotor_1", "rotor_2", "rotor_3", "rotor_4")
+LOST = 1.5  # m, along an axis
 AVERAGE = 1.0  # s, over which errors are averaged
 
 
 def model(robot: str | None = None) -> Any:
-    """The scene around our Crazyflie, or around the model in a file that is driven in the same way (MuJoCo Menagerie's)."""
+    """The scene around our Crazyflie, or around the model in a file, driven in the same way (MuJoCo Menagerie's)."""
     import mujoco  # type: ignore[import-untyped]
 
     spec = mujoco.MjSpec.from_file(str(robot or Path(__file__).with_name("crazyflie.xml")))
@@ -35,21 +37,10 @@ def model(robot: str | None = None) -> Any:
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
     for axis, drive in enumerate(spec.actuators):  # menagerie's can hardly turn it
         drive.gear[:] = np.roll([0, 0, 1, 0, 0, 0], axis)
-        drive.ctrlrange = (0, 4 * MOST) if axis == 0 else (-MOST * abs(MIX[axis]).sum(), MOST * abs(MIX[axis]).sum())
+        drive.ctrlrange = np.array([-1 if axis else 0, 1]) * MOST * abs(MIX[axis]).sum()
     spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.05))
     spec.worldbody.add_light(pos=(1, 1, 3))
     return spec
-
-
-def frame(state: Any) -> Any:
-    """Axes of the quadrotor in the world, as columns of ``(n, 3, 3)``."""
-    w, x, y, z = state.qpos[:, 3:7].T / np.linalg.norm(state.qpos[:, 3:7], axis=1)
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=1)
 
 
 def error(state: Any) -> Any:
@@ -59,7 +50,7 @@ def error(state: Any) -> Any:
 
 def reset(state: Any, rng: Any) -> Any:
     """Displaced, moving and turned: by any heading, and tilted about any level axis."""
-    tilt, side, heading = (rng.uniform(name, 0, high) / 2 for name, high in (("tilt", 1), ("side", 13), ("heading", 13)))
+    tilt, (side, heading) = rng.uniform("tilt", 0, 0.5), rng.uniform("turn", -np.pi, np.pi, 2).T  # tilt is a half angle
     qpos, qvel = state.qpos.copy(), state.qvel.copy()
     state.memory["target"][:] = qpos[:, :3]
     qpos[:, :3] += rng.uniform("place", -0.5, 0.5, 3)
@@ -74,18 +65,20 @@ def action(state: Any) -> Any:
     moments = STIFF * state.model.body("cf2").inertia * (RATES * state.action[:, 1:] - state.qvel[:, 3:])
     thrust = 2 * MOST * (1 + state.action[:, :1])
     rotors = np.clip(np.concatenate([thrust, moments], axis=1) @ np.linalg.inv(MIX).T, 0, MOST)
-    wanted = rotors * np.stack([state.params[f"rotor_{i}"] for i in range(1, 5)], axis=1) @ MIX.T
+    wanted = rotors * np.stack([state.params[name] for name in ROTORS], axis=1) @ MIX.T
     part = 1 - np.exp(-state.model.opt.timestep / state.params["motor_time"])
     return state.ctrl + part[:, None] * (wanted - state.ctrl)
 
 
 def update(state: Any, rng: Any) -> None:
+    """The average of the errors goes on."""
     state.memory["average"] += state.dt / AVERAGE * (error(state) - state.memory["average"])
     state.memory["last_action"][:] = state.action
 
 
 def observe(state: Any) -> Any:
-    axes = frame(state)
+    """In the frame of the quadrotor."""
+    axes = state.xmat[:, state.model.body("cf2").id].reshape(-1, 3, 3)  # as columns
     seen = {"error": error(state), "velocity": state.qvel[:, :3], "average": state.memory["average"]}
     return {name: np.einsum("nij,ni->nj", axes, vector) for name, vector in seen.items()} | {
         "up": axes[:, 2],
@@ -95,19 +88,63 @@ def observe(state: Any) -> Any:
 
 
 def reward(before: Any, after: Any) -> Any:
+    """Its terms."""
     distance = np.linalg.norm(error(after), axis=1)
     return {
+        "alive": np.ones(len(distance)),
         "distance": -distance,
         "there": np.exp(-np.square(distance / 0.05)),
         "rates": -0.005 * np.square(after.qvel[:, 3:]).sum(axis=1),
         "smooth": -0.02 * np.square(after.action - after.memory["last_action"]).sum(axis=1),
-        "alive": np.ones(len(distance)),
     }
 
 
-def terminated(state: Any) -> Any:
-    """Lost, or on the floor."""
-    return (np.abs(error(state)) > 1.5).any(axis=1) | (state.qpos[:, 2] < 0.05)
+def preset(load: Any, inertia: Any, strength: Any, rotor: Any, lag: Any, wind: float, gust: Any) -> Any:
+    """What varies: factors for mass, inertia, all rotors and each; s; m; m/s; N; and what disturbs."""
+    return {
+        "body_mass:cf2": gym_dr.Scale(load),
+        "body_inertia": gym_dr.Scale(inertia),
+        "actuator_strength": gym_dr.Scale(strength),
+        "actuator_gear:z_moment.rz": gym_dr.Scale((0.8, 1.5)),
+        **dict.fromkeys(ROTORS, rotor),
+        "motor_time": lag,
+        **{f"wind.{axis}": (-wind, wind) for axis in "xy"},
+        **{"wrench_force": gust, "wrench_interval": 10, "action_delay": gym_dr.Integer(0, 1), "obs_noise": (0, 0.01)},
+    }
 
 
-SIDES = gym_dr.Mirror(signs=[1, -1, 1])
+# rotors, their sum (1.8 to 2.5 times the weight) and sensors: Molchanov et al. 2019, "Sim-to-(Multi)-Real"; mass with
+# decks and motors of "wide": Eschmann et al. 2024, "Learning to Fly in Seconds"; inertia: what others measured, from
+# Förster 2015 on; wind and gusts: ours
+PRESETS = {
+    "default": preset((0.95, 1.2), (0.6, 1.2), (0.8, 1.1), (0.9, 1.1), (0.03, 0.07), 1.0, (0, 0.01)),
+    "wide": preset((0.9, 1.3), (0.4, 1.3), (0.75, 1.15), (0.85, 1.15), (0.02, 0.11), 3.0, (0, 0.03)),
+}
+PPO = {"num_envs": 512, "rollout_steps": 32, "minibatches": 16, "epochs": 4, "lr": 5e-4, "updates": 150}
+gym_dr.register_robot(
+    "gym_dr/CrazyflieHoverDR-v0",
+    model=model,
+    keyframe="hover",
+    memory={"target": 3, "average": 3, "last_action": 4},
+    parameters=[
+        *(gym_dr.Param(name=name, nominal=1.0, low=0.0, high=2.0, unit="x", doc="its thrust") for name in ROTORS),
+        gym_dr.Param(name="motor_time", nominal=0.05, low=0.001, high=1.0, unit="s", doc="time constant of the rotors"),
+    ],
+    reset=reset,
+    action=action,
+    action_size=4,
+    substep_action=True,
+    observe=observe,
+    reward=reward,
+    terminated=lambda state: (np.abs(error(state)) > LOST).any(axis=1) | (state.qpos[:, 2] < 0.05),
+    update=update,
+    fields=["xmat"],
+    mirror=dict.fromkeys(("error", "velocity", "average", "up"), gym_dr.Mirror(signs=[1, -1, 1]))
+    | {"rates": gym_dr.Mirror(signs=[-1, 1, -1])}
+    | dict.fromkeys(("last_action", "action"), gym_dr.Mirror(signs=[1, -1, 1, -1])),
+    steer={"target": ((-1.0, -1.0, 0.5), (1.0, 1.0, 1.5))},
+    frame_skip=4,
+    max_episode_steps=200,
+    presets=PRESETS,
+    defaults={"ppo": PPO},
+)

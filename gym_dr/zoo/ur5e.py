@@ -48,6 +48,7 @@ def point(distance: Any, azimuth: Any, elevation: Any) -> Any:
 
 
 def reset(state: Any, rng: Any) -> Any:
+    """Other joints than at home, and a point."""
     qpos = state.qpos + rng.uniform("start", -0.5, 0.5, state.model.nq)
     state.memory["goal"][:] = qpos
     state.memory["target"][:] = point(*rng.uniform("target", NEAR, FAR, 3).T)
@@ -61,11 +62,13 @@ def action(state: Any) -> Any:
 
 
 def update(state: Any, rng: Any) -> None:
+    """The next step moves the targets of the servos from where they are."""
     state.memory["goal"][:] = state.ctrl
     state.memory["last_action"][:] = state.action
 
 
 def observe(state: Any) -> Any:
+    """Joints come first, so that ``obs_offset:0`` to ``5`` are errors of their encoders."""
     return {
         "joints": state.qpos,
         "speeds": state.qvel,
@@ -82,9 +85,57 @@ def distance(state: Any) -> Any:
 
 
 def reward(before: Any, after: Any) -> Any:
+    """Its terms."""
     return {
         "distance": -distance(after),
         "there": np.exp(-np.square(distance(after) / 0.03)),
         "speed": -0.02 * np.square(after.action).sum(axis=1),
         "smooth": -0.02 * np.square(after.action - after.memory["last_action"]).sum(axis=1),
     }
+
+
+def preset(mass: Any, gains: Any, friction: Any, delay: Any, noise: float) -> Any:
+    """What varies: factors for masses and for gains; N m; steps; and errors of sensors."""
+    return {
+        "body_mass:*": gym_dr.Scale(mass),
+        "actuator_kp:*": gym_dr.Scale(gains),
+        "actuator_kd:*": gym_dr.Scale(gains),
+        "dof_frictionloss:*": friction,
+        "action_delay": delay,
+        "obs_noise": (0, noise),
+        **{f"obs_offset:{joint}": (-noise, noise) for joint in range(6)},  # of encoders
+    }
+
+
+# masses and gains of "wide": Peng et al. 2018, "Sim-to-Real Transfer of Robotic Control with Dynamics Randomization";
+# the rest: ours
+PRESETS = {
+    "default": preset((0.7, 1.5), (0.8, 1.25), (0, 1), gym_dr.Integer(0, 1), 0.002),
+    "wide": preset((0.25, 4), (0.5, 2), (0, 3), gym_dr.Integer(0, 2), 0.005),
+}
+gym_dr.register_robot(
+    "gym_dr/UR5eReachDR-v0",
+    model=model,
+    keyframe="home",
+    memory={"target": 3, "goal": 6, "last_action": 6},
+    reset=reset,
+    action=action,
+    observe=observe,
+    reward=reward,
+    update=update,
+    steer={"target": ((-0.6, 0.2, 0.1), (0.6, 0.7, 0.7))},
+    frame_skip=4,
+    max_episode_steps=100,
+    presets=PRESETS,
+    defaults={
+        "ppo": {
+            "num_envs": 512,
+            "rollout_steps": 32,
+            "minibatches": 16,
+            "epochs": 4,
+            "lr": 5e-4,
+            "gamma": 0.97,
+            "updates": 150,
+        }
+    },
+)
