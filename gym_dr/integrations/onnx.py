@@ -11,12 +11,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from gym_dr.arrays import Floats
 from gym_dr.registry import needs
+
+if TYPE_CHECKING:
+    from gym_dr.compiled.network import Mirror
 
 OPSET = 17  # of 2022; runtimes on small machines have it
 IR_VERSION = 8  # of the same year
@@ -72,6 +75,7 @@ class NetworkWeights:
     low: Floats  # (A,) of continuous actions; empty for choices
     high: Floats
     memory: GRUWeights | None = None  # its state follows the observation in the network's input
+    mirror: Mirror | None = None  # outputs are averaged with their mirror image; only without state
     lstm: Sequence[LSTMWeights] = ()  # before the network: each LSTM reads the one before it, the network the last
 
     @property
@@ -176,6 +180,10 @@ class _Graph:
         ends = (self.constant([end], np.int64) for end in (first, last, 1))
         return self.op("Slice", value, *ends)
 
+    def mirrored(self, value: str, places: Any, signs: Floats) -> str:
+        """Columns that change places and signs, of an array ``(..., columns)``."""
+        return self.op("Mul", self.op("Gather", value, self.constant(places, np.int64), axis=-1), self.constant(signs))
+
     def within(self, value: str, limit: str) -> str:
         """Where numbers are closer to 0 than a limit; False for numbers that are not finite."""
         return self.op("Less", self.op("Abs", value), limit)
@@ -197,6 +205,9 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     following: list[str] = []  # parts of the next state
     if weights.past_size and weights.stacked_first:
         seen, following = _stack(graph, weights, state, seen)
+    mirror = weights.mirror
+    if mirror is not None:  # more rows
+        seen = graph.op("Concat", seen, graph.mirrored(seen, mirror.input_places, mirror.input_signs), axis=0)
     divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
     outputs = graph.clip(divided, -weights.limit, weights.limit)
     if weights.past_size and not weights.stacked_first:
@@ -210,6 +221,13 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
         if index:
             outputs = graph.activate(outputs, weights.activation)
         outputs = graph.linear(outputs, weight, bias)
+    if mirror is not None:
+        size = len(mirror.output_places)
+        halves = graph.op("Reshape", outputs, graph.constant([2, -1, size], np.int64))
+        rows, images = (graph.op("Gather", halves, graph.constant([k], np.int64), axis=0) for k in (0, 1))
+        total = graph.op("Add", rows, graph.mirrored(images, mirror.output_places, mirror.output_signs))
+        halved = graph.op("Mul", total, graph.constant(0.5))
+        outputs = graph.op("Reshape", halved, graph.constant([-1, size], np.int64))
     if weights.output_limit < math.inf:
         outputs = graph.clip(outputs, -weights.output_limit, weights.output_limit)
     if weights.squashed:

@@ -14,13 +14,14 @@ import torch
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled import policy as compiled
+from gym_dr.compiled.network import Mirror
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError
 from gym_dr.training.api import EpisodeStarts, Policy, seed_for
 from gym_dr.training.config import AS_IN_TRAINING
 from gym_dr.training.memory import PLAIN
-from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
+from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, activation_of, linear_layers
 from gym_dr.training.normalization import NormalizeObservations
 
 SMALL = 50_000  # weights; above, torch's matrix products outweigh its call overhead
@@ -109,13 +110,14 @@ class CompiledBehavior:
         bounds = np.zeros((2, 0)) if discrete else np.stack([cast(Any, actor).space.low, cast(Any, actor).space.high])
         self.policy = SmallPolicy.allocate(
             sizes=sizes,
-            tanh=any(isinstance(module, torch.nn.Tanh) for module in actor.network),
+            activation=activation_of(actor.network),
             kind=compiled.CATEGORICAL if discrete else compiled.GAUSSIAN if gaussian else compiled.TWO_HEADS,
             low=bounds[0].astype(np.float32),
             high=bounds[1].astype(np.float32),
             floor=STD_FLOOR,
             num_envs=num_envs,
             units=self.units,
+            mirror=compiled_mirror(actor),
         )
         self._chooser: compiled.Chooser | None = None  # for the steps of the latest call
 
@@ -129,7 +131,7 @@ class CompiledBehavior:
             parts = [part.reshape(-1) for weight, bias in layers for part in (weight.t(), bias)]
             self.policy.network.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
-                self.policy.std[:] = self.actor.log_std.exp().numpy()
+                self.policy.std[:] = self.actor.log_stds().exp().numpy()
             if self.actor.memory is not None:
                 unit = self.actor.memory.unit
                 weight, bias = unit.weight_ih.data, unit.bias_ih.data
@@ -157,6 +159,13 @@ class CompiledBehavior:
             chosen: npt.NDArray[Any] = steps.discrete[t] + self.actor.start
             return chosen
         return numbers.astype(self.actor.space.dtype)
+
+
+def compiled_mirror(actor: Actor) -> Mirror:
+    """What compiled code averages an actor's outputs with; empty if there is nothing."""
+    if actor.mirror is None:
+        return Mirror()
+    return Mirror(*(getattr(actor.mirror, name).numpy() for name in Mirror._fields))
 
 
 Behavior: TypeAlias = TorchBehavior | CompiledBehavior
