@@ -23,7 +23,7 @@ from gym_dr.compiled.gru import AT_ONCE, TrainedMemory, memory_of, unroll, unrol
 from gym_dr.compiled.network import (
     BLOCK,
     LANES,
-    Mirror,
+    MirrorImage,
     Optimizer,
     Trained,
     add_shares,
@@ -100,7 +100,7 @@ class Learner(NamedTuple):
     critic_memory: TrainedMemory
     data: Transitions
     settings: Settings
-    mirror: Mirror  # the actor's outputs are averaged with their mirror image, unless it is empty
+    mirror: MirrorImage  # the actor's outputs are averaged with their mirror image, unless it is empty
     shift: Floats  # (obs + k,) subtracted from inputs
     spread: Floats  # (obs + k,) divides inputs then
     every: Indices  # 0, 1, 2, ...

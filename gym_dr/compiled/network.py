@@ -23,7 +23,6 @@ ACTIVATIONS = {"relu": RELU, "tanh": TANH, "elu": ELU}  # between layers
 
 _SATURATED = np.float32(9.2)  # beyond this the hyperbolic tangent rounds to 1
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
-_QUARTER = np.float32(0.25)
 _P0, _P1, _P2 = np.float32(135135.0), np.float32(17325.0), np.float32(378.0)
 _Q1, _Q2, _Q3 = np.float32(62370.0), np.float32(3150.0), np.float32(28.0)
 
@@ -55,7 +54,7 @@ class Network(NamedTuple):
         )
 
 
-class Mirror(NamedTuple):
+class MirrorImage(NamedTuple):
     """Exchanges inputs, and outputs, with those of the mirror image: ``mirrored = x[..., places] * signs``."""
 
     input_places: Indices = np.zeros(0, np.int64)  # by default there is none, and arrays are empty
@@ -136,7 +135,7 @@ def elu_of(values):
     With ``tanh(x / 4) = p / q`` and ``d = 2 p / (q - p)``, ``exp(x) - 1 = d (d + 2)``.
     """
     for i in range(values.size):
-        quarter = _QUARTER * min(max(values[i], -_TWO * _SATURATED), _ZERO)
+        quarter = _HALF * _HALF * min(max(values[i], -_TWO * _SATURATED), _ZERO)
         s = quarter * quarter
         p = quarter * (_P0 + s * (_P1 + s * (_P2 + s)))
         q = _P0 + s * (_Q1 + s * (_Q2 + s * _Q3))

@@ -13,7 +13,7 @@ from numba import njit
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.flags import KERNEL, RUNTIME
 from gym_dr.compiled.gru import ActingMemory, forget, remember
-from gym_dr.compiled.network import Mirror, Network, average_images, forward, softplus
+from gym_dr.compiled.network import MirrorImage, Network, average_images, forward, softplus
 from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.structs import Job, Struct, kind_of
 
@@ -21,7 +21,6 @@ CATEGORICAL: Final = 0  # one of n actions by softmax(output)
 GAUSSIAN: Final = 1  # output is the mean; the standard deviation is state-independent; [-1, 1] maps to the bounds
 TWO_HEADS: Final = 2  # outputs are the mean and, through softplus, the standard deviation; in the environment's units
 
-NO_MIRROR: Final = Mirror()
 WIDTH: Final = 16  # observations of a block where there are many
 
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
@@ -43,7 +42,7 @@ class SmallPolicy(NamedTuple):
     floor: np.float32  # added to the standard deviation of TWO_HEADS
     low: Floats  # (actions,) bounds of continuous actions; otherwise unused
     high: Floats  # (actions,)
-    mirror: Mirror  # outputs are averaged with their mirror image, unless it is empty; only without memory
+    mirror: MirrorImage  # outputs are averaged with their mirror image, unless it is empty; only without memory
 
     @staticmethod
     def allocate(
@@ -56,23 +55,25 @@ class SmallPolicy(NamedTuple):
         floor: float,
         num_envs: int,
         units: int = 0,
-        mirror: Mirror = NO_MIRROR,
+        mirror: MirrorImage | None = None,
     ) -> SmallPolicy:
         """Zeroed memory for a network of these sizes and ``num_envs`` observations at a time.
 
-        ``units`` are those of the policy's memory, whose state is the last of the network's inputs.
+        ``units`` are those of the policy's memory, whose state is the last of the network's inputs. Without memory,
+        outputs may be averaged with those of a ``mirror`` image.
         """
         action = len(low) if len(low) else sizes[-1]
-        rows = 2 * num_envs if len(mirror.output_signs) else num_envs
         return SmallPolicy(
-            network=Network.allocate(sizes=sizes, activation=activation, inputs_first=True, rows=rows),
+            network=Network.allocate(
+                sizes=sizes, activation=activation, inputs_first=True, rows=(1 if mirror is None else 2) * num_envs
+            ),
             memory=ActingMemory.allocate(observation=sizes[0] - units, action=action, units=units, num_envs=num_envs),
             kind=kind,
             std=np.ones(len(low), np.float32),
             floor=np.float32(floor),
             low=np.ascontiguousarray(low, np.float32),
             high=np.ascontiguousarray(high, np.float32),
-            mirror=mirror,
+            mirror=mirror or MirrorImage(),
         )
 
 

@@ -80,25 +80,21 @@ def mirror_of(envs: VectorEnv[Any, Any, Any]) -> MirrorMap | None:
     mirror = attribute_of(envs, "mirror")
     if not isinstance(mirror, MirrorMap):
         return None
-    own, signs, action_places, action_signs = map(np.asarray, mirror)
+    own, signs, places, action_signs = mirror
     frames = max(getattr(vars(layer).get("frames"), "stack_observations", 1) for layer in stack_of(envs))
     whole, (length,) = frames * len(own), envs.single_observation_space.shape or (0,)
     space = envs.single_action_space
-    ends = np.array([space.low, space.high] if isinstance(space, gym.spaces.Box) else [[], []])
-    alike = ends.shape == (2, len(action_places)) and np.allclose(
-        np.sort(ends[:, action_places] * action_signs, 0), ends
-    )
+    ends = np.array([space.low, space.high]) if isinstance(space, gym.spaces.Box) else np.zeros((2, 0))
+    alike = ends.shape == (2, len(places)) and np.allclose(np.sort(ends[:, places] * action_signs, 0), ends)
     if length < whole or not alike:
         raise ConfigError(
             f"Expected observations of at least {whole} numbers and actions whose bounds are those of their mirror "
             f"image, which the environment declares, got {length} and {space}. Use no wrappers that leave "
             "observations out or change actions, and give both sides the same bounds."
         )
-    return MirrorMap(
-        np.concatenate([(np.arange(frames)[:, None] * len(own) + own).reshape(-1), np.arange(whole, length)]),
-        np.concatenate([np.tile(signs, frames), np.ones(length - whole)]).astype(np.float32),
-        action_places.astype(np.int64),
-        action_signs.astype(np.float32),
+    return mirror._replace(
+        observation_places=np.append((np.arange(frames)[:, None] * len(own) + own).ravel(), np.arange(whole, length)),
+        observation_signs=np.append(np.tile(signs, frames), np.ones(length - whole, np.float32)),
     )
 
 

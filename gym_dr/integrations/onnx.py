@@ -11,15 +11,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from gym_dr.arrays import Floats
 from gym_dr.registry import needs
-
-if TYPE_CHECKING:
-    from gym_dr.compiled.network import Mirror
 
 OPSET = 17  # of 2022; runtimes on small machines have it
 IR_VERSION = 8  # of the same year
@@ -75,7 +72,7 @@ class NetworkWeights:
     low: Floats  # (A,) of continuous actions; empty for choices
     high: Floats
     memory: GRUWeights | None = None  # its state follows the observation in the network's input
-    mirror: Mirror | None = None  # outputs are averaged with their mirror image; only without state
+    mirror: Any = None  # a ``compiled.network.MirrorImage`` that outputs are averaged with; only without state
     lstm: Sequence[LSTMWeights] = ()  # before the network: each LSTM reads the one before it, the network the last
 
     @property
@@ -205,11 +202,7 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     following: list[str] = []  # parts of the next state
     if weights.past_size and weights.stacked_first:
         seen, following = _stack(graph, weights, state, seen)
-    mirror = weights.mirror
-    if mirror is not None:  # more rows
-        seen = graph.op("Concat", seen, graph.mirrored(seen, mirror.input_places, mirror.input_signs), axis=0)
-    divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
-    outputs = graph.clip(divided, -weights.limit, weights.limit)
+    outputs = _scaled(graph, weights, seen)
     if weights.past_size and not weights.stacked_first:
         outputs, following = _stack(graph, weights, state, outputs)
     outputs, remembered = _recur(graph, weights, state, outputs)
@@ -217,17 +210,11 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     if weights.memory is not None:
         kept = _remember(graph, weights.memory, weights, state, outputs)
         outputs = graph.op("Concat", outputs, kept, axis=1)
-    for index, (weight, bias) in enumerate(weights.layers):
-        if index:
-            outputs = graph.activate(outputs, weights.activation)
-        outputs = graph.linear(outputs, weight, bias)
-    if mirror is not None:
-        size = len(mirror.output_places)
-        halves = graph.op("Reshape", outputs, graph.constant([2, -1, size], np.int64))
-        rows, images = (graph.op("Gather", halves, graph.constant([k], np.int64), axis=0) for k in (0, 1))
-        total = graph.op("Add", rows, graph.mirrored(images, mirror.output_places, mirror.output_signs))
-        halved = graph.op("Mul", total, graph.constant(0.5))
-        outputs = graph.op("Reshape", halved, graph.constant([-1, size], np.int64))
+    outputs = _layers(graph, weights, outputs)
+    if weights.mirror is not None:
+        places, signs, *own = weights.mirror
+        image = _layers(graph, weights, _scaled(graph, weights, graph.mirrored(seen, places, signs)))
+        outputs = graph.op("Mul", graph.op("Add", outputs, graph.mirrored(image, *own)), graph.constant(0.5))
     if weights.output_limit < math.inf:
         outputs = graph.clip(outputs, -weights.output_limit, weights.output_limit)
     if weights.squashed:
@@ -243,6 +230,21 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
         graph.give(ACTION, action, np.int64, "N")
     else:
         graph.give(ACTION, action, np.float32, "N", len(weights.low))
+
+
+def _scaled(graph: _Graph, weights: NetworkWeights, seen: str) -> str:
+    """Observations as training normalizes them."""
+    divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
+    return graph.clip(divided, -weights.limit, weights.limit)
+
+
+def _layers(graph: _Graph, weights: NetworkWeights, value: str) -> str:
+    """Outputs of the network."""
+    for index, (weight, bias) in enumerate(weights.layers):
+        if index:
+            value = graph.activate(value, weights.activation)
+        value = graph.linear(value, weight, bias)
+    return value
 
 
 def _recall(graph: _Graph, weights: NetworkWeights) -> str:

@@ -61,7 +61,6 @@ def _weights_of_any(policy: FrozenPolicy, envs: Any) -> NetworkWeights:
 
 def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
     """The weights of an actor's deterministic policy."""
-    from gym_dr.training.behavior import compiled_mirror
     from gym_dr.training.networks import (
         CategoricalActor,
         GaussianActor,
@@ -93,7 +92,7 @@ def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
         std=std,
         layers=[(_array(layer.weight), _array(layer.bias)) for layer in linear_layers(actor.network)],
         activation=activation_of(actor.network),
-        mirror=None if actor.mirror is None else compiled_mirror(actor),
+        mirror=actor.mirror,
         memory=memory,
         **bounds,
     )

@@ -14,7 +14,6 @@ import torch
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled import policy as compiled
-from gym_dr.compiled.network import Mirror
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError
@@ -117,7 +116,7 @@ class CompiledBehavior:
             floor=STD_FLOOR,
             num_envs=num_envs,
             units=self.units,
-            mirror=compiled_mirror(actor),
+            mirror=actor.mirror,
         )
         self._chooser: compiled.Chooser | None = None  # for the steps of the latest call
 
@@ -159,13 +158,6 @@ class CompiledBehavior:
             chosen: npt.NDArray[Any] = steps.discrete[t] + self.actor.start
             return chosen
         return numbers.astype(self.actor.space.dtype)
-
-
-def compiled_mirror(actor: Actor) -> Mirror:
-    """What compiled code averages an actor's outputs with; empty if there is nothing."""
-    if actor.mirror is None:
-        return Mirror()
-    return Mirror(*(getattr(actor.mirror, name).numpy() for name in Mirror._fields))
 
 
 Behavior: TypeAlias = TorchBehavior | CompiledBehavior

@@ -7,9 +7,9 @@ state (``Sequences.kept_steps``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from gym_dr.compiled.network import MirrorImage
 from gym_dr.envs.mirror import MirrorMap
 from gym_dr.errors import ConfigError
 from gym_dr.training.memory import PLAIN, GRUMemory
@@ -37,35 +38,6 @@ def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str)
     return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs, **PLAIN))
 
 
-class Mirrored(nn.Module):
-    """The exchange of observations, and of a network's outputs, with those of the mirror image."""
-
-    input_places: Tensor
-    input_signs: Tensor
-    output_places: Tensor
-    output_signs: Tensor
-
-    def __init__(self, mirror: MirrorMap, outputs: int) -> None:
-        """For a network whose ``outputs`` are one number for each action, or two heads of them."""
-        super().__init__()
-        size = len(mirror.action_places)
-        heads = np.arange(outputs // size)[:, None]
-        arrays = {
-            "input_places": mirror.observation_places,
-            "input_signs": mirror.observation_signs,
-            "output_places": (heads * size + mirror.action_places).reshape(-1),
-            # standard deviations of the second head have no sign
-            "output_signs": np.where(heads, np.float32(1.0), mirror.action_signs).reshape(-1),
-        }
-        for name, array in arrays.items():
-            self.register_buffer(name, torch.from_numpy(array), persistent=False)
-
-    def forward(self, network: nn.Module, observations: Tensor) -> Tensor:
-        """The network's outputs for ``observations``, averaged with their mirror image."""
-        images: Tensor = network(observations[..., self.input_places] * self.input_signs)
-        return 0.5 * (images[..., self.output_places] * self.output_signs + network(observations))
-
-
 class RememberingActor(nn.Module):
     """Base of all actors, with their memory, if any.
 
@@ -73,7 +45,7 @@ class RememberingActor(nn.Module):
         network: Takes observations or features.
         code_size: A, the numbers of one action in ``coded``.
         memory: None without memory.
-        mirror: Averages the network's outputs with their mirror image; None if the environment declares none.
+        mirror: What outputs are averaged with; None if the environment declares no mirror image.
     """
 
     def __init__(self, network: nn.Sequential, code_size: int) -> None:
@@ -81,12 +53,16 @@ class RememberingActor(nn.Module):
         super().__init__()
         self.network, self.code_size = network, code_size
         self.memory: GRUMemory | None = None
-        self.mirror: Mirrored | None = None
+        self.mirror: MirrorImage | None = None
 
     def outputs(self, observations: Tensor) -> Tensor:
         """What the network, maybe averaged with its mirror image, makes of observations or features."""
-        seen = self.network(observations) if self.mirror is None else self.mirror(self.network, observations)
-        return cast(Tensor, seen)
+        own: Tensor = self.network(observations)
+        if self.mirror is None:
+            return own
+        places, signs, own_places, own_signs = (torch.from_numpy(part).to(own.device) for part in self.mirror)
+        image: Tensor = self.network(observations[..., places] * signs)
+        return 0.5 * (own + image[..., own_places] * own_signs)
 
     def memory_inputs(self, observations: Tensor, previous: Tensor) -> Tensor:
         """Inputs of the memory: normalized observations ``(..., obs)`` and the previous actions ``(..., A)``."""
@@ -117,7 +93,7 @@ class CategoricalActor(RememberingActor):
         Each is the first action whose cumulative probability is above the noise.
         """
         reached = self.outputs(observations).softmax(-1).cumsum(-1)
-        return cast(Tensor, (noise >= reached[..., :-1]).sum(-1))
+        return (noise >= reached[..., :-1]).sum(-1)
 
     def most_likely(self, observations: Tensor) -> Tensor:
         """The actions ``(N,)`` of highest probability, counted from 0, for observations ``(N, obs)``."""
@@ -217,7 +193,9 @@ class GaussianActor(_NormalActor):
 
     def log_stds(self) -> Tensor:
         """Logarithms of the standard deviations ``(actions,)``, averaged with those of the mirror image."""
-        return self.log_std if self.mirror is None else 0.5 * (self.log_std + self.log_std[self.mirror.output_places])
+        if self.mirror is None:
+            return self.log_std
+        return 0.5 * (self.log_std + self.log_std[torch.from_numpy(self.mirror.output_places)])
 
     def set_std(self, std: float) -> None:
         nn.init.constant_(self.log_std, math.log(std))
@@ -310,7 +288,11 @@ def make_actor(
     if memory_size:
         actor.memory = GRUMemory(inputs + actor.code_size, memory_size, init)
     elif mirror is not None:
-        actor.mirror = Mirrored(mirror, linear_layers(actor.network)[-1].out_features)
+        size = len(mirror.action_places)
+        heads = np.arange(linear_layers(actor.network)[-1].out_features // size)[:, None]
+        places = (heads * size + mirror.action_places).reshape(-1)
+        signs = np.where(heads, np.float32(1.0), mirror.action_signs).reshape(-1)  # standard deviations have none
+        actor.mirror = MirrorImage(mirror.observation_places, mirror.observation_signs, places, signs)
     return actor
 
 
