@@ -68,13 +68,15 @@ def update(state: Any, rng: Any) -> None:
 
 
 def observe(state: Any) -> Any:
-    """Joints come first, so that ``obs_offset:0`` to ``5`` are errors of their encoders."""
+    """Joints come first, so that ``obs_offset:0`` to ``5`` are errors of their encoders; places turn with the first."""
+    turn = np.exp(-1j * state.qpos[:, 0])
+    seen = {"tool": state.sensor("tool"), "target": state.memory["target"] - state.sensor("tool")}
+    level = {name: turn * (place[:, 0] + 1j * place[:, 1]) for name, place in seen.items()}
     return {
         "joints": state.qpos,
         "speeds": state.qvel,
         "goal": state.memory["goal"] - state.qpos,
-        "tool": state.sensor("tool"),
-        "target": state.memory["target"] - state.sensor("tool"),
+        **{name: np.stack([level[name].real, level[name].imag, place[:, 2]], axis=1) for name, place in seen.items()},
         "last_action": state.memory["last_action"],
     }
 
