@@ -198,8 +198,8 @@ class CompiledBackend(Backend):
         """
         raise NotImplementedError
 
-    def report(self) -> Info:
-        """``Outcome.info`` of the latest step."""
+    def report(self, rewards: Array) -> Info:
+        """``Outcome.info`` of a step, or of many, with these rewards ``(..., N)``."""
         return {}
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:

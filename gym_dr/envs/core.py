@@ -18,7 +18,18 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.backend import Backend, CompiledBackend, Divergence, Drawn, EnvState, Outcome, check_layout, put_under
+from gym_dr.envs.backend import (
+    Backend,
+    CompiledBackend,
+    Divergence,
+    Drawn,
+    EnvState,
+    Info,
+    Outcome,
+    check_layout,
+    put_under,
+)
+from gym_dr.envs.played import CRITIC, signals_of
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
@@ -54,6 +65,7 @@ class Rollout(NamedTuple):
     draw_index: Indices  # (N + M,) of the episodes under way at first and of those that begin, see ``Played``
     values: Array  # (parameters, N + M) like ``ParamTable.current``
     diverged: Mask | None  # (T, N) simulations that diverged; None if none
+    signals: Mapping[str, npt.NDArray[Any]]  # (T, N, ...), see ``Played``
 
 
 class Episodes:
@@ -148,7 +160,7 @@ class Episodes:
         seen, values, index, rewards, terminations, truncations, diverged = self.play.step(
             actions, begun, self.max_steps
         )
-        outcome = Outcome(rewards, terminations, backend.report(), diverged)
+        outcome = Outcome(rewards, terminations, backend.report(rewards), diverged)
         return self._begin_in_same_step(self._note(outcome, begun, truncations, (seen, values, index)))
 
     def _begin_in_same_step(self, step: Step) -> Step:
@@ -174,7 +186,7 @@ class Episodes:
         """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``."""
         play = self._rollout_by_steps if self.context.ranges or self._compiled is None else self._rollout_compiled
         index, values, resets = self.table.index.copy(), self.table.current.copy(), self.autoreset.resets
-        step, diverged, begun = play(policy, noise, steps, first, last)
+        step, diverged, begun, signals = play(policy, noise, steps, first, last)
         ends = steps.terminated[first:last] | steps.truncated[first:last]
         envs, indices, later = (
             np.concatenate(part, -1) for part in zip((np.arange(len(index)), index, values), begun, strict=True)
@@ -182,24 +194,26 @@ class Episodes:
         order = np.argsort(envs, kind="stable")
         begins = np.concatenate([np.zeros_like(ends[:1]) if resets is None else resets[None], ends[:-1]])
         step = step._replace(begun=begins[-1] if begins[-1].any() else None)
-        return Rollout(step, begins, indices[order], later[:, order], diverged if step.divergences else None)
+        drawn = indices[order], later[:, order]
+        return Rollout(step, begins, *drawn, diverged if step.divergences else None, signals)
 
     def _rollout_compiled(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[Step, Mask, Drawn]:
+    ) -> tuple[Step, Mask, Drawn, Info]:
         """``rollout`` of a backend whose step is compiled."""
         rows, resets = (first, last), self.autoreset.resets
         drawn, diverged, divergences = self.play.rollout(policy, noise, steps, rows, resets, self.max_steps)
         failed = diverged[-1] if diverged[-1].any() else None
-        report = cast(CompiledBackend, self.backend).report()
-        outcome = Outcome(steps.rewards[last - 1], steps.terminated[last - 1], report, failed)
+        reports = cast(CompiledBackend, self.backend).report(rewards := steps.rewards[first:last])
+        last_report = {name: values[-1] for name, values in reports.items()}
+        outcome = Outcome(rewards[-1], steps.terminated[last - 1], last_report, failed)
         truncations = steps.truncated[last - 1]
         self.autoreset.step(outcome.terminations | truncations)
-        return Step(outcome, truncations, divergences), diverged, drawn
+        return Step(outcome, truncations, divergences), diverged, drawn, signals_of(reports, *rewards.shape)
 
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
-    ) -> tuple[Step, Mask, Drawn]:
+    ) -> tuple[Step, Mask, Drawn, Info]:
         """``rollout`` step by step: where none is compiled, or for a policy that also sees the draw."""
         from gym_dr.compiled.policy import Chooser
 
@@ -207,6 +221,7 @@ class Episodes:
         start = space.start if isinstance(space, Discrete) else None
         diverged = np.zeros((last - first, self.table.num_envs), np.bool_)
         divergences: list[Divergence] = []
+        signals: Info = {}
         drawn: list[Drawn] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), self.table.current[:, :0])]
         for t in range(first, last):
             resets = self.autoreset.resets
@@ -221,9 +236,21 @@ class Episodes:
             if step.outcome.diverged is not None:
                 diverged[t - first] = step.outcome.diverged
             divergences += step.divergences
+            self._keep_signals(step, signals, t - first, last - first)
         envs, index, values = (np.concatenate(part, axis=-1) for part in zip(*drawn, strict=True))
         step = step._replace(divergences=divergences)
-        return step, diverged, (envs, index, values)
+        return step, diverged, (envs, index, values), signals
+
+    def _keep_signals(self, step: Step, signals: Info, row: int, rows: int) -> None:
+        """Stores what a step reports for trainers in a row of ``signals``."""
+        found = signals_of(step.outcome.info, self.table.num_envs)
+        first = self.backend.reset_info() if CRITIC in found and step.begun is not None else {}
+        for name, values in found.items():
+            if name not in signals:
+                signals[name] = np.zeros((rows, *values.shape), values.dtype)
+            signals[name][row] = values
+            if step.begun is not None:
+                signals[name][row, step.begun] = first[name][step.begun] if name in first else 0.0
 
     def _seed(self, envs: list[int], seeds: Sequence[int | None]) -> None:
         """Restarts the random streams and the draws of some sub-environments."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Indices, Mask
+
+CRITIC = "critic"  # in ``info``: observations for the critic alone, (N, k), those of the first observation at a reset
+_TERM = "reward_"  # begins names of terms of the reward in ``info``, (N,)
 
 
 class Played(NamedTuple):
@@ -27,6 +31,8 @@ class Played(NamedTuple):
     draws: Mapping[str, Any]  # "params" and "draw_index", unless hidden, in the layout of info: N or N + M of each
     diverged: Mask | None = None  # (T, N) simulations that did, in a rollout; None if none
     of_rollout: bool = False  # whether ``draws`` are a table
+    # (T, N, k) "critic" and (T, N) each term of the reward, after each step; terms are 0 on reset steps
+    signals: Mapping[str, npt.NDArray[Any]] = MappingProxyType({})
 
     @classmethod
     def of_step(
@@ -36,7 +42,19 @@ class Played(NamedTuple):
         terminated = np.asarray(terminations)[None]
         ended = np.logical_or(terminated, truncations)
         rows = None if begun is None else begun[None]
-        return cls(observations, np.asarray(rewards)[None], terminated, ended, rows, info, info)
+        signals, final = (signals_of(report, ended.size) for report in (info, info.get("final_info", {})))
+        for name in (signals | final).keys() - {CRITIC}:  # with SAME_STEP, the last terms are in final_info
+            values = np.zeros(ended.size) if name not in signals else signals[name]
+            signals[name] = np.where(ended[0], final[name], values) if name in final else values
+            if begun is not None:
+                signals[name] = np.where(begun, 0, signals[name])
+        signals = {name: values[None] for name, values in signals.items()}
+        return cls(observations, np.asarray(rewards)[None], terminated, ended, rows, info, info, signals=signals)
+
+    @property
+    def terms(self) -> dict[str, npt.NDArray[Any]]:
+        """The terms of the reward: name -> (T, N)."""
+        return {name: values for name, values in self.signals.items() if name != CRITIC}
 
     def episodes(self, rows: Any, envs: Any) -> Indices:
         """Where ``draws`` have the episodes that steps belong to, that they begin, or whose ends they follow.
@@ -50,3 +68,21 @@ class Played(NamedTuple):
         begun_rows, begun_envs = self.begun.nonzero()
         begins = np.sort(begun_envs * len(self.begun) + begun_rows)
         return np.asarray(np.searchsorted(begins, envs * len(self.begun) + rows, side="right") + envs)
+
+
+def signals_of(info: Mapping[str, Any], *shape: int) -> dict[str, npt.NDArray[Any]]:
+    """What ``info`` has of ``Played.signals``; what are no numbers for all sub-environments is left out.
+
+    Args:
+        info: Arrays by name, and other things.
+        shape: N, or T and N.
+    """
+    return {
+        name: values
+        for name, values in info.items()
+        if (name == CRITIC or str(name).startswith(_TERM))
+        and isinstance(values, np.ndarray)
+        and values.dtype.kind in "fiu"
+        and values.shape[: len(shape)] == shape
+        and values.ndim == len(shape) + (name == CRITIC)
+    }

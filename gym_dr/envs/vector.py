@@ -469,6 +469,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             draws=self._with_params({}, self._table.laid_out(played.values, played.draw_index)),
             diverged=played.diverged,
             of_rollout=True,
+            signals=played.signals,
         )
 
     def _refuse(self) -> NoReturn:

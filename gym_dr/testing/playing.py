@@ -134,7 +134,7 @@ def play_compiled(envs: Any) -> tuple[Steps, list[Played]]:
 
 
 def assert_rollout_is_stepping(envs: Any, twin: Any) -> list[int]:
-    """Asserts that compiled rollouts equal stepping: float32 observations, rewards, ends, resets, draws and info.
+    """Asserts that rollouts equal stepping: float32 observations, rewards, ends, resets, draws, signals and info.
 
     Returns:
         The steps of each call.
@@ -153,6 +153,10 @@ def assert_rollout_is_stepping(envs: Any, twin: Any) -> list[int]:
             [steps.observations[t + 1], steps.rewards[t], steps.terminated[t], steps.truncated[t]],
             [*expected[:2], *ends],
         )
+        signals = Played.of_step(observations, rewards, ends[0], ends[1], info, resets).signals
+        assert signals.keys() <= played.signals.keys()
+        for name, values in played.signals.items():  # steps that only reset report no terms
+            assert_same(values[row], signals.get(name, np.zeros_like(values[row])[None])[0])
         places, draws, resets = played.episodes(row, everyone), played.draws, expected[3]
         assert_same(draws["draw_index"][places], info["draw_index"])
         assert_same({name: draws["params"][name][places] for name in info["params"]}, info["params"])

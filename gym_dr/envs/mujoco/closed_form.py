@@ -90,10 +90,10 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         held = (self.stepper.buffers.rewards == UNFINISHED).nonzero()[0]
         diverged = self.finish(held) if len(held) else None
         buffers = self.stepper.buffers
-        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), self.report(), diverged)
+        return Outcome(buffers.rewards.copy(), buffers.terminations.copy(), self.report(buffers.rewards), diverged)
 
-    def report(self) -> Info:
-        return {"reward_survive": self.stepper.buffers.rewards.astype(np.int64)}
+    def report(self, rewards: Array) -> Info:
+        return {"reward_survive": rewards.astype(np.int64)}
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)
