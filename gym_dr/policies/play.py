@@ -72,24 +72,27 @@ def play_policy(
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(envs))
         (single,) = cast(Any, envs.unwrapped).envs
-        keyed = video is None and single.has_wrapper_attr("steer")
-        first = {name: float(values[0]) for name, values in draws.values.items()}
-        steering = Steering(single, steer or {}, space, policy.randomization, first if keyed else None)
+        macos = sys.platform == "darwin" and "MJPYTHON_BIN" not in os.environ  # where MuJoCo's viewer needs mjpython
+        viewed = video is None and single.has_wrapper_attr("steer") and not macos
+        first = {name: float(values[0]) for name, values in draws.values.items()} if viewed else None
+        if viewed:
+            single.unwrapped.render_mode = None  # no second window
+        steering = Steering(single, steer or {}, space, policy.randomization, first)
         add_frame = stack.enter_context(open_video(video, fps))
-        show = None if not keyed else stack.enter_context(open_viewer(single, fps, steering.pressed.append))
+        show = None if not viewed else stack.enter_context(open_viewer(single, fps, steering.pressed.append))
         act = policy.make(envs)
         for episode in range(draws.episodes):
-            lines: list[str] | None = None
+            drawn: dict[str, Any] | None = None
             params = {name: values[episode] for name, values in draws.values.items()} | steering.params
             options = {"params": params} if params else None
             for moment in drive(act, envs, seed=seed if episode == 0 else None, options=options):
                 steering.apply()
-                if lines is None:
+                if drawn is None:
                     drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
-                    lines = [*caption_of(draws.names, drawn, space), *steering.held()]
+                lines = [*caption_of(draws.names, drawn | steering.params, space), *steering.held()]
                 if show is None:
                     add_frame(_picture(envs), lines)
-                elif not show(steering.lines()):
+                elif not show(lines):
                     return
                 if len(played) > episode:
                     break

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import gymnasium as gym
@@ -16,21 +17,20 @@ from gymnasium.spaces import Box
 from gym_dr.arrays import Array
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.errors import ConfigError, check_known
-from gym_dr.policies.captions import caption_of
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Rule
 
 # GLFW's codes of keys for which MuJoCo's viewer has no use -> an entry of the memory, and which way
 _WAYS = {265: (0, 1), 264: (0, -1), ord("7"): (1, 1), ord("9"): (1, -1), 263: (2, 1), 262: (2, -1)}
-_LABELS = ("up down", "7 9", "left right")  # of the entries
+_KEYS = "up down, 7 9, left right, space: steer\n- =: first value"
 _ZERO, _CHANGES = ord(" "), {ord("="): 1, ord("-"): -1}
-_PARTS = 10  # a key goes a tenth of a range
+_PARTS = 10  # of a range, of which a key goes one
 
 
 class Steering:
     """Holds entries of a task's memory, such as its command, and changes the model in a running episode.
 
-    The task may write its memory as it likes: ``apply`` writes it again before each step. The model changes at once,
+    The task may write its memory as it likes: it is written again before each observation. The model changes at once,
     in this one environment; the next episode begins with the same value, as one that was set.
 
     Attributes:
@@ -52,7 +52,7 @@ class Steering:
             env: A single environment.
             given: Memory -> its entries, which are held. With keys, all memory that the task lets them drive is held.
             space: Its parameters.
-            drawn: Those of the training: a key changes one by a tenth of its range.
+            drawn: Those of the training: a key changes one by a tenth of its range there, or else of its nominal value.
             params: Parameters with given values; None without keys.
 
         Raises:
@@ -70,23 +70,24 @@ class Steering:
             if not box.contains(held):
                 raise ConfigError(f"`steer`: expected numbers for {name} in {box}, got {held.tolist()}.")
             self._held[name] = held, box
+        if self._held:
+            task: Any = cast(Any, env.unwrapped).task
+            task.observe = partial(self._observe, task.observe)
 
     def apply(self) -> None:
-        """Follows the keys, and writes what is held."""
+        """Follows the keys."""
         while self.pressed:
             self._follow(self.pressed.popleft())
-        for name, (held, _) in self._held.items():
-            self._env.get_wrapper_attr("memory")[name].flat = held
 
     def held(self) -> list[str]:
         """A line for each memory that is held."""
         return [" ".join([name, *(f"{value:.3g}" for value in held)]) for name, (held, _) in self._held.items()]
 
-    def lines(self) -> list[tuple[str, str]]:
-        """Keys, and what they change."""
-        ways = [" / ".join([*_LABELS[: len(held)], "space"]) for held, _ in self._held.values()]
-        params = caption_of(self.params, self.params, self._space)
-        return [*zip(ways, self.held(), strict=True), *((("", "- =")[i == 0], line) for i, line in enumerate(params))]
+    def _observe(self, observe: Callable[..., Array], *args: Any) -> Array:
+        """Writes what is held, whatever a reset or an update has written, and then observes."""
+        for name, (held, _) in self._held.items():
+            self._env.get_wrapper_attr("memory")[name].flat = held
+        return observe(*args)
 
     def _follow(self, key: int) -> None:
         entry, way = _WAYS.get(key, (0, 0))
@@ -95,45 +96,38 @@ class Steering:
             held[:] = np.clip(0.0 if key == _ZERO else held, box.low, box.high)
         for name in [*self.params][: key in _CHANGES]:
             param, rule = self._space[name], self._drawn.get(name)
-            low, high = rule.support(param.nominal) if rule else (param.low, param.high)
-            width = high - low if np.isfinite(high - low) else abs(param.nominal) or 1.0
-            changed = self.params[name] + _CHANGES[key] * (width / _PARTS if param.kind == "float" else 1.0)
-            self.params[name] = min(max(changed, param.low), param.high)
-            values, model_space = self._env.get_wrapper_attr("params"), self._env.get_wrapper_attr("param_space")
-            chosen = {name: value for name, value in {**values, **self.params}.items() if name in model_space}
-            ModelEditor(model_space).apply(cast(Any, self._env.unwrapped).model, chosen)
+            low, high = rule.support(param.nominal) if rule else (0.0, abs(param.nominal) or 1.0)
+            changed = self.params[name] + _CHANGES[key] * ((high - low) / _PARTS if param.kind == "float" else 1.0)
+            self.params[name] = float(np.clip(changed, param.low, param.high))
+            values, known = self._env.get_wrapper_attr("params"), self._env.get_wrapper_attr("param_space")
+            chosen = {**values, **{name: value for name, value in self.params.items() if name in known}}
+            ModelEditor(known).apply(cast(Any, self._env.unwrapped).model, chosen)
 
 
 @contextlib.contextmanager
 def open_viewer(env: gym.Env[Any, Any], fps: float, press: Callable[[int], None]) -> Iterator[Callable[..., bool]]:
     """Opens MuJoCo's viewer, and yields a function that shows the present state in real time.
 
-    The function takes lines of two columns, and returns whether the window is still open.
+    The function takes lines of text, and returns whether the window is still open.
 
     Raises:
         ConfigError: The window cannot be opened.
     """
-    import mujoco.viewer as mujoco_viewer  # type: ignore[import-untyped]  # heavy
-
-    from gym_dr.envs.mujoco.reference import base_of
+    import mujoco.viewer  # type: ignore[import-untyped]  # heavy
 
     inner: Any = env.unwrapped
-    if not mujoco_viewer.glfw.init():  # the viewer would wait forever
+    if not mujoco.viewer.glfw.init():  # the viewer would wait forever
         raise ConfigError("The display cannot be opened; write a video with `video=FILE.gif` instead.")
-    try:
-        viewer = mujoco_viewer.launch_passive(
-            inner.model, inner.data, key_callback=press, show_left_ui=False, show_right_ui=False
-        )
-    except RuntimeError as error:  # on macOS
-        raise ConfigError(f"{error}: mjpython -m gym_dr play ...") from None
-    base, pushed = base_of(inner.model)
-    if len(pushed) == 6:  # it moves about
-        viewer.cam.type, viewer.cam.trackbodyid = mujoco_viewer.mujoco.mjtCamera.mjCAMERA_TRACKING, base
+    viewer = mujoco.viewer.launch_passive(
+        inner.model, inner.data, key_callback=press, show_left_ui=False, show_right_ui=False
+    )
+    if inner.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:  # it moves about
+        viewer.cam.type, viewer.cam.trackbodyid = mujoco.mjtCamera.mjCAMERA_TRACKING, inner.model.jnt_bodyid[0]
     due = itertools.count(time.perf_counter(), 1.0 / fps)
 
-    def show(lines: Sequence[tuple[str, str]]) -> bool:
-        if lines and hasattr(viewer, "set_texts"):  # since MuJoCo 3.3.1
-            viewer.set_texts((None, None, *map("\n".join, zip(*lines, strict=True))))
+    def show(lines: Sequence[str]) -> bool:
+        if hasattr(viewer, "set_texts"):  # since MuJoCo 3.3.1
+            viewer.set_texts((None, None, "\n".join([_KEYS, *lines]), None))
         viewer.sync()
         time.sleep(max(0.0, next(due) - time.perf_counter()))
         return bool(viewer.is_running())
