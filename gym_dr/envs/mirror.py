@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
@@ -74,23 +75,27 @@ def mirror_of(envs: VectorEnv[Any, Any, Any]) -> MirrorMap | None:
     Each frame of a frame stack changes like an observation; a reward and a draw at the end stay as they are.
 
     Raises:
-        ConfigError: The observations are shorter than those of the environment itself.
+        ConfigError: Observations or actions are not those of the environment itself.
     """
     mirror = attribute_of(envs, "mirror")
     if not isinstance(mirror, MirrorMap):
         return None
+    own, signs, places, action_signs = mirror
     frames = max(getattr(vars(layer).get("frames"), "stack_observations", 1) for layer in stack_of(envs))
-    size, (length,) = len(mirror.observation_places), envs.single_observation_space.shape or (0,)
-    if length < frames * size:
+    whole, (length,) = frames * len(own), envs.single_observation_space.shape or (0,)
+    space = envs.single_action_space
+    ends = np.array([space.low, space.high]) if isinstance(space, gym.spaces.Box) else np.zeros((2, 0))
+    alike = ends.shape == (2, len(places)) and np.allclose(np.sort(ends[:, places] * action_signs, 0), ends)
+    if length < whole or not alike:
         raise ConfigError(
-            f"Expected observations of at least {frames * size} numbers, {size} in each of {frames} frames, since the "
-            f"environment declares its mirror image, got {length}. Use no wrappers that leave observations out."
+            f"Expected observations of at least {whole} numbers and actions whose bounds are those of their mirror "
+            f"image, which the environment declares, got {length} and {space}. Use no wrappers that leave "
+            "observations out or change actions, and give both sides the same bounds."
         )
-    places = np.arange(length)
-    places[: frames * size] = (np.arange(frames)[:, None] * size + mirror.observation_places).reshape(-1)
-    signs = np.ones(length, np.float32)
-    signs[: frames * size] = np.tile(mirror.observation_signs, frames)
-    return mirror._replace(observation_places=places, observation_signs=signs)
+    return mirror._replace(
+        observation_places=np.append((np.arange(frames)[:, None] * len(own) + own).ravel(), np.arange(whole, length)),
+        observation_signs=np.append(np.tile(signs, frames), np.ones(length - whole, np.float32)),
+    )
 
 
 def attribute_of(envs: VectorEnv[Any, Any, Any], name: str) -> Any:
