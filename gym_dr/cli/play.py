@@ -48,7 +48,7 @@ _OF_POLICIES = (
         "--steer: expected NAME=NUMBERS such as command=1,0,0.5, got",
         lambda text: [*map(float, text.split(","))],
     ),
-    help="what a robot's task remembers, such as command=1,0,0.5; in MuJoCo's viewer keys change it; repeatable",
+    help="what a robot's task remembers, such as command=1,0,0.5; in the window of a robot keys change it; repeatable",
 )
 @click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="number of episodes")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of the first episode")

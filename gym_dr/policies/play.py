@@ -21,7 +21,7 @@ from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.policies.steering import Steering, open_viewer
+from gym_dr.policies.steering import Steering
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -73,13 +73,14 @@ def play_policy(
         stack.enter_context(contextlib.closing(envs))
         (single,) = cast(Any, envs.unwrapped).envs
         macos = sys.platform == "darwin" and "MJPYTHON_BIN" not in os.environ  # where MuJoCo's viewer needs mjpython
-        viewed = video is None and single.has_wrapper_attr("steer") and not macos
+        viewed = video is None and single.has_wrapper_attr("open_viewer") and not macos
         first = {name: float(values[0]) for name, values in draws.values.items()} if viewed else None
         if viewed:
             single.unwrapped.render_mode = None  # no second window
         steering = Steering(single, steer or {}, space, policy.randomization, first)
         add_frame = stack.enter_context(open_video(video, fps))
-        show = None if not viewed else stack.enter_context(open_viewer(single, fps, steering.pressed.append))
+        opened = single.get_wrapper_attr("open_viewer")(steering.pressed.append) if viewed else None
+        show = None if opened is None else stack.enter_context(opened)
         act = policy.make(envs)
         for episode in range(draws.episodes):
             drawn: dict[str, Any] | None = None

@@ -1,12 +1,9 @@
-"""What a user changes while a policy plays: a task's command, and the model, with keys in MuJoCo's viewer."""
+"""What a user changes while a policy plays, with keys or before: a task's command, and the model."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -15,14 +12,12 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from gym_dr.arrays import Array
-from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.errors import ConfigError, check_known
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Rule
 
 # GLFW's codes of keys for which MuJoCo's viewer has no use -> an entry of the memory, and which way
 _WAYS = {265: (0, 1), 264: (0, -1), ord("7"): (1, 1), ord("9"): (1, -1), 263: (2, 1), 262: (2, -1)}
-_KEYS = "up down, 7 9, left right, space: steer\n- =: first value"
 _ZERO, _CHANGES = ord(" "), {ord("="): 1, ord("-"): -1}
 _PARTS = 10  # of a range, of which a key goes one
 
@@ -99,38 +94,4 @@ class Steering:
             low, high = rule.support(param.nominal) if rule else (0.0, abs(param.nominal) or 1.0)
             changed = self.params[name] + _CHANGES[key] * ((high - low) / _PARTS if param.kind == "float" else 1.0)
             self.params[name] = float(np.clip(changed, param.low, param.high))
-            values, known = self._env.get_wrapper_attr("params"), self._env.get_wrapper_attr("param_space")
-            chosen = {**values, **{name: value for name, value in self.params.items() if name in known}}
-            ModelEditor(known).apply(cast(Any, self._env.unwrapped).model, chosen)
-
-
-@contextlib.contextmanager
-def open_viewer(env: gym.Env[Any, Any], fps: float, press: Callable[[int], None]) -> Iterator[Callable[..., bool]]:
-    """Opens MuJoCo's viewer, and yields a function that shows the present state in real time.
-
-    The function takes lines of text, and returns whether the window is still open.
-
-    Raises:
-        ConfigError: The window cannot be opened.
-    """
-    import mujoco.viewer  # type: ignore[import-untyped]  # heavy
-
-    inner: Any = env.unwrapped
-    if not mujoco.viewer.glfw.init():  # the viewer would wait forever
-        raise ConfigError("The display cannot be opened; write a video with `video=FILE.gif` instead.")
-    viewer = mujoco.viewer.launch_passive(
-        inner.model, inner.data, key_callback=press, show_left_ui=False, show_right_ui=False
-    )
-    if inner.model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:  # it moves about
-        viewer.cam.type, viewer.cam.trackbodyid = mujoco.mjtCamera.mjCAMERA_TRACKING, inner.model.jnt_bodyid[0]
-    due = itertools.count(time.perf_counter(), 1.0 / fps)
-
-    def show(lines: Sequence[str]) -> bool:
-        if hasattr(viewer, "set_texts"):  # since MuJoCo 3.3.1
-            viewer.set_texts((None, None, "\n".join([_KEYS, *lines]), None))
-        viewer.sync()
-        time.sleep(max(0.0, next(due) - time.perf_counter()))
-        return bool(viewer.is_running())
-
-    with viewer:
-        yield show
+            self._env.get_wrapper_attr("change")(self.params)

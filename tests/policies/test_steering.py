@@ -145,10 +145,10 @@ def test_a_value_that_keys_changed_holds_in_the_next_episode(
     masses: list[float] = []
 
     @contextlib.contextmanager
-    def opened(env: Any, fps: int, press: Callable[[int], None]) -> Iterator[Any]:
+    def opened(env: Any, press: Callable[[int], None]) -> Iterator[Any]:
         def show(lines: list[str]) -> bool:
             shown.append(lines)
-            masses.append(float(env.unwrapped.model.body("trunk").mass[0]))
+            masses.append(float(env.model.body("trunk").mass[0]))
             if len(masses) == 5:
                 press(ord("="))
                 press(UP)
@@ -156,7 +156,7 @@ def test_a_value_that_keys_changed_holds_in_the_next_episode(
 
         yield show
 
-    monkeypatch.setattr(play, "open_viewer", opened)
+    monkeypatch.setattr("gym_dr.envs.mujoco.robot_env.open_viewer", opened)
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr("sys.platform", "linux")
     (first,) = played({MASS: 2.0}, video=None)  # the second episode was not finished

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import mujoco  # type: ignore[import-untyped]
@@ -24,6 +24,7 @@ from gym_dr.envs.mujoco.reference import quiet_compiler
 from gym_dr.envs.mujoco.robot_task import RobotTask
 from gym_dr.envs.mujoco.robots import ROBOTS, Bounds
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
+from gym_dr.envs.mujoco.viewer import open_viewer
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.errors import RobotError, located, unknown_name
@@ -215,7 +216,15 @@ def interface(env_id: str) -> Interface:
 
 
 class _RandomizedRobot(RandomizeMujoco):
-    """Tells the task its own parameters."""
+    """Tells the task its own parameters, and lets a person who watches change the model."""
+
+    def change(self, values: Mapping[str, float]) -> None:
+        """Changes the model in the running episode; what is not of the model waits for the next reset."""
+        self._editor.apply(self._model, {**self._own, **{n: v for n, v in values.items() if n in self.param_space}})
+
+    def open_viewer(self, press: Callable[[int], None]) -> Any:
+        """Opens a window, see ``viewer.open_viewer``."""
+        return open_viewer(self._inner, press)
 
     def _note_values(self) -> None:
         super()._note_values()
