@@ -72,24 +72,25 @@ def play_policy(
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(envs))
         (single,) = cast(Any, envs.unwrapped).envs
-        macos = sys.platform == "darwin" and "MJPYTHON_BIN" not in os.environ  # where MuJoCo's viewer needs mjpython
-        viewed = video is None and single.has_wrapper_attr("open_viewer") and not macos
+        # MuJoCo's viewer, which needs mjpython on macOS
+        viewed = (
+            video is None
+            and hasattr(single.unwrapped, "open_viewer")
+            and (sys.platform != "darwin" or "MJPYTHON_BIN" in os.environ)
+        )
         first = {name: float(values[0]) for name, values in draws.values.items()} if viewed else None
         if viewed:
             single.unwrapped.render_mode = None  # no second window
         steering = Steering(single, steer or {}, space, policy.randomization, first)
         add_frame = stack.enter_context(open_video(video, fps))
-        opened = single.get_wrapper_attr("open_viewer")(steering.pressed.append) if viewed else None
-        show = None if opened is None else stack.enter_context(opened)
+        show = stack.enter_context(single.unwrapped.open_viewer(steering.pressed.append)) if viewed else None
         act = policy.make(envs)
         for episode in range(draws.episodes):
-            drawn: dict[str, Any] | None = None
             params = {name: values[episode] for name, values in draws.values.items()} | steering.params
             options = {"params": params} if params else None
             for moment in drive(act, envs, seed=seed if episode == 0 else None, options=options):
                 steering.apply()
-                if drawn is None:
-                    drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
+                drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
                 lines = [*caption_of(draws.names, drawn | steering.params, space), *steering.held()]
                 if show is None:
                     add_frame(_picture(envs), lines)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -25,8 +24,8 @@ _PARTS = 10  # of a range, of which a key goes one
 class Steering:
     """Holds entries of a task's memory, such as its command, and changes the model in a running episode.
 
-    The task may write its memory as it likes: it is written again before each observation. The model changes at once,
-    in this one environment; the next episode begins with the same value, as one that was set.
+    The task may write its memory as it likes: what is held is written again before each observation. The model changes
+    at once, in this one environment; the next episode begins with the same value, as one that was set.
 
     Attributes:
         params: name -> value; keys change the first one.
@@ -64,10 +63,7 @@ class Steering:
             held, box = np.array(given.get(name, np.clip(0.0, low, high)), np.float64), Box(low, high, dtype=np.float64)
             if not box.contains(held):
                 raise ConfigError(f"`steer`: expected numbers for {name} in {box}, got {held.tolist()}.")
-            self._held[name] = held, box
-        if self._held:
-            task: Any = cast(Any, env.unwrapped).task
-            task.observe = partial(self._observe, task.observe)
+            self._held[name], cast(Any, env.unwrapped).held[name] = (held, box), held
 
     def apply(self) -> None:
         """Follows the keys."""
@@ -77,12 +73,6 @@ class Steering:
     def held(self) -> list[str]:
         """A line for each memory that is held."""
         return [" ".join([name, *(f"{value:.3g}" for value in held)]) for name, (held, _) in self._held.items()]
-
-    def _observe(self, observe: Callable[..., Array], *args: Any) -> Array:
-        """Writes what is held, whatever a reset or an update has written, and then observes."""
-        for name, (held, _) in self._held.items():
-            self._env.get_wrapper_attr("memory")[name].flat = held
-        return observe(*args)
 
     def _follow(self, key: int) -> None:
         entry, way = _WAYS.get(key, (0, 0))

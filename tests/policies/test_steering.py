@@ -72,7 +72,7 @@ def test_a_key_goes_a_tenth_of_the_range_and_not_beyond_it(env: Any) -> None:
 
 @pytest.mark.parametrize(
     ("drawn", "part"),
-    [({}, 0.1), ({MASS: gym_dr.Rule((0.5, 3.5))}, 0.3)],
+    [({}, 0.1), ({MASS: gym_dr.Rule(gym_dr.Uniform(0.5, 3.5))}, 0.3)],
     ids=["of the nominal value", "of the range that training draws"],
 )
 def test_a_key_changes_the_model_of_the_running_episode_by_a_tenth(env: Any, drawn: Any, part: float) -> None:
@@ -123,13 +123,18 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The lines of each picture, in a video or a window."""
     lines: list[list[str]] = []
     monkeypatch.setattr(play, "_picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
-    monkeypatch.setattr(play, "captioned", lambda picture, text: lines.append(list(text)) or picture)
+
+    def captioned(picture: Any, text: Any) -> Any:
+        lines.append(list(text))
+        return picture
+
+    monkeypatch.setattr(play, "captioned", captioned)
     return lines
 
 
-def played(values: dict[str, float] | None = None, **given: Any) -> list[Any]:
+def played(values: dict[str, Any] | None = None, **given: Any) -> list[Any]:
     policy = open_policy(f"{__name__}:still", env=OWN, randomization="none", trust=[__name__])
-    cells = cells_to_play(policy, None if values is None else gym_dr.evaluation.sets.draws(None, **values), 2)  # type: ignore[attr-defined]
+    cells = cells_to_play(policy, None if values is None else gym_dr.draws(None, **values), 2)
     return list(play.play_policy(policy, cells.draws, seed=1, **given))
 
 
@@ -156,7 +161,7 @@ def test_a_value_that_keys_changed_holds_in_the_next_episode(
 
         yield show
 
-    monkeypatch.setattr("gym_dr.envs.mujoco.robot_env.open_viewer", opened)
+    monkeypatch.setattr("gym_dr.envs.mujoco.robot_env.RobotEnv.open_viewer", opened)
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr("sys.platform", "linux")
     (first,) = played({MASS: 2.0}, video=None)  # the second episode was not finished
