@@ -211,7 +211,8 @@ def interface(env_id: str) -> Interface:
     env = RobotEnv(**ENVIRONMENTS.get(env_id).kwargs)
     named = [(name, size, name.isidentifier() * name) for name, size in env.task.parts.items()]
     observed = [Quantity(name, size=size, name="" if name == "observation" else known) for name, size, known in named]
-    return Interface(observation=tuple(observed), actions=(Quantity("action", size=env.task.action_size),))
+    actions = tuple(Quantity(f"number {k} of the action") for k in range(env.task.action_size))
+    return Interface(observation=tuple(observed), actions=actions)
 
 
 class _RandomizedRobot(RandomizeMujoco):
