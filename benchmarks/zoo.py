@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 import gym_dr
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Mask
 
 EPISODES = 1000
 SEED = 900_000  # far from those of trainings
@@ -32,7 +32,7 @@ MEASURES: dict[str, dict[str, Measure]] = {
 }
 
 
-def measured(env_id: str, policy: Callable[..., Any], preset: str) -> tuple[dict[str, Array], Array]:
+def measured(env_id: str, policy: Callable[..., Any], preset: str) -> tuple[dict[str, Array], Mask]:
     """Each measure at each step ``(steps, episodes)``, and which episodes terminated ``(episodes,)``."""
     measures = MEASURES[env_id]
     envs = gym.make_vec(env_id, EPISODES, randomization=preset)
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     arguments = parser.parse_args()
     for path in arguments.runs:
-        run = gym_dr.load_run(path)
+        run: Any = gym_dr.load_run(path)
         found, over = measured(run.config.settings.env, run.policy(deterministic=True), arguments.preset)
         for name, values in found.items():
             halves = np.array_split(values, 2)
