@@ -2,9 +2,9 @@
 
 Run it with:  python -m benchmarks.go1 [RUN ...] [--preset default] [--episodes 1000] [--seed 2026]
 
-Each row is a policy over one episode on each of so many fresh draws: the mean over steps of the error of the velocity in the
-plane, m/s, and of the rate of turning, rad/s, both without the noise that the policy sees, and the part of episodes
-that end in a fall. Runs take their most likely actions. The last row stands still.
+Each row is a policy over one episode on each of so many fresh draws: the mean over steps of the error of the velocity
+in the plane, m/s, and of the rate of turning, rad/s, both without the noise that the policy sees, and the part of
+episodes that end in a fall. Runs take their most likely actions. The last row stands still.
 """
 
 from __future__ import annotations
