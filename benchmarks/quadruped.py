@@ -25,10 +25,10 @@ def terminated(state: Any) -> Any:
     return state.qpos[:, 2] < FALLEN
 
 
-def reset(rng: Any, model: Any) -> Any:
-    qpos = STANCE.copy()
-    qpos[7:] += rng.uniform(-0.05, 0.05, 12)
-    return qpos, rng.uniform(-0.05, 0.05, model.nv)
+def reset(state: Any, rng: Any) -> Any:
+    qpos = np.tile(STANCE, (len(state.qpos), 1))
+    qpos[:, 7:] += rng.uniform("joints", -0.05, 0.05, 12)
+    return qpos, rng.uniform("velocities", -0.05, 0.05, state.model.nv)
 
 
 gym_dr.register_robot(

@@ -115,7 +115,7 @@ class Twins:
         self.columns = 1 if self.discrete else len(low)
         self.policy = SmallPolicy.allocate(
             sizes=[inputs, 16, int(space.n) if isinstance(space, Discrete) else 2 * len(low)],
-            tanh=True,
+            activation="tanh",
             kind=CATEGORICAL if self.discrete else TWO_HEADS,
             low=low,
             high=high,

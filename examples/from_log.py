@@ -35,7 +35,7 @@ gym_dr.register_robot(
     model="cart.xml",
     observe=lambda state: np.concatenate([state.qpos, state.qvel], axis=1),  # so a log determines the state
     reward=lambda before, after: upright(after) - 0.1 * np.square(after.qpos[:, 0]),
-    reset=lambda rng, model: (rng.uniform(-0.1, 0.1, model.nq), rng.uniform(-0.1, 0.1, model.nv)),
+    reset=lambda state, rng: (rng.uniform("positions", -0.1, 0.1, 2), rng.uniform("velocities", -0.1, 0.1, 2)),
     terminated=lambda state: (upright(state) < 0.5) | (abs(state.qpos[:, 0]) > 1.4),
     frame_skip=4,
     max_episode_steps=500,

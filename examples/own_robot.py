@@ -42,11 +42,11 @@ def reward(before, after):
     return np.where(caught, 1.0, 0.2 * np.clip(ball[:, 1] / 0.3, -1.0, 1.0))
 
 
-def reset(rng, model):
+def reset(state, rng):
     """Starts with the ball somewhere below the cup; the string is 0.3 m long."""
-    qpos = np.zeros(model.nq)
-    qpos[2:] = rng.uniform(-0.1, 0.1), rng.uniform(0.02, 0.1)
-    return qpos, rng.uniform(-0.1, 0.1, model.nv)
+    qpos = np.zeros_like(state.qpos)
+    qpos[:, 2:] = rng.uniform("ball", (-0.1, 0.02), (0.1, 0.1), 2)
+    return qpos, rng.uniform("velocities", -0.1, 0.1, state.model.nv)
 
 
 gym_dr.register_robot(

@@ -12,6 +12,7 @@ from gym_dr.api.train import train
 from gym_dr.api.tune import tune
 from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
+from gym_dr.envs.mirror import Mirror
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.own import register
@@ -62,6 +63,7 @@ __all__ = [
     "Integer",
     "Interface",
     "LogUniform",
+    "Mirror",
     "Mixture",
     "Normal",
     "Param",

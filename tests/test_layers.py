@@ -16,6 +16,7 @@ LAYERS = (
     ("randomization",),
     ("compiled",),
     ("envs",),
+    ("zoo",),
     ("wrappers",),
     ("fitting",),
     ("integrations",),

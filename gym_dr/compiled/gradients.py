@@ -23,11 +23,14 @@ from gym_dr.compiled.gru import AT_ONCE, TrainedMemory, memory_of, unroll, unrol
 from gym_dr.compiled.network import (
     BLOCK,
     LANES,
+    MirrorImage,
     Optimizer,
     Trained,
     add_shares,
+    average_images,
     backward,
     backward_to_inputs,
+    divide_deltas,
     forward,
     outputs_deltas,
     share_of,
@@ -97,6 +100,7 @@ class Learner(NamedTuple):
     critic_memory: TrainedMemory
     data: Transitions
     settings: Settings
+    mirror: MirrorImage  # the actor's outputs are averaged with their mirror image, unless it is empty
     shift: Floats  # (obs + k,) subtracted from inputs
     spread: Floats  # (obs + k,) divides inputs then
     every: Indices  # 0, 1, 2, ...
@@ -253,12 +257,9 @@ def _scale_of(learner, sequences):
 
 
 @njit(**KERNEL)
-def _by_outputs(actor, learner, rows, outputs, deltas, losses):
-    """Derivatives of the actor's loss at some rows with respect to its ``outputs``."""
+def _by_outputs(log_std, by_log_std, learner, rows, outputs, deltas, losses):
+    """Derivatives of the actor's loss at some rows with respect to its ``outputs`` and to ``log_std``."""
     data, settings, scale = learner.data, learner.settings, learner.scale
-    begin = settings.layers
-    end = begin + data.raw_actions.shape[1] if settings.kind == GAUSSIAN else begin
-    log_std, by_log_std = actor.network.weights[begin:end], actor.gradient[begin:end]
     weights = np.float32(scale[0]), np.float32(learner.rates[2])
     for i in range(len(rows)):
         row, out, delta = rows[i], outputs[i], deltas[i]
@@ -272,6 +273,26 @@ def _by_outputs(actor, learner, rows, outputs, deltas, losses):
             _imitate_continuous(out, delta, log_std, by_log_std, label, settings, weights, losses)
         else:
             _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, weights, losses)
+
+
+@njit(**KERNEL)
+def _deviations(actor, learner):
+    """The logarithms of the standard deviations of GAUSSIAN, and their gradient."""
+    begin = learner.settings.layers
+    end = begin + learner.data.raw_actions.shape[1] if learner.settings.kind == GAUSSIAN else begin
+    return actor.network.weights[begin:end], actor.gradient[begin:end]
+
+
+@njit(**KERNEL | RUNTIME)
+def _by_averages(actor, learner, rows, outputs, deltas, losses):
+    """``_by_outputs`` with deviations that are averaged with their mirror image too."""
+    places, (log_std, by_log_std) = learner.mirror.output_places, _deviations(actor, learner)
+    averages, by_averages = np.empty_like(log_std), np.zeros_like(log_std)
+    for j in range(len(log_std)):
+        averages[j] = _HALF * (log_std[j] + log_std[places[j]])
+    _by_outputs(averages, by_averages, learner, rows, outputs, deltas, losses)
+    for j in range(len(log_std)):
+        by_log_std[j] += _HALF * (by_averages[j] + by_averages[places[j]])
 
 
 @njit(**KERNEL)
@@ -289,12 +310,19 @@ def _by_values(learner, rows, values, deltas, losses):
 @njit(**KERNEL | RUNTIME)
 def _learn(trained, acts, learner, rows, losses):
     """Adds the gradient and ``losses`` of at most ``BLOCK`` rows, whose inputs the network has."""
-    outputs, deltas = forward(trained.network, trained.inputs[: len(rows)]), outputs_deltas(trained, len(rows))
-    if acts:
-        _by_outputs(trained, learner, rows, outputs, deltas, losses)
-    else:
+    images = acts and len(learner.mirror.output_signs) > 0
+    count = 2 * len(rows) if images else len(rows)
+    outputs, deltas = forward(trained.network, trained.inputs[:count]), outputs_deltas(trained, count)
+    if not acts:
         _by_values(learner, rows, outputs, deltas, losses)
-    backward(trained, len(rows))
+    elif images:
+        average_images(learner.mirror, outputs)
+        _by_averages(trained, learner, rows, outputs, deltas, losses)
+        divide_deltas(learner.mirror, deltas)
+    else:
+        log_std, by_log_std = _deviations(trained, learner)
+        _by_outputs(log_std, by_log_std, learner, rows, outputs, deltas, losses)
+    backward(trained, count)
 
 
 @njit(**KERNEL)
@@ -306,6 +334,16 @@ def _fill_inputs(trained, learner, given, rows, states):
             trained.inputs[i, j] = (given[rows[i], j] - learner.shift[j]) / learner.spread[j]
         for j in range(states.shape[1]):
             trained.inputs[i, seen + j] = states[i, j]
+
+
+@njit(**KERNEL)
+def _fill_images(trained, learner, rows):
+    """Adds the mirror images of the actor's inputs for some rows."""
+    mirror, given = learner.mirror, learner.data.observations
+    for i in range(len(rows)):
+        for j in range(len(mirror.input_signs)):
+            image = mirror.input_signs[j] * given[rows[i], mirror.input_places[j]]
+            trained.inputs[len(rows) + i, j] = (image - learner.shift[j]) / learner.spread[j]
 
 
 @njit(**KERNEL | RUNTIME)
@@ -331,6 +369,8 @@ def learn_rows(learner, slot, chunk):
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
         _fill_inputs(trained, learner, given, block, given[:, :0])
+        if acts:
+            _fill_images(trained, learner, block)
         _learn(trained, acts, learner, block, losses)
 
 

@@ -18,6 +18,8 @@ from gym_dr.compiled.flags import KERNEL, RUNTIME
 
 BLOCK = 64  # rows that go through a network in training at a time, so that activations stay in the first-level cache
 LANES = 16  # partial sums
+RELU, TANH, ELU = 0, 1, 2
+ACTIVATIONS = {"relu": RELU, "tanh": TANH, "elu": ELU}  # between layers
 
 _SATURATED = np.float32(9.2)  # beyond this the hyperbolic tangent rounds to 1
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
@@ -34,22 +36,31 @@ class Network(NamedTuple):
     """
 
     sizes: Indices  # (layers + 1,) units, of the input first
-    tanh: bool  # the activation between layers; otherwise relu
+    activation: int  # one of ``ACTIVATIONS``
     inputs_first: bool  # matrices are (inputs, outputs), otherwise (outputs, inputs)
     weights: Floats
     values: Floats  # outputs of all layers, each (rows, outputs)
 
     @staticmethod
-    def allocate(*, sizes: list[int], tanh: bool, inputs_first: bool, rows: int, extra: int = 0) -> Network:
+    def allocate(*, sizes: list[int], activation: str, inputs_first: bool, rows: int, extra: int = 0) -> Network:
         """Zeroed memory for a network of these sizes, at most ``rows`` inputs at a time and ``extra`` other numbers."""
         count = sum((before + 1) * after for before, after in pairwise(sizes)) + extra
         return Network(
             sizes=np.array(sizes, np.int64),
-            tanh=tanh,
+            activation=ACTIVATIONS[activation],
             inputs_first=inputs_first,
             weights=np.zeros(count, np.float32),
             values=np.zeros(rows * sum(sizes[1:]), np.float32),
         )
+
+
+class MirrorImage(NamedTuple):
+    """Exchanges inputs, and outputs, with those of the mirror image: ``mirrored = x[..., places] * signs``."""
+
+    input_places: Indices = np.zeros(0, np.int64)  # by default there is none, and arrays are empty
+    input_signs: Floats = np.zeros(0, np.float32)
+    output_places: Indices = np.zeros(0, np.int64)
+    output_signs: Floats = np.zeros(0, np.float32)
 
 
 class Trained(NamedTuple):
@@ -63,16 +74,18 @@ class Trained(NamedTuple):
     first: Floats  # Adam's mean of gradients
     second: Floats  # and of their squares
     part: Floats  # (threads, ...) a matrix's gradient from one block
-    inputs: Floats  # (threads, BLOCK, inputs)
-    deltas: Floats  # (threads, 2, BLOCK * widest) derivatives of the loss with respect to layers' pre-activations
+    inputs: Floats  # (threads, rows, inputs), of a block and maybe of its mirror image
+    deltas: Floats  # (threads, 2, rows * widest) derivatives of the loss with respect to layers' pre-activations
 
     @staticmethod
-    def allocate(*, sizes: list[int], tanh: bool, extra: int, threads: int = 1, shares: int = 1) -> Trained:
+    def allocate(
+        *, sizes: list[int], activation: str, extra: int, threads: int = 1, shares: int = 1, rows: int = BLOCK
+    ) -> Trained:
         """Zeroed memory for a network of these sizes and ``extra`` other learned numbers.
 
         So many ``threads`` work at once, on so many ``shares`` of a minibatch, whose gradients are then added up.
         """
-        network = Network.allocate(sizes=sizes, tanh=tanh, inputs_first=False, rows=BLOCK, extra=extra)
+        network = Network.allocate(sizes=sizes, activation=activation, inputs_first=False, rows=rows, extra=extra)
         count = network.weights.size
         return Trained(
             network=network._replace(values=np.zeros((threads, network.values.size), np.float32)),
@@ -80,8 +93,8 @@ class Trained(NamedTuple):
             first=np.zeros(count, np.float32),
             second=np.zeros(count, np.float32),
             part=np.zeros((threads, max(before * after for before, after in pairwise(sizes))), np.float32),
-            inputs=np.zeros((threads, BLOCK, sizes[0]), np.float32),
-            deltas=np.zeros((threads, 2, BLOCK * max(sizes)), np.float32),
+            inputs=np.zeros((threads, rows, sizes[0]), np.float32),
+            deltas=np.zeros((threads, 2, rows * max(sizes)), np.float32),
         )
 
 
@@ -90,7 +103,7 @@ def share_of(trained, slot, share):
     """A network as the thread of a ``slot`` sees it, which works on a ``share`` of a minibatch."""
     network = trained.network
     return Trained(
-        Network(network.sizes, network.tanh, network.inputs_first, network.weights, network.values[slot]),
+        Network(network.sizes, network.activation, network.inputs_first, network.weights, network.values[slot]),
         trained.gradient[share],
         trained.first,
         trained.second,
@@ -113,6 +126,21 @@ def tanh_of(values):
         p = half * (_P0 + s * (_P1 + s * (_P2 + s)))
         q = _P0 + s * (_Q1 + s * (_Q2 + s * _Q3))
         values[i] = _TWO * p * q / (p * p + q * q)
+
+
+@njit(**KERNEL)
+def elu_of(values):
+    """Exponential linear units in place (Clevert et al. 2016), to within 2.5e-7, with the fraction of ``tanh_of``.
+
+    With ``tanh(x / 4) = p / q`` and ``d = 2 p / (q - p)``, ``exp(x) - 1 = d (d + 2)``.
+    """
+    for i in range(values.size):
+        quarter = _HALF * _HALF * min(max(values[i], -_TWO * _SATURATED), _ZERO)
+        s = quarter * quarter
+        p = quarter * (_P0 + s * (_P1 + s * (_P2 + s)))
+        q = _P0 + s * (_Q1 + s * (_Q2 + s * _Q3))
+        d = _TWO * p / (q - p)
+        values[i] = max(values[i], _ZERO) + d * (d + _TWO)
 
 
 @njit(**KERNEL)
@@ -141,9 +169,11 @@ def forward(network, inputs):
         for i in range(n):
             for j in range(outs):
                 value = target[i, j] + bias[j]
-                target[i, j] = value if last or network.tanh else max(value, _ZERO)
-        if network.tanh and not last:
+                target[i, j] = value if last or network.activation != RELU else max(value, _ZERO)
+        if network.activation == TANH and not last:
             tanh_of(flat)
+        if network.activation == ELU and not last:
+            elu_of(flat)
         source = target
         at += (ins + 1) * outs
         place += n * outs
@@ -186,7 +216,9 @@ def backward(trained, n):
             for i in range(n):
                 for j in range(ins):
                     value = source[i, j]
-                    slope = _ONE - value * value if network.tanh else (_ONE if value > _ZERO else _ZERO)
+                    slope = _ONE if value > _ZERO else (_ONE + value if network.activation == ELU else _ZERO)
+                    if network.activation == TANH:
+                        slope = _ONE - value * value
                     below[i, j] *= slope
 
 
@@ -196,6 +228,26 @@ def backward_to_inputs(trained, n):
     ins, outs = trained.network.sizes[0], trained.network.sizes[1]
     delta = trained.deltas[1, : n * outs].reshape(n, outs)
     np.dot(delta, trained.network.weights[: outs * ins].reshape(outs, ins), trained.inputs[:n])
+
+
+@njit(**KERNEL)
+def average_images(mirror, outputs):
+    """Averages the first half of ``outputs`` with the mirror images of the rest, which are those of mirrored inputs."""
+    n = len(outputs) // 2
+    for i in range(n):
+        for j in range(outputs.shape[1]):
+            image = mirror.output_signs[j] * outputs[n + i, mirror.output_places[j]]
+            outputs[i, j] = _HALF * (outputs[i, j] + image)
+
+
+@njit(**KERNEL)
+def divide_deltas(mirror, deltas):
+    """From derivatives with respect to the averages of ``average_images``, those with respect to all outputs."""
+    n = len(deltas) // 2
+    for i in range(n):
+        for j in range(deltas.shape[1]):
+            deltas[i, j] *= _HALF
+            deltas[n + i, mirror.output_places[j]] = mirror.output_signs[j] * deltas[i, j]
 
 
 @njit(**KERNEL)

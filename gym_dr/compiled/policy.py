@@ -13,7 +13,7 @@ from numba import njit
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.flags import KERNEL, RUNTIME
 from gym_dr.compiled.gru import ActingMemory, forget, remember
-from gym_dr.compiled.network import Network, forward, softplus
+from gym_dr.compiled.network import MirrorImage, Network, average_images, forward, softplus
 from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.structs import Job, Struct, kind_of
 
@@ -42,32 +42,38 @@ class SmallPolicy(NamedTuple):
     floor: np.float32  # added to the standard deviation of TWO_HEADS
     low: Floats  # (actions,) bounds of continuous actions; otherwise unused
     high: Floats  # (actions,)
+    mirror: MirrorImage  # outputs are averaged with their mirror image, unless it is empty; only without memory
 
     @staticmethod
     def allocate(
         *,
         sizes: list[int],
-        tanh: bool,
+        activation: str,
         kind: int,
         low: Floats,
         high: Floats,
         floor: float,
         num_envs: int,
         units: int = 0,
+        mirror: MirrorImage | None = None,
     ) -> SmallPolicy:
         """Zeroed memory for a network of these sizes and ``num_envs`` observations at a time.
 
-        ``units`` are those of the policy's memory, whose state is the last of the network's inputs.
+        ``units`` are those of the policy's memory, whose state is the last of the network's inputs. Without memory,
+        outputs may be averaged with those of a ``mirror`` image.
         """
         action = len(low) if len(low) else sizes[-1]
         return SmallPolicy(
-            network=Network.allocate(sizes=sizes, tanh=tanh, inputs_first=True, rows=num_envs),
+            network=Network.allocate(
+                sizes=sizes, activation=activation, inputs_first=True, rows=(1 if mirror is None else 2) * num_envs
+            ),
             memory=ActingMemory.allocate(observation=sizes[0] - units, action=action, units=units, num_envs=num_envs),
             kind=kind,
             std=np.ones(len(low), np.float32),
             floor=np.float32(floor),
             low=np.ascontiguousarray(low, np.float32),
             high=np.ascontiguousarray(high, np.float32),
+            mirror=mirror or MirrorImage(),
         )
 
 
@@ -89,7 +95,21 @@ def _view(network, first, last):
     for layer in range(1, len(network.sizes)):
         units += network.sizes[layer]
     values = network.values[first * units : last * units]
-    return Network(network.sizes, network.tanh, network.inputs_first, network.weights, values)
+    return Network(network.sizes, network.activation, network.inputs_first, network.weights, values)
+
+
+@njit(**KERNEL | RUNTIME)
+def _with_images(policy, seen, first, last):
+    """Outputs for observations ``seen`` (n, obs), averaged with their mirror image."""
+    n, mirror = last - first, policy.mirror
+    inputs = np.empty((2 * n, seen.shape[1]), np.float32)
+    for i in range(n):
+        for j in range(seen.shape[1]):
+            inputs[i, j] = seen[i, j]
+            inputs[n + i, j] = mirror.input_signs[j] * seen[i, mirror.input_places[j]]
+    outputs = forward(_view(policy.network, 2 * first, 2 * last), inputs)
+    average_images(mirror, outputs)
+    return outputs[:n]
 
 
 @njit(**KERNEL | RUNTIME)
@@ -102,7 +122,11 @@ def choose(acting, slot, chunk):
     blocks = (num_envs + width - 1) // width
     t, first = chunk // blocks, chunk % blocks * width
     last = min(first + width, num_envs)
-    outputs = forward(_view(acting.policy.network, first, last), acting.steps.observations[t, first:last])
+    seen = acting.steps.observations[t, first:last]
+    if len(acting.policy.mirror.output_signs) > 0:
+        outputs = _with_images(acting.policy, seen, first, last)
+    else:
+        outputs = forward(_view(acting.policy.network, first, last), seen)
     _sample(acting, t, first, outputs)
 
 

@@ -72,6 +72,7 @@ class NetworkWeights:
     low: Floats  # (A,) of continuous actions; empty for choices
     high: Floats
     memory: GRUWeights | None = None  # its state follows the observation in the network's input
+    mirror: Any = None  # a ``compiled.network.MirrorImage`` that outputs are averaged with; only without state
     lstm: Sequence[LSTMWeights] = ()  # before the network: each LSTM reads the one before it, the network the last
 
     @property
@@ -176,6 +177,10 @@ class _Graph:
         ends = (self.constant([end], np.int64) for end in (first, last, 1))
         return self.op("Slice", value, *ends)
 
+    def mirrored(self, value: str, places: Any, signs: Floats) -> str:
+        """Columns that change places and signs, of an array ``(..., columns)``."""
+        return self.op("Mul", self.op("Gather", value, self.constant(places, np.int64), axis=-1), self.constant(signs))
+
     def within(self, value: str, limit: str) -> str:
         """Where numbers are closer to 0 than a limit; False for numbers that are not finite."""
         return self.op("Less", self.op("Abs", value), limit)
@@ -197,8 +202,7 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     following: list[str] = []  # parts of the next state
     if weights.past_size and weights.stacked_first:
         seen, following = _stack(graph, weights, state, seen)
-    divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
-    outputs = graph.clip(divided, -weights.limit, weights.limit)
+    outputs = _scaled(graph, weights, seen)
     if weights.past_size and not weights.stacked_first:
         outputs, following = _stack(graph, weights, state, outputs)
     outputs, remembered = _recur(graph, weights, state, outputs)
@@ -206,10 +210,11 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     if weights.memory is not None:
         kept = _remember(graph, weights.memory, weights, state, outputs)
         outputs = graph.op("Concat", outputs, kept, axis=1)
-    for index, (weight, bias) in enumerate(weights.layers):
-        if index:
-            outputs = graph.activate(outputs, weights.activation)
-        outputs = graph.linear(outputs, weight, bias)
+    outputs = _layers(graph, weights, outputs)
+    if weights.mirror is not None:
+        places, signs, *own = weights.mirror
+        image = _layers(graph, weights, _scaled(graph, weights, graph.mirrored(seen, places, signs)))
+        outputs = graph.op("Mul", graph.op("Add", outputs, graph.mirrored(image, *own)), graph.constant(0.5))
     if weights.output_limit < math.inf:
         outputs = graph.clip(outputs, -weights.output_limit, weights.output_limit)
     if weights.squashed:
@@ -225,6 +230,21 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
         graph.give(ACTION, action, np.int64, "N")
     else:
         graph.give(ACTION, action, np.float32, "N", len(weights.low))
+
+
+def _scaled(graph: _Graph, weights: NetworkWeights, seen: str) -> str:
+    """Observations as training normalizes them."""
+    divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
+    return graph.clip(divided, -weights.limit, weights.limit)
+
+
+def _layers(graph: _Graph, weights: NetworkWeights, value: str) -> str:
+    """Outputs of the network."""
+    for index, (weight, bias) in enumerate(weights.layers):
+        if index:
+            value = graph.activate(value, weights.activation)
+        value = graph.linear(value, weight, bias)
+    return value
 
 
 def _recall(graph: _Graph, weights: NetworkWeights) -> str:

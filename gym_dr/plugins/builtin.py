@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 from gym_dr.envs.families import BUILTIN
@@ -59,6 +60,7 @@ def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
     """Registers all families with their ids and presets."""
     for family in BUILTIN:
         register(family)
+    importlib.import_module("gym_dr.zoo")  # registers its robots as a user's file does
 
 
 @hookimpl

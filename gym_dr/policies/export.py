@@ -61,7 +61,13 @@ def _weights_of_any(policy: FrozenPolicy, envs: Any) -> NetworkWeights:
 
 def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
     """The weights of an actor's deterministic policy."""
-    from gym_dr.training.networks import CategoricalActor, GaussianActor, linear_layers, observation_size
+    from gym_dr.training.networks import (
+        CategoricalActor,
+        GaussianActor,
+        activation_of,
+        linear_layers,
+        observation_size,
+    )
     from gym_dr.training.normalization import NormalizeObservations
 
     inputs, first = observation_size(envs), actor.network[0]
@@ -85,7 +91,8 @@ def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
         mean=mean,
         std=std,
         layers=[(_array(layer.weight), _array(layer.bias)) for layer in linear_layers(actor.network)],
-        activation="tanh" if any(type(module).__name__ == "Tanh" for module in actor.network) else "relu",
+        activation=activation_of(actor.network),
+        mirror=actor.mirror,
         memory=memory,
         **bounds,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from gym_dr.errors import GymDrError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.files import load_randomization
-from gym_dr.randomization.space import ParamSpace, idle_parameters, ranges_of, switches_needed
+from gym_dr.randomization.space import ParamSpace, idle_parameters, is_disturbance, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry
 
@@ -99,7 +99,10 @@ def _read(value: Any, space: ParamSpace) -> Randomization:
     if value is None:
         return Randomization()
     if isinstance(value, str) and value in presets(space.name):
-        preset = space.expand(presets(space.name)[value].without(space.constants))
+        given = presets(space.name)[value]
+        # what only Disturb can do is left to it
+        elsewhere = [name for name in given if is_disturbance(name) and name not in space]
+        preset = space.expand(given.without([*space.constants, *elsewhere]))
         return preset.without(idle_parameters(space, ranges_of(preset, space)))
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)

@@ -44,6 +44,11 @@ DISTURBANCE_NAMES = frozenset(
 )
 
 
+def is_disturbance(name: str) -> bool:
+    """Whether a name is that of a disturbance, or of one of a sensor, such as ``obs_hide:theta``."""
+    return name in DISTURBANCE_NAMES or name.startswith(("obs_hide:", "obs_drop:", "obs_offset:"))
+
+
 def as_numbers(values: Any) -> Array:
     """Real numbers as float64, in an array of the same shape; -0 becomes 0, which generators take for negative.
 

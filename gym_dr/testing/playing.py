@@ -120,7 +120,7 @@ def play_compiled(envs: Any) -> tuple[Steps, list[Played]]:
     low, high = np.zeros((2, 0), np.float32) if discrete else (space.low, space.high)
     sizes, kind = ([inputs, int(space.n)], CATEGORICAL) if discrete else ([inputs, 2 * len(low)], TWO_HEADS)
     policy = SmallPolicy.allocate(
-        sizes=sizes, kind=kind, low=low, high=high, num_envs=envs.num_envs, tanh=True, floor=0.01
+        sizes=sizes, kind=kind, low=low, high=high, num_envs=envs.num_envs, activation="tanh", floor=0.01
     )
     noise = np.random.default_rng(0).random((STEPS, envs.num_envs, max(1, len(low))), np.float32)
     steps = Steps.allocate(STEPS, envs.num_envs, inputs=inputs, actions=len(low))

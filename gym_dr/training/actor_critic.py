@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.threads import Threads
-from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
+from gym_dr.envs.mirror import mirror_of
+from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError, warn
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, advantages_of, critic_inputs, make_batch, make_sequences
@@ -333,6 +334,12 @@ def memory_units(config: AgentConfig) -> int:
 
 def actor_of(envs: VectorEnv[Any, Any, Any], config: AgentConfig) -> Actor:
     """The actor of a configuration; see ``make_actor``."""
+    mirror = mirror_of(envs)
+    if mirror is not None and memory_units(config):
+        warn(
+            "The mirror image that the environment declares has no effect on a policy with memory: what it remembers "
+            "has none. Use `memory='none'`, with FrameStack if it needs the past."
+        )
     return make_actor(
         envs,
         config.hidden_sizes,
@@ -341,6 +348,7 @@ def actor_of(envs: VectorEnv[Any, Any, Any], config: AgentConfig) -> Actor:
         config.normalize_observations,
         memory_size=memory_units(config),
         init=config.init,
+        mirror=mirror,
     )
 
 

@@ -20,7 +20,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.training.api import EpisodeStarts, Policy, seed_for
 from gym_dr.training.config import AS_IN_TRAINING
 from gym_dr.training.memory import PLAIN
-from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
+from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, activation_of, linear_layers
 from gym_dr.training.normalization import NormalizeObservations
 
 SMALL = 50_000  # weights; above, torch's matrix products outweigh its call overhead
@@ -109,13 +109,14 @@ class CompiledBehavior:
         bounds = np.zeros((2, 0)) if discrete else np.stack([cast(Any, actor).space.low, cast(Any, actor).space.high])
         self.policy = SmallPolicy.allocate(
             sizes=sizes,
-            tanh=any(isinstance(module, torch.nn.Tanh) for module in actor.network),
+            activation=activation_of(actor.network),
             kind=compiled.CATEGORICAL if discrete else compiled.GAUSSIAN if gaussian else compiled.TWO_HEADS,
             low=bounds[0].astype(np.float32),
             high=bounds[1].astype(np.float32),
             floor=STD_FLOOR,
             num_envs=num_envs,
             units=self.units,
+            mirror=actor.mirror,
         )
         self._chooser: compiled.Chooser | None = None  # for the steps of the latest call
 
@@ -129,7 +130,7 @@ class CompiledBehavior:
             parts = [part.reshape(-1) for weight, bias in layers for part in (weight.t(), bias)]
             self.policy.network.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
-                self.policy.std[:] = self.actor.log_std.exp().numpy()
+                self.policy.std[:] = self.actor.log_stds().exp().numpy()
             if self.actor.memory is not None:
                 unit = self.actor.memory.unit
                 weight, bias = unit.weight_ih.data, unit.bias_ih.data

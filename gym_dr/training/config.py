@@ -33,7 +33,7 @@ AS_IN_TRAINING = (
 
 MAX_MEMORY = 4096  # numbers; 50 million weights
 
-SCHEDULES, ACTIVATIONS, INITS = ("constant", "linear"), ("relu", "tanh"), ("torch", "orthogonal")
+SCHEDULES, ACTIVATIONS, INITS = ("constant", "linear"), ("relu", "tanh", "elu"), ("torch", "orthogonal")
 MEMORIES = ("none", "gru")
 INIT_HELP = (
     "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; a folder "

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from gym_dr.compiled import gradients
 from gym_dr.compiled.gradients import Learner, Settings, Transitions
 from gym_dr.compiled.gru import AT_ONCE, TrainedMemory
-from gym_dr.compiled.network import BLOCK, LANES, Optimizer, Trained
+from gym_dr.compiled.network import BLOCK, LANES, MirrorImage, Optimizer, Trained
 from gym_dr.compiled.structs import Struct, job_of
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import AgentConfig, DistillConfig, PPOConfig, RolloutConfig
 from gym_dr.training.memory import PLAIN, GRUMemory
-from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
+from gym_dr.training.networks import STD_FLOOR, CategoricalActor, activation_of, linear_layers
 
 ActorCritic: TypeAlias = Any  # its module imports this one
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # rows of minibatches -> losses of each
@@ -81,7 +81,8 @@ class CompiledLearner:
         shares = gradients.shares_of.py_func(largest, memory is not None)
         threads = agent.threads
         sizes = {"threads": threads.count, "shares": shares}
-        self._actor = _Copy(agent.actor.network, agent.actor_optimizer, sizes)
+        images = 0 if agent.actor.mirror is None else BLOCK
+        self._actor = _Copy(agent.actor.network, agent.actor_optimizer, {**sizes, "rows": BLOCK + images})
         self._critic = _Copy(agent.critic, agent.critic_optimizer, sizes)
         data = _transitions(agent, config, capacity, length)
         weights = max(each.trained.network.weights.size for each in (self._actor, self._critic))
@@ -93,6 +94,7 @@ class CompiledLearner:
             critic_memory=_working_memory(remembering, length, threads.count),
             data=data,
             settings=_settings(agent, config),
+            mirror=agent.actor.mirror or MirrorImage(),
             shift=np.zeros(columns, np.float32),
             spread=np.ones(columns, np.float32),
             every=np.arange(capacity),
@@ -253,7 +255,7 @@ class _Copy:
         self._parameters, self._optimizer = [*layered, *rest], optimizer
         self.trained = Trained.allocate(
             sizes=[layers[0].in_features, *(layer.out_features for layer in layers)],
-            tanh=any(isinstance(layer, nn.Tanh) for layer in network),
+            activation=activation_of(network),
             extra=sum(weights.numel() for weights in rest),
             **sizes,
         )

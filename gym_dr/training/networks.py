@@ -7,9 +7,9 @@ state (``Sequences.kept_steps``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from gym_dr.compiled.network import MirrorImage
+from gym_dr.envs.mirror import MirrorMap
 from gym_dr.errors import ConfigError
 from gym_dr.training.memory import PLAIN, GRUMemory
 from gym_dr.training.normalization import NormalizeObservations
@@ -24,7 +26,7 @@ from gym_dr.wrappers.context import shown_columns
 
 STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
-_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU}
 
 
 def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
@@ -43,6 +45,7 @@ class RememberingActor(nn.Module):
         network: Takes observations or features.
         code_size: A, the numbers of one action in ``coded``.
         memory: None without memory.
+        mirror: What outputs are averaged with; None if the environment declares no mirror image.
     """
 
     def __init__(self, network: nn.Sequential, code_size: int) -> None:
@@ -50,6 +53,16 @@ class RememberingActor(nn.Module):
         super().__init__()
         self.network, self.code_size = network, code_size
         self.memory: GRUMemory | None = None
+        self.mirror: MirrorImage | None = None
+
+    def outputs(self, observations: Tensor) -> Tensor:
+        """What the network, maybe averaged with its mirror image, makes of observations or features."""
+        own: Tensor = self.network(observations)
+        if self.mirror is None:
+            return own
+        places, signs, own_places, own_signs = (torch.from_numpy(part).to(own.device) for part in self.mirror)
+        image: Tensor = self.network(observations[..., places] * signs)
+        return 0.5 * (own + image[..., own_places] * own_signs)
 
     def memory_inputs(self, observations: Tensor, previous: Tensor) -> Tensor:
         """Inputs of the memory: normalized observations ``(..., obs)`` and the previous actions ``(..., A)``."""
@@ -79,22 +92,22 @@ class CategoricalActor(RememberingActor):
 
         Each is the first action whose cumulative probability is above the noise.
         """
-        reached = self.network(observations).softmax(-1).cumsum(-1)
-        return cast(Tensor, (noise >= reached[..., :-1]).sum(-1))
+        reached = self.outputs(observations).softmax(-1).cumsum(-1)
+        return (noise >= reached[..., :-1]).sum(-1)
 
     def most_likely(self, observations: Tensor) -> Tensor:
         """The actions ``(N,)`` of highest probability, counted from 0, for observations ``(N, obs)``."""
-        return cast(Tensor, self.network(observations).argmax(-1))
+        return self.outputs(observations).argmax(-1)
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
-        log_probs = self.network(observations).log_softmax(-1)
+        log_probs = self.outputs(observations).log_softmax(-1)
         entropy = -(log_probs.exp() * log_probs).sum(-1)
         return log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1), entropy
 
     def labels(self, observations: Tensor) -> Tensor:
         """What a student imitates: log-probabilities of all actions, shape ``(..., n)``."""
-        return cast(Tensor, self.network(observations).log_softmax(-1))
+        return self.outputs(observations).log_softmax(-1)
 
     def divergence(self, labels: Tensor, observations: Tensor) -> Tensor:
         """Kullback-Leibler divergences of this actor from the one with these ``labels``, shape ``(B,)``."""
@@ -176,13 +189,19 @@ class GaussianActor(_NormalActor):
         self.register_buffer("high", torch.as_tensor(space.high, **PLAIN), persistent=False)
 
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        return self.network(observations), self.log_std.exp()
+        return self.outputs(observations), self.log_stds().exp()
+
+    def log_stds(self) -> Tensor:
+        """Logarithms of the standard deviations ``(actions,)``, averaged with those of the mirror image."""
+        if self.mirror is None:
+            return self.log_std
+        return 0.5 * (self.log_std + self.log_std[torch.from_numpy(self.mirror.output_places)])
 
     def set_std(self, std: float) -> None:
         nn.init.constant_(self.log_std, math.log(std))
 
     def log_of(self, std: Tensor) -> Tensor:
-        return self.log_std
+        return self.log_stds()
 
     def coded(self, actions: Tensor) -> Tensor:
         """Sampled actions ``(..., actions)`` as memory sees them, in [-1, 1]."""
@@ -208,7 +227,7 @@ class TwoHeadedGaussianActor(_NormalActor):
         super().__init__(mlp(inputs, hidden_sizes, 2 * int(np.prod(space.shape)), activation), space)
 
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        mean, raw = self.network(observations).chunk(2, dim=-1)
+        mean, raw = self.outputs(observations).chunk(2, dim=-1)
         return mean, nn.functional.softplus(raw) + STD_FLOOR
 
     def set_std(self, std: float) -> None:
@@ -238,17 +257,19 @@ def make_actor(
     normalize_observations: bool = False,
     memory_size: int = 0,
     init: str = "torch",
+    mirror: MirrorMap | None = None,
 ) -> Actor:
     """The actor for a vector environment's spaces.
 
     Args:
         envs: The vector environment.
         hidden_sizes: Units of the hidden layers.
-        activation: "relu" or "tanh", between layers.
+        activation: "relu", "tanh" or "elu", between layers.
         continuous: The class of actors for continuous actions.
         normalize_observations: Whether the network's first layer is ``NormalizeObservations``.
         memory_size: Size of the memory; 0 for none.
         init: Initial weights of the memory; see ``GRUMemory``.
+        mirror: What the policy without memory is averaged with; None for nothing.
 
     Raises:
         ConfigError: The networks do not support the spaces.
@@ -266,6 +287,12 @@ def make_actor(
         actor.network.insert(0, NormalizeObservations(inputs - shown_columns(envs)))
     if memory_size:
         actor.memory = GRUMemory(inputs + actor.code_size, memory_size, init)
+    elif mirror is not None:
+        size = len(mirror.action_places)
+        heads = np.arange(linear_layers(actor.network)[-1].out_features // size)[:, None]
+        places = (heads * size + mirror.action_places).reshape(-1)
+        signs = np.where(heads, np.float32(1.0), mirror.action_signs).reshape(-1)  # standard deviations have none
+        actor.mirror = MirrorImage(mirror.observation_places, mirror.observation_signs, places, signs)
     return actor
 
 
@@ -282,6 +309,11 @@ def observation_size(envs: Any) -> int:
             "Flatten them in a function for gym_dr.register, for example with gymnasium.wrappers.FlattenObservation."
         )
     return int(space.shape[0])
+
+
+def activation_of(network: nn.Sequential) -> str:
+    """The name of an ``mlp``'s activation."""
+    return next(name for name, kind in _ACTIVATIONS.items() if any(isinstance(layer, kind) for layer in network))
 
 
 def linear_layers(network: nn.Sequential) -> list[nn.Linear]:

@@ -19,11 +19,12 @@ from gym_dr.envs.stack import floats, pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import ParamSpace, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.base import Seen, ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
-from gym_dr.wrappers.disturbed_space import DisturbedSpace
+from gym_dr.wrappers.disturbed_space import DisturbedSpace, split
 from gym_dr.wrappers.vector_params import spaces_of
 
 
@@ -53,7 +54,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
         Args:
             env: Any environment; pushes need a ``gym_dr/...`` one or ``RandomizeMujoco``.
-            randomization: A mapping of the names above to distributions, a ``Randomization`` or a path to a TOML file.
+            randomization: A mapping of the names above to distributions, a ``Randomization``, a path to a TOML file, or
+                the name of one of the environment's presets, whose disturbances it takes.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
 
         Raises:
@@ -64,7 +66,13 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._pushed: Any = pushed_layer(env)
         pushes = int(getattr(self._pushed, "push_size", 0)), floats(self._pushed)
         self._state = Disturbances(
-            randomization, 1, env.observation_space, env.action_space, obs_scale, *pushes, _id_of(env)
+            _of_preset(randomization, self._pushed),
+            1,
+            env.observation_space,
+            env.action_space,
+            obs_scale,
+            *pushes,
+            _id_of(env),
         )
         self.disturbances = self._state.randomization
         RecordConstructorArgs.__init__(self, randomization=self.disturbances.to_dict(), obs_scale=obs_scale)
@@ -152,7 +160,7 @@ class DisturbVector(ViewWrapper):
         layers = self._sub_envs or [inner]
         sizes = {int(getattr(layer, "push_size", 0)) for layer in layers}
         self._state = Disturbances(
-            randomization,
+            _of_preset(randomization, layers[0]),
             self.num_envs,
             env.single_observation_space,
             env.single_action_space,
@@ -235,6 +243,14 @@ class DisturbVector(ViewWrapper):
                 getattr(self._sub_envs[i], method)(own)
         elif len(envs):
             getattr(self._push_to, method)(numbers, envs)
+
+
+def _of_preset(randomization: Any, layer: Any) -> Any:
+    """The disturbances in a preset of an environment, given by its name; anything else as it is."""
+    named = presets(layer.param_space.name) if hasattr(layer, "param_space") else {}
+    return (
+        split(named[randomization])[1] if isinstance(randomization, str) and randomization in named else randomization
+    )
 
 
 def _id_of(env: Any) -> str:

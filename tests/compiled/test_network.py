@@ -47,13 +47,18 @@ def softplus(x: Any) -> Any:
     return network.softplus(x)
 
 
-for function in (outputs_of, gradient_of_the_sum, squares, step, softplus):
+@njit(**ENTRY)
+def elu_of(values: Any) -> None:
+    network.elu_of(values)
+
+
+for function in (outputs_of, gradient_of_the_sum, squares, step, softplus, elu_of):
     cache_on_disk(function, "tests of the compiled network")
 
 
-def torch_network(tanh: bool) -> nn.Sequential:
+def torch_network(activation: str) -> nn.Sequential:
     torch.manual_seed(0)
-    between = nn.Tanh if tanh else nn.ReLU
+    between = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}[activation]
     return nn.Sequential(nn.Linear(3, 5), between(), nn.Linear(5, 4), between(), nn.Linear(4, 2))
 
 
@@ -64,20 +69,20 @@ def flat(made: nn.Sequential, *, inputs_first: bool = False, gradients: bool = F
 
 
 @pytest.mark.parametrize("inputs_first", [True, False], ids=["to act", "to learn"])
-@pytest.mark.parametrize("tanh", [True, False], ids=["tanh", "relu"])
+@pytest.mark.parametrize("activation", network.ACTIVATIONS)
 @pytest.mark.parametrize("rows", [1, 7])
-def test_outputs_are_torchs_in_either_layout(rows: int, tanh: bool, inputs_first: bool) -> None:
-    made, inputs = torch_network(tanh), np.random.default_rng(0).standard_normal((rows, 3), np.float32)
-    net = Network.allocate(sizes=SIZES, tanh=tanh, inputs_first=inputs_first, rows=7)
+def test_outputs_are_torchs_in_either_layout(rows: int, activation: str, inputs_first: bool) -> None:
+    made, inputs = torch_network(activation), np.random.default_rng(0).standard_normal((rows, 3), np.float32)
+    net = Network.allocate(sizes=SIZES, activation=activation, inputs_first=inputs_first, rows=7)
     net.weights[:] = flat(made, inputs_first=inputs_first)
     expected = made(torch.from_numpy(inputs)).detach().numpy()
     np.testing.assert_allclose(outputs_of(net, inputs), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("tanh", [True, False], ids=["tanh", "relu"])
-def test_gradients_are_torchs_and_add_up(tanh: bool) -> None:
-    made, inputs = torch_network(tanh), np.random.default_rng(0).standard_normal((9, 3), np.float32)
-    trained = Trained.allocate(sizes=SIZES, tanh=tanh, extra=0, shares=2)
+@pytest.mark.parametrize("activation", network.ACTIVATIONS)
+def test_gradients_are_torchs_and_add_up(activation: str) -> None:
+    made, inputs = torch_network(activation), np.random.default_rng(0).standard_normal((9, 3), np.float32)
+    trained = Trained.allocate(sizes=SIZES, activation=activation, extra=0, shares=2)
     trained.network.weights[:] = flat(made)
     for block in (inputs[:4], inputs[4:]):
         trained.inputs[0, : len(block)] = block
@@ -88,7 +93,7 @@ def test_gradients_are_torchs_and_add_up(tanh: bool) -> None:
 
 @pytest.mark.parametrize("ranges", [[(0, 24)], [(0, 17), (17, 20), (20, 24)]], ids=["whole", "in ranges"])
 def test_gradients_of_shares_are_added_up_with_the_sum_of_their_squares(ranges: Any) -> None:
-    trained = Trained.allocate(sizes=[3, 6], tanh=True, extra=0, shares=3)
+    trained = Trained.allocate(sizes=[3, 6], activation="tanh", extra=0, shares=3)
     trained.gradient[:] = np.random.default_rng(0).standard_normal((3, 24), np.float32)
     first, second, _ = trained.gradient.copy()
     total, lanes = 0.0, np.empty(network.LANES)
@@ -101,7 +106,7 @@ def test_gradients_of_shares_are_added_up_with_the_sum_of_their_squares(ranges: 
 
 @pytest.mark.parametrize(("name", "lr"), [("Adam", 0.1), ("RMSprop", 0.01)])
 def test_an_optimizers_steps_are_torchs_with_numbers_beside_the_layers(name: str, lr: float) -> None:
-    trained = Trained.allocate(sizes=[1, 1], tanh=True, extra=2)  # a weight, its bias and two more
+    trained = Trained.allocate(sizes=[1, 1], activation="tanh", extra=2)  # a weight, its bias and two more
     reference = nn.Parameter(torch.zeros(4))
     optimizer = without_compiler(getattr(torch.optim, name))([reference], lr=lr, eps=1e-5)
     ours = Optimizer(adam=name == "Adam", eps=1e-5, max_grad_norm=6.5)
@@ -118,9 +123,17 @@ def test_an_optimizers_steps_are_torchs_with_numbers_beside_the_layers(name: str
 
 @pytest.mark.parametrize("adam", [True, False])
 def test_a_step_counts_weights_that_are_no_longer_finite(adam: bool) -> None:
-    trained = Trained.allocate(sizes=[1, 1], tanh=True, extra=2)
+    trained = Trained.allocate(sizes=[1, 1], activation="tanh", extra=2)
     trained.gradient[0] = [1.0, np.nan, 2.0, np.inf]
     assert step(trained, Optimizer(adam=adam, eps=1e-5, max_grad_norm=0.0), 0.1, 1.0, 1, 0, 4) == 2
+
+
+def test_exponential_linear_units_are_torchs_everywhere() -> None:
+    numbers = np.array([-200.0, -18.5, -18.3, -9.0, -1.0, -1e-4, -1e-9, 0.0, 1e-9, 3.0, 1e6], np.float32)
+    expected = nn.functional.elu(torch.from_numpy(numbers)).numpy()
+    found = numbers.copy()
+    elu_of(found)
+    np.testing.assert_allclose(found, expected, rtol=5e-7)
 
 
 def test_softplus_is_torchs_also_where_it_is_the_number_itself() -> None:

@@ -15,12 +15,13 @@ PARAMS = ParamSpace("Sided", [Param(name="mass", nominal=1.0, low=0.1, high=10.0
 
 
 class Sided(gym.Env[Any, Any]):
-    """Hold the beam level at height 1; observes tilt, left and right length, and height. The critic sees the load."""
+    """Hold the beam level at height 1; observes tilt, left and right length, and height. The third action shifts it."""
 
     observation_space = Box(-10.0, 10.0, (4,))
-    action_space = Box(np.array([-1.0, -2.0], np.float32), np.array([1.0, 2.0], np.float32))
+    action_space = Box(np.array([-1.0, -1.0, -0.5], np.float32), np.array([2.0, 2.0, 0.5], np.float32))
     mirror = MirrorMap(
-        np.array([0, 2, 1, 3]), np.array([-1, 1, 1, 1], np.float32), np.array([1, 0]), np.ones(2, np.float32)
+        *(np.array([0, 2, 1, 3]), np.array([-1, 1, 1, 1], np.float32)),
+        *(np.array([1, 0, 2]), np.array([1, 1, -1], np.float32)),
     )
     critic_size = 2
 
@@ -33,7 +34,9 @@ class Sided(gym.Env[Any, Any]):
         return self._seen()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self._legs = np.clip(self._legs + 0.1 * (np.asarray(action) - 0.1 * self.mass), 0.0, 3.0)
+        self._legs = np.clip(
+            self._legs + 0.1 * (action[:2] + action[2] * np.array([1.0, -1.0]) - 0.1 * self.mass), 0.0, 3.0
+        )
         reward = -float(np.abs(self._legs - 1.0).sum())
         seen, info = self._seen()
         return seen, reward, bool(self._legs.max() > 2.9), False, info

@@ -44,7 +44,9 @@ def test_an_environment_without_it_does_not_have_it() -> None:
 
 def test_a_rollout_before_a_reset_or_of_noise_that_is_no_number_is_refused(envs: Any) -> None:
     low, high = np.full(1, -3.0, np.float32), np.full(1, 3.0, np.float32)
-    policy = SmallPolicy.allocate(sizes=[4, 2], tanh=True, kind=TWO_HEADS, low=low, high=high, floor=0.0, num_envs=2)
+    policy = SmallPolicy.allocate(
+        sizes=[4, 2], activation="tanh", kind=TWO_HEADS, low=low, high=high, floor=0.0, num_envs=2
+    )
     noise, steps = np.zeros((3, 2, 1), np.float32), Steps.allocate(3, 2, inputs=4, actions=1)
     with pytest.raises(EnvStateError, match="reset"):
         envs.rollout(policy, noise, steps, 0, 3)

@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import gym_dr
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.errors import ConfigError
+from gym_dr.integrations.onnx import policy_file
+from gym_dr.policies.export import weights_of
 from gym_dr.policies.pretrained import names
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared
+from tests.training import test_mirror
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -104,6 +108,15 @@ def test_any_policy_acts_as_its_run_does(name: str, tmp_path: Path) -> None:
     exported = OnnxPolicy(run.export(tmp_path / "policy.onnx"))
     assert ("state" in exported.inputs) == ("memory" in options)
     assert_same(run, exported)
+
+
+@pytest.mark.parametrize("name", ["ppo", "ppo, deviation by observation"])
+def test_a_policy_averaged_with_its_mirror_image_acts_as_in_training(name: str) -> None:
+    actor, seen = test_mirror.agent_of(name).actor, test_mirror.observed()
+    content = policy_file(weights_of(actor, test_mirror.make_envs()), {})
+    (found,) = runtime.InferenceSession(content).run(["action"], {"observation": seen})
+    expected = actor.to_env(actor.most_likely(torch.from_numpy(seen)).detach())
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_reinforces_policy_is_exported_too(tmp_path: Path) -> None:

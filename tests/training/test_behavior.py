@@ -67,7 +67,7 @@ def assert_alike(compiled: CompiledBehavior, reference: TorchBehavior) -> None:
             np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("activation", ["relu", "tanh", "elu"])
 @pytest.mark.parametrize(("space", "continuous"), ACTORS)
 def test_a_compiled_actor_acts_as_torch_does(space: gym.Space[Any], continuous: Any, activation: str) -> None:
     torch.manual_seed(0)

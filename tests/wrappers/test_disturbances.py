@@ -50,7 +50,7 @@ def floater(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             model=path,
             observe=lambda s: np.concatenate([s.qvel, s.xfrc_applied.reshape(len(s.qvel), -1)], axis=1),
             reward=lambda before, after: after.qpos[:, 7],
-            reset=lambda rng, model: (model.qpos0.copy(), np.zeros(model.nv)),
+            reset=lambda state, rng: (state.qpos, state.qvel),
             fields=["xfrc_applied", *(["cfrc_ext"] if request.param == "own data" else [])],
             max_episode_steps=9,
         )

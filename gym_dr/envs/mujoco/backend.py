@@ -64,13 +64,16 @@ class MujocoBackend(Backend):
         work = num_envs * self.env.frame_skip * stages * (2.0 + 0.4 * self.nominal.nv)  # microseconds, roughly
         # a thread that sleeps takes about 30 microseconds to wake, and helps if it has as much to do
         self.num_threads = max(1, min(num_threads or usable_threads(), num_envs, int(work / 30.0)))
-        self.engine = engine_class(self.task.contact_forces)(self.nominal, num_envs, self.num_threads, self.task.fields)
+        kind, model = engine_class(self.task.contact_forces), self.nominal
+        self.engine = kind(model, num_envs, self.num_threads, self.task.fields, self.task.keyframe)
+        self.task.allocate(num_envs)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
         self._rngs: list[Any] = [None] * num_envs
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         for i, seed in zip(envs, seeds, strict=True):
             self._rngs[i], _ = seeding.np_random(seed)
+        self.task.seed(envs, seeds)
 
     def generators(self) -> tuple[np.random.Generator, ...]:
         """See ``Backend.generators``; resets draw from these. Elements are None before the first reset."""
@@ -80,7 +83,7 @@ class MujocoBackend(Backend):
         """See ``Backend.reset``; edits the models and sets the initial states."""
         self.plan()
         self.engine.write(self.model_fields(self.table.current[:, envs].T), envs)
-        self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))
+        self.task.begin(self.engine, envs, [self._rngs[i] for i in envs.tolist()], self._drawn(envs))
         self.observations[envs] = self.task.observe(self.engine, envs)
         self.task.check(self.engine.qpos, self.observations)
 
@@ -88,11 +91,10 @@ class MujocoBackend(Backend):
         engine = self.engine
         before = self.task.before(engine)
         stepped = None if skip is None else np.delete(np.arange(len(self._rngs)), skip)
-        rows = slice(None) if stepped is None else stepped
-        engine.ctrl[rows] = actions[rows]
-        engine.step(stepped, self.env.frame_skip)
+        self.task.advance(engine, actions, stepped, self.env.frame_skip)
         with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
             rewards, terminations, info = self.task.outcome(engine, actions, before)
+        info |= self.task.finish(engine, stepped)
         observations = self.task.observe(engine, slice(None))
         if skip is not None:
             rewards[skip], terminations[skip] = 0.0, False
@@ -114,7 +116,8 @@ class MujocoBackend(Backend):
 
         streams = [np.zeros(STREAM, np.uint64) if r is None else pack(r.bit_generator.state) for r in self._rngs]
         outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.task.fields})
-        return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
+        own = put_under("task", self.task.get_state())
+        return {"state": self.engine.get_state(), **outputs, **own, "streams": np.stack(streams)}
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
         from gym_dr.compiled.pcg64 import generator
@@ -122,6 +125,7 @@ class MujocoBackend(Backend):
         self.plan()
         self.engine.write(self.model_fields(self.table.current[:, envs].T), envs)
         self.engine.set_state(state["state"], part_of("outputs", state), envs)
+        self.task.set_state(part_of("task", state), envs, self._drawn(envs))
         for i in envs.tolist():
             self._rngs[i] = generator(state["streams"][i])
 
@@ -152,6 +156,11 @@ class MujocoBackend(Backend):
             self.engine.close()
         self.engine = None
         self.env.close()
+
+    def _drawn(self, envs: Indices) -> dict[str, Array]:
+        """The values of the task's own parameters in some sub-environments, as far as they vary: name -> ``(n,)``."""
+        rows = {name: self.table.names.index(name) for name in self.task.parameters if name in self.table.names}
+        return {name: self.table.current[row, envs] for name, row in rows.items()}
 
     def plan(self) -> None:
         """Updates ``model_fields`` if the table's parameters have changed."""

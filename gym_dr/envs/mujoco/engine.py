@@ -126,21 +126,27 @@ class Engine(ABC):
 class BatchEngine(Engine):
     """``mujoco.batch.Batch``."""
 
-    def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
-        """Starts all simulations at the model's own state.
+    def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str], keyframe: int = -1) -> None:
+        """Starts all simulations at the model's own state, or at a keyframe.
 
         Args:
             model: An ``MjModel`` with nominal values; it is copied.
             num_envs: Simulations.
             num_threads: Threads.
             fields: Fields of ``MjData`` that ``field`` must provide.
+            keyframe: Where simulations begin, see ``reset_data``.
         """
+        self._keyframe = keyframe
         self._batch, self._threads_lost = mujoco_batch.Batch(model, num_envs, num_threads), False
         _THREADED.add(self)
         self.qpos, self.qvel, self.ctrl = (self._batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
         self._fields = {name: self._batch.bind(name) for name in fields}
         self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
         self._first_state = self._batch.state[0].copy()  # the complete state after mj_resetData
+        if keyframe >= 0:
+            data = mujoco.MjData(model)
+            reset_data(model, data, keyframe)
+            mujoco.mj_getState(model, data, self._first_state, _INTEGRATION)
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
         self.written = {}
@@ -157,7 +163,7 @@ class BatchEngine(Engine):
         if self._threads_lost:
             old, fields = self._batch, self.written
             outputs = {name: np.array(self.field(name)) for name in self._fields}
-            BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs))
+            BatchEngine.__init__(self, old.model, old.nsim, old.nthread, tuple(outputs), self._keyframe)
             self.write(fields, np.arange(old.nsim))
             self._batch.state[:] = old.state
             self._restored = outputs
@@ -221,9 +227,9 @@ class OwnDataEngine(Engine):
     Python around each simulation.
     """
 
-    def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
+    def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str], keyframe: int = -1) -> None:
         """Starts all simulations at the model's own state; arguments as for ``BatchEngine``."""
-        self._nominal = copy.copy(model)
+        self._nominal, self._keyframe = copy.copy(model), keyframe
         self._models = [self._nominal] * num_envs  # one shared model until their fields differ
         self._data = [mujoco.MjData(model) for _ in range(num_envs)]
         self._counts = np.full((num_envs, len(self._data[0].warning.number)), QUIET, np.int32)
@@ -269,13 +275,13 @@ class OwnDataEngine(Engine):
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
         def begin(row: int, env: int) -> None:
             model, data = self._models[env], self._data[env]
-            mujoco.mj_resetData(model, data)
+            reset_data(model, data, self._keyframe)
             data.warning.number[:] = QUIET  # the reset made them 0
             data.qpos[:], data.qvel[:] = qpos[row], qvel[row]
             mujoco.mj_forward(model, data)
 
         self._parallel(begin, envs)
-        self.ctrl[envs] = 0.0  # as the reset left it
+        self.ctrl[envs] = self._nominal.key_ctrl[self._keyframe] if self._keyframe >= 0 else 0.0  # as the reset left it
         self._read(envs)
 
     def place(self, qpos: Array, qvel: Array) -> None:
@@ -385,6 +391,17 @@ def _serve(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
     while (job := jobs.get()) is not None:
         job()
         del job  # it holds the engine, which ends this thread when nobody else does
+
+
+def reset_data(model: Any, data: Any, keyframe: int) -> None:
+    """Resets a simulation, to a keyframe unless it is -1; actuators with delays remember its controls."""
+    if keyframe < 0:
+        mujoco.mj_resetData(model, data)
+        return
+    mujoco.mj_resetDataKeyframe(model, data, keyframe)
+    for k in np.flatnonzero(model.actuator_history[:, 0]) if hasattr(model, "actuator_history") else ():
+        remembered = np.full((model.actuator_history[k, 0], 1), data.ctrl[k])
+        mujoco.mj_initCtrlHistory(model, data, k, None, remembered)
 
 
 def engine_class(contact_forces: bool) -> type[BatchEngine | OwnDataEngine]:

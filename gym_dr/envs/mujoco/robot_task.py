@@ -1,29 +1,49 @@
-"""The task of a custom robot: its functions, tried once and checked at every call."""
+"""The task of a custom robot: its functions, tried once and checked at every call, and what it remembers."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Mask
+from gym_dr.arrays import Array, Indices, Mask, Words
+from gym_dr.envs.backend import EnvState, Info, put_under
+from gym_dr.envs.mirror import MirrorMap, mirror_map
 from gym_dr.envs.mujoco.engine import DATA_FIELDS, Engine
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.mujoco.robots import Robot
 from gym_dr.envs.mujoco.task import Feedback, Rows, Task
-from gym_dr.errors import EnvStateError, RobotError, unknown_name
+from gym_dr.errors import EnvStateError, RobotError, located, unknown_name
+from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.keyed import KeyedRandom
+from gym_dr.randomization.table import part_of
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
 _AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # computed by mj_rnePostConstraint, which a batch does not call
 _PROBES = 3  # simulations that new functions are tried on
+_ALL = slice(None)
 
 
 class RobotTask(Task):
-    """A robot's functions, with checks of their results."""
+    """A robot's functions, with checks of their results.
+
+    Attributes:
+        parts: Name -> numbers of each part of an observation; "observation" if ``observe`` returns an array.
+        mirror: How observations and actions change when left and right change places; None if the robot does not tell.
+        action_size: Numbers of an action.
+        critic_size: Numbers that the critic alone observes.
+        memory: What the task remembers: name -> ``(N, *shape)``.
+    """
+
+    parts: Mapping[str, int]
+    words: Words  # (N,) seed words of the sub-environments
+    episode: Indices  # (N,) numbers of their episodes since they were seeded
+    steps: Indices  # (N,) steps of these
+    action: Array  # (N, action_size) of the last step
 
     def __init__(self, robot: Robot, model: Any, data: Any) -> None:
         """Tries the functions.
@@ -34,7 +54,7 @@ class RobotTask(Task):
             data: An ``MjData`` of the model.
 
         Raises:
-            UnknownNameError: A field is not one of ``MjData``.
+            UnknownNameError: A field is not one of ``MjData``, or the model has no such keyframe.
             RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations.
         """
         for name in robot.fields:
@@ -43,27 +63,160 @@ class RobotTask(Task):
         self.contact_forces = not _AFTER_CONTACTS.isdisjoint(robot.fields)
         self.robot, self.model = robot, copy.copy(model)
         self.nq, self.nv = int(model.nq), int(model.nv)
+        self.parameters = tuple(param.name for param in robot.parameters)
+        self.action_size = int(model.nu) if robot.action_size is None else robot.action_size
+        self.dt = float(model.opt.timestep) * robot.frame_skip
+        if robot.keyframe is not None:
+            keyframes = [model.key(k).name for k in range(model.nkey)]
+            if robot.keyframe not in keyframes:
+                raise unknown_name(f"keyframe of robot {robot.id!r}:", robot.keyframe, keyframes)
+            self.keyframe = keyframes.index(robot.keyframe)
         measured = ["sensordata"] if model.nsensordata else []
         self.fields = tuple(dict.fromkeys([*robot.fields, *measured]))
         self._read = tuple(dict.fromkeys((*_ALWAYS, *self.fields)))
+        first = self.keyframe if self.keyframe >= 0 else None
+        self._home = {
+            "qpos": model.qpos0.copy() if first is None else model.key_qpos[first].copy(),
+            "qvel": np.zeros(self.nv) if first is None else model.key_qvel[first].copy(),
+            "ctrl": np.zeros(model.nu) if first is None else model.key_ctrl[first].copy(),
+        }
+        self.critic_size = 0
+        self.allocate(_PROBES)
         self._try(data)
+        self.mirror: MirrorMap | None = None
+        if robot.mirror is not None:
+            with located(f"Robot {robot.id!r}"):
+                self.mirror = mirror_map(robot.mirror, self.parts, self.action_size)
 
-    def state(self, field: Callable[[str], Array], rows: Rows = slice(None), *, copied: bool = False) -> RobotState:
-        """The state of some simulations; ``field`` returns their fields by name."""
+    def allocate(self, num_envs: int) -> None:
+        self.memory = {name: np.zeros((num_envs, *shape)) for name, shape in self.robot.memory.items()}
+        self._params = {param.name: np.full(num_envs, param.nominal) for param in self.robot.parameters}
+        self.action = np.zeros((num_envs, self.action_size))
+        self.words, self.episode = np.zeros(num_envs, np.uint64), np.full(num_envs, -1, np.int64)
+        self.steps = np.zeros(num_envs, np.int64)
+        self._critic = np.zeros((num_envs, self.critic_size))
+
+    def state(
+        self, field: Callable[[str], Array], rows: Rows = _ALL, *, copied: bool = False, writable: bool = False
+    ) -> RobotState:
+        """The state of some simulations; ``field`` returns the fields of all by name."""
         arrays = {name: field(name)[rows] for name in self._read}
-        return RobotState(self.model, {name: a.copy() for name, a in arrays.items()} if copied else arrays)
+        return self._state({n: a.copy() for n, a in arrays.items()} if copied else arrays, rows, writable)
 
-    def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The initial state of one episode, ``(nq,)`` and ``(nv,)``."""
-        qpos, qvel = self._pair("reset", self.robot.reset(rng, self.model))
-        for what, values in (("positions", qpos), ("velocities", qvel)):
+    def _state(self, arrays: Mapping[str, Array], rows: Rows, writable: bool = False) -> RobotState:
+        memory, params = ({name: a[rows] for name, a in own.items()} for own in (self.memory, self._params))
+        return RobotState(self.model, self.dt, arrays, self.action[rows], memory, params, writable=writable)
+
+    # ---- as the task of environments, whose simulations are an engine ------------------------------------------------
+
+    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        self.words[list(envs)], self.episode[list(envs)] = [seed_word(seed) for seed in seeds], -1
+
+    def begin(
+        self, engine: Engine, envs: Indices, rngs: Sequence[np.random.Generator], drawn: Mapping[str, Array]
+    ) -> None:
+        self._take(drawn, envs)
+        self.episode[envs] += 1
+        engine.start(envs, *self.first_states_of(envs))
+        self._see(engine, envs)
+
+    def first_states_of(self, envs: Indices) -> tuple[Array, Array]:
+        """Begins the next episodes of some simulations: positions ``(n, nq)`` and velocities ``(n, nv)``."""
+        self.steps[envs], self.action[envs] = 0, 0.0
+        for values in self.memory.values():
+            values[envs] = 0.0
+        home = {name: np.repeat(values[None], len(envs), axis=0) for name, values in self._home.items()}
+        state = self._state(home, envs, writable=True)
+        found = self._pair("reset", self.robot.reset(state, self._random(envs)), len(envs))
+        self._remember(state, envs)
+        for what, values in zip(("positions", "velocities"), found, strict=True):
             if not np.isfinite(values).all():
                 raise self._wrong("reset", f"finite {what}", str(values))
-        return qpos, qvel
+        return found
+
+    def before(self, engine: Engine) -> RobotState:
+        return self.state(engine.field, copied=True)
+
+    def advance(self, engine: Engine, actions: npt.NDArray[Any], envs: Indices | None, substeps: int) -> None:
+        rows = _ALL if envs is None else envs
+        self.action[rows] = actions[rows]
+        if self.robot.action is None:
+            engine.ctrl[rows] = actions[rows]
+            engine.step(envs, substeps)
+            return
+        calls, each = (substeps, 1) if self.robot.substep_action else (1, substeps)
+        diverged = np.zeros(len(self.steps), np.bool_)
+        for _ in range(calls):
+            engine.ctrl[rows] = self._controls(self.state(engine.field, rows))
+            engine.step(envs, each)
+            diverged |= engine.diverged
+        engine.diverged[:] = diverged
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        return self.observations(self.state(engine.field, rows))
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> Feedback:
+        after = self.state(engine.field)
+        terms = self.rewards(before, after)
+        info = {f"reward_{name}": values for name, values in terms.items() if name}
+        return sum(terms.values(), np.zeros(len(after.qpos))), self.terminations(after), info
+
+    def finish(self, engine: Engine, envs: Indices | None) -> Info:
+        rows = np.arange(len(self.steps)) if envs is None else envs
+        self.steps[rows] += 1
+        if self.robot.update is not None:
+            state = self.state(engine.field, rows, writable=True)
+            self.robot.update(state, self._random(rows))
+            self._remember(state, rows)
+        self._see(engine, rows)
+        return self.reset_info(engine)
+
+    def reset_info(self, engine: Engine) -> Info:
+        return {} if self.robot.critic is None else {"critic": self._critic.copy()}
+
+    def get_state(self) -> EnvState:
+        own = {"word": self.words, "episode": self.episode, "step": self.steps, "action": self.action}
+        return {name: values.copy() for name, values in {**own, **put_under("memory", self.memory)}.items()}
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, drawn: Mapping[str, Array]) -> None:
+        self._take(drawn, envs)
+        own = (self.words, "word"), (self.episode, "episode"), (self.steps, "step"), (self.action, "action")
+        for values, name in own:
+            values[envs] = state[name][envs]
+        for name, kept in part_of("memory", state).items():
+            self.memory[name][envs] = kept[envs]
+
+    def _random(self, envs: Indices) -> KeyedRandom:
+        return KeyedRandom(self.words[envs], self.episode[envs], self.steps[envs])
+
+    def _take(self, drawn: Mapping[str, Array], envs: Indices) -> None:
+        """Sets the task's own parameters in some simulations; nan and what is not given are nominal."""
+        for param in self.robot.parameters:
+            values = drawn.get(param.name, np.full(len(envs), np.nan))
+            self._params[param.name][envs] = np.where(np.isnan(values), param.nominal, values)
+
+    def _remember(self, state: RobotState, envs: Indices) -> None:
+        """Keeps what a function has written into the memory of a state."""
+        for name, values in state.memory.items():
+            if not np.isfinite(values).all():
+                raise RobotError(f"Robot {self.robot.id!r}: expected finite numbers in memory {name!r}, got {values}.")
+            self.memory[name][envs] = values
+
+    def _see(self, engine: Engine, envs: Indices) -> None:
+        """Observes for the critic."""
+        if self.robot.critic is not None:
+            self._critic[envs] = self._for_critic(self.state(engine.field, envs))
+
+    # ---- calls of the functions, with checks -------------------------------------------------------------------------
 
     def observations(self, state: RobotState) -> Array:
         """Observations ``(n, size)``, a new array."""
-        return np.array(self._checked("observe", self.robot.observe(state), (len(state.qpos), self.size)))
+        found = self.robot.observe(state)
+        if isinstance(found, Mapping):
+            columns = [np.reshape(part, (len(state.qpos), -1)) for part in found.values()]
+            self.parts = {name: part.shape[1] for name, part in zip(found, columns, strict=True)}
+            found = np.concatenate(columns, axis=1)
+        return np.array(self._checked("observe", found, (len(state.qpos), self.size)))
 
     def state_from(self, observations: Array) -> tuple[Array, Array]:
         found: Any = super().state_from(observations)
@@ -78,9 +231,11 @@ class RobotTask(Task):
         qpos, qvel = self._pair("state_from", found, len(observations))
         return qpos.copy(), qvel.copy()
 
-    def rewards(self, before: RobotState, after: RobotState) -> Array:
-        """Rewards ``(n,)``, a new array."""
-        return np.array(self._checked("reward", self.robot.reward(before, after), (len(after.qpos),)))
+    def rewards(self, before: RobotState, after: RobotState) -> dict[str, Array]:
+        """The terms of rewards by name, each ``(n,)``, new arrays; "" for a reward without terms."""
+        found = self.robot.reward(before, after)
+        terms = found if isinstance(found, Mapping) else {"": found}
+        return {name: np.array(self._checked("reward", term, (len(after.qpos),))) for name, term in terms.items()}
 
     def terminations(self, state: RobotState) -> Mask:
         """Which episodes end, ``(n,)``, a new array."""
@@ -91,6 +246,18 @@ class RobotTask(Task):
         if found.dtype != np.bool_ or found.shape != (n,):
             raise self._wrong("terminated", f"booleans of shape ({n},)", f"{found.dtype} of shape {found.shape}")
         return found.copy()
+
+    def _controls(self, state: RobotState) -> Array:
+        controls = self._checked("action", self.robot.action(state), (len(state.qpos), self.model.nu))  # type: ignore[misc]  # there is one
+        if np.isnan(controls).any():
+            raise self._wrong("action", "numbers", f"NaN, at qpos {state.qpos.tolist()}")
+        return controls
+
+    def _for_critic(self, state: RobotState) -> Array:
+        found = self._checked("critic", self.robot.critic(state), (len(state.qpos), self.critic_size))  # type: ignore[misc]  # there is one
+        if np.isnan(found).any():
+            raise self._wrong("critic", "numbers", "NaN")
+        return found
 
     def check(self, qpos: Array, observations: Array, rewards: Array | None = None) -> None:
         """Refuses NaN.
@@ -106,48 +273,46 @@ class RobotTask(Task):
             where = f"number {column} of sub-environment {row}, at qpos {qpos[row].tolist()}"
             raise self._wrong("observe", "numbers", f"NaN as {where}")
 
-    # ---- as the task of a native environment -------------------------------------------------------------------------
-
-    def before(self, engine: Engine) -> RobotState:
-        return self.state(engine.field, copied=True)
-
-    def observe(self, engine: Engine, rows: Rows) -> Array:
-        return self.observations(self.state(engine.field, rows))
-
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> Feedback:
-        after = self.state(engine.field)
-        return self.rewards(before, after), self.terminations(after), {}
-
-    # ---- checks ------------------------------------------------------------------------------------------------------
-
     def _try(self, data: Any) -> None:
         """Calls each function on one simulation and on several, which gives the size of an observation."""
-        firsts = [self.first_state(np.random.default_rng(seed)) for seed in range(_PROBES)]
-        again = self.first_state(np.random.default_rng(0))
-        if not all(map(np.array_equal, firsts[0], again)):
-            drawn = f"{firsts[0]} and then {again}. Draw all random numbers from the generator that it gets"
-            raise self._wrong("reset", "the same for generators in the same state", drawn)
+        everyone, first = np.arange(_PROBES), np.arange(1)
+        self.seed(range(_PROBES), range(_PROBES))
+        firsts = self.first_states_of(everyone)
+        remembered = {name: values.copy() for name, values in self.memory.items()}
+        again = self.first_states_of(first)
+        kept = all(np.array_equal(remembered[name][0], values[0]) for name, values in self.memory.items())
+        if not (kept and all(np.array_equal(a[0], b[0]) for a, b in zip(firsts, again, strict=True))):
+            drawn = f"{firsts[0][0]} and then {again[0][0]}. Draw all random numbers from the rng that it gets, by name"
+            raise self._wrong("reset", "the same for the same seed, episode and step, alone or among others", drawn)
         rows: dict[str, list[Array]] = {name: [] for name in self._read}
-        for qpos, qvel in firsts:
+        for qpos, qvel in zip(*firsts, strict=True):
             mujoco.mj_resetData(self.model, data)
-            data.qpos[:], data.qvel[:] = qpos, qvel
+            data.qpos[:], data.qvel[:], data.ctrl[:] = qpos, qvel, self._home["ctrl"]
             mujoco.mj_forward(self.model, data)
             for name, found in rows.items():
                 found.append(np.array(getattr(data, name)))
         mujoco.mj_resetData(self.model, data)
-        together = self.state(lambda name: np.stack(rows[name]))
-        one = self.state(lambda name: rows[name][0][None])
-        observed = np.asarray(self.robot.observe(one))
-        if observed.ndim != 2 or len(observed) != 1:
-            raise self._wrong("observe", "shape (n, size), (1, size) for one simulation", f"shape {observed.shape}")
-        self.size = observed.shape[1]
+        fields = {name: np.stack(found) for name, found in rows.items()}
+        together, one = (self.state(fields.__getitem__, rows) for rows in (everyone, first))
+        self.size, self.parts = 0, {}
+        seen = self.robot.observe(one)
+        if not isinstance(seen, Mapping):
+            if np.ndim(seen) != 2 or len(seen) != 1:
+                shape = f"shape {np.shape(seen)}"
+                raise self._wrong("observe", "shape (n, size), (1, size) for one simulation, or parts by name", shape)
+            self.parts = {"observation": np.shape(seen)[1]}
+        self.size = int(sum(np.size(part) for part in seen.values()) if isinstance(seen, Mapping) else np.size(seen))
+        self.critic_size = 0 if self.robot.critic is None else int(np.size(self.robot.critic(one)))
         whole = np.concatenate([together.qpos, together.qvel], axis=1)
-        seen = self.observations(together)[:, : whole.shape[1]]
-        self._shows_state = seen.shape == whole.shape and bool(np.allclose(seen, whole))
+        shown = self.observations(together)[:, : whole.shape[1]]
+        self._shows_state = shown.shape == whole.shape and bool(np.allclose(shown, whole))
         calls: dict[str, Callable[[RobotState], Any]] = {
             "observe": self.observations,
-            "reward": lambda state: self.rewards(state, state),
+            "reward": lambda state: sum(self.rewards(state, state).values()),
             "terminated": self.terminations,
+            **({} if self.robot.action is None else {"action": self._controls}),
+            **({} if self.robot.critic is None else {"critic": self._for_critic}),
+            **({} if self.robot.update is None else {"update": lambda state: self._updated(fields, len(state.qpos))}),
         }
         results = {}
         for name, call in calls.items():
@@ -158,9 +323,16 @@ class RobotTask(Task):
                 raise self._wrong(name, "rows that depend only on their own simulation", got)
         self.check(together.qpos, results["observe"], results["reward"])
 
-    def _pair(self, name: str, found: Any, *rows: int) -> tuple[Array, Array]:
-        """Positions and velocities that a function returns, of ``rows`` simulations, or of one without that axis."""
-        shapes = (*rows, self.nq), (*rows, self.nv)
+    def _updated(self, fields: Mapping[str, Array], count: int) -> Array:
+        """What the memory of the first ``count`` simulations would be after ``update``, ``(count, numbers)``."""
+        rows = np.arange(count)
+        state = self.state(fields.__getitem__, rows, writable=True)
+        self.robot.update(state, self._random(rows))  # type: ignore[misc]  # there is one
+        return np.concatenate([np.zeros((count, 0)), *(a.reshape(count, -1) for a in state.memory.values())], axis=1)
+
+    def _pair(self, name: str, found: Any, rows: int) -> tuple[Array, Array]:
+        """Positions and velocities that a function returns, of ``rows`` simulations."""
+        shapes = (rows, self.nq), (rows, self.nv)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise self._wrong(name, f"a pair of positions {shapes[0]} and velocities {shapes[1]}", repr(found))
         return self._checked(name, found[0], shapes[0]), self._checked(name, found[1], shapes[1])

@@ -69,15 +69,24 @@ class ModelSpace(ParamSpace):
         model: The ``MjModel`` with nominal values.
     """
 
-    def __init__(self, name: str, model: Any) -> None:
+    def __init__(self, name: str, model: Any, own: Sequence[Param] = ()) -> None:
         """Keeps a copy of the model.
 
         Args:
             name: Name under which presets are registered, for example ``"Hopper"``.
             model: An ``MjModel`` with its nominal values.
+            own: Parameters of a task, which change nothing in the model.
+
+        Raises:
+            RandomizationError: A task's parameter has the name of one of the model.
         """
         self.name, self.model, self.nominal = name, copy.copy(model), {}
         self.floats = _FREE in model.jnt_type
+        self._own = {each.name: ModelParam(**vars(each), element=each.name, factor=False, parts=()) for each in own}
+        if taken := [one for one in self._own if _head(one) in FIELDS or ":" in one]:
+            raise RandomizationError(
+                f"Parameter {taken[0]!r}: expected another name than that of a field of the model."
+            )
         self._entries: dict[str, Entries] = {}  # of a field, or of a pattern
 
     def __getitem__(self, name: str) -> ModelParam:
@@ -93,15 +102,16 @@ class ModelSpace(ParamSpace):
             return False
 
     def __iter__(self) -> Iterator[str]:
-        return itertools.chain.from_iterable(map(self._of_field, FIELDS))
+        return itertools.chain(self._own, *map(self._of_field, FIELDS))
 
     def __len__(self) -> int:
-        return sum(len(self._of_field(field)) for field in FIELDS)
+        return len(self._own) + sum(len(self._of_field(field)) for field in FIELDS)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ModelSpace):
             return NotImplemented
-        if (self.name, self.nominal, self.model.names) != (other.name, other.nominal, other.model.names):
+        mine, theirs = ((one.name, one.nominal, one._own, one.model.names) for one in (self, other))
+        if mine != theirs:
             return False
         fields = [name for name in present(self.model) if not FIELDS[name].parts]
         return all(np.array_equal(field_array(self.model, name), field_array(other.model, name)) for name in fields)
@@ -158,6 +168,8 @@ class ModelSpace(ParamSpace):
 
     def _near(self, name: object) -> Entries:
         """The parameters among which a name is, if there is one: those of its field, or the pattern."""
+        if name in self._own:
+            return self._own
         if not (isinstance(name, str) and self._is_pattern(name)):
             return self._of_field(_head(name)) if _head(name) in FIELDS else {}
         if name not in self._entries:
@@ -291,14 +303,15 @@ class ModelSpace(ParamSpace):
         if elements := [element for element in elements if element]:
             similar = [element for element in elements if ("." in element) == ("." in rest)] or elements
             return unknown_name(f"element of {head} in {self.name}:", rest, similar)
-        fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
+        fields = dict.fromkeys(map(_head, self))
         components = [known for known in self if "." in known and ":" not in known]
         return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
 
 
 def space_of_env(env: Any) -> ModelSpace:
     """The parameters of the model of a MuJoCo environment without wrappers; presets are those of its class."""
-    return ModelSpace(getattr(env, "space_name", type(env).__name__.removesuffix("Env")), env.model)
+    name = getattr(env, "space_name", type(env).__name__.removesuffix("Env"))
+    return ModelSpace(name, env.model, getattr(env, "own_parameters", ()))
 
 
 def present(model: Any) -> list[str]:

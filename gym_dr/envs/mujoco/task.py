@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Mask
-from gym_dr.envs.backend import Info
+from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.envs.backend import EnvState, Info
 from gym_dr.envs.mujoco.engine import Engine
 
 Rows = slice | npt.NDArray[np.int64]
@@ -24,6 +24,8 @@ class Task:
     velocity_limit: float | None = None  # bound to which observed velocities are clipped
     unseen: Sequence[int] = ()  # degrees of freedom whose position is not observed and does not matter
     still: Sequence[int] = ()  # those that never move
+    parameters: Sequence[str] = ()  # of the task itself, which are not in the model
+    keyframe = -1  # of the model, where episodes begin; -1 for its own state
     nq: int  # numbers of qpos
     nv: int  # numbers of qvel
 
@@ -35,6 +37,31 @@ class Task:
         """The initial states of some episodes, ``(n, nq)`` and ``(n, nv)``."""
         qpos, qvel = zip(*map(self.first_state, rngs), strict=True)
         return np.array(qpos), np.array(qvel)
+
+    def allocate(self, num_envs: int) -> None:
+        """Makes what a task remembers."""
+
+    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        """Restarts the task's own random numbers in some sub-environments."""
+
+    def begin(
+        self, engine: Engine, envs: Indices, rngs: Sequence[np.random.Generator], drawn: Mapping[str, Array]
+    ) -> None:
+        """Begins episodes.
+
+        Args:
+            engine: The simulations.
+            envs: Their sub-environments ``(n,)``.
+            rngs: The generators of these.
+            drawn: The values of ``parameters``, each ``(n,)``.
+        """
+        engine.start(envs, *self.first_states(rngs))
+
+    def advance(self, engine: Engine, actions: npt.NDArray[Any], envs: Indices | None, substeps: int) -> None:
+        """Moves some sub-environments, or all (None), by one step."""
+        rows = slice(None) if envs is None else envs
+        engine.ctrl[rows] = actions[rows]
+        engine.step(envs, substeps)
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
         """Observations of some sub-environments, ``(n, size)``."""
@@ -54,6 +81,17 @@ class Task:
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         """Rewards, terminations and ``info`` of a step; ``before`` is the result of ``before``."""
         raise NotImplementedError
+
+    def finish(self, engine: Engine, envs: Indices | None) -> Info:
+        """Changes what the task remembers after a step of some sub-environments, or all; more for ``info``."""
+        return {}
+
+    def get_state(self) -> EnvState:
+        """What the task remembers: name -> ``(N, ...)``, new arrays."""
+        return {}
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, drawn: Mapping[str, Array]) -> None:
+        """Restores the rows of some sub-environments; ``drawn`` as in ``begin``."""
 
     def reset_info(self, engine: Engine) -> Info:
         """What ``info`` reports at a reset."""

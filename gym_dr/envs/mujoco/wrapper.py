@@ -81,7 +81,9 @@ class RandomizeMujoco(RandomizedWrapper):
         # all of dm_control's tasks have one class in shimmy
         task = self._inner.spec if hasattr(self._inner, "_env") else None
         name = task.id if task else type(self._inner).__name__.removesuffix("Env")
-        space = ModelSpace(getattr(self._inner, "space_name", name), nominal)
+        space = ModelSpace(
+            getattr(self._inner, "space_name", name), nominal, getattr(self._inner, "own_parameters", ())
+        )
         self._editor = ModelEditor(space)
         self._bad_state, self._quiet = BAD_STATE, QUIET
         self._base, self._pushed = base_of(nominal)

@@ -163,7 +163,9 @@ def play(envs: Any, num_steps: int, *, in_one_call: bool) -> tuple[Steps, list[A
     """Steps of a policy that draws its actions, ten a call, and what each call reports."""
     n = envs.num_envs
     low, high = np.full(1, -3.0, np.float32), np.full(1, 3.0, np.float32)
-    policy = SmallPolicy.allocate(sizes=[4, 2], tanh=True, kind=TWO_HEADS, low=low, high=high, floor=2.0, num_envs=n)
+    policy = SmallPolicy.allocate(
+        sizes=[4, 2], activation="tanh", kind=TWO_HEADS, low=low, high=high, floor=2.0, num_envs=n
+    )
     noise = np.random.default_rng(0).standard_normal((num_steps, n, 1)).astype(np.float32)
     steps = Steps.allocate(num_steps, n, inputs=4, actions=1)
     steps.observations[0], _ = envs.reset(seed=1)

@@ -56,8 +56,8 @@ def plain(state: Any) -> Any:
     return np.concatenate([state.qpos, state.qvel], axis=1)
 
 
-def at_rest(rng: Any, model: Any) -> Any:
-    return np.zeros(model.nq), np.zeros(model.nv)
+def at_rest(state: Any, rng: Any) -> Any:
+    return np.zeros_like(state.qpos), np.zeros_like(state.qvel)
 
 
 def slider(tmp_path: Path, text: str, **changes: Any) -> str:
@@ -282,7 +282,7 @@ def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_fo
         ({"presets": {"default": {"gravity.z": (1, 0)}}}, "gravity.z"),
         ({"presets": ["default"]}, r"presets: expected names with mappings .*, got \['default'\]"),
         ({"presets": {"none": {}}}, "presets: expected names other than 'none'"),
-        ({"reset": lambda rng: rng}, r"expected reset\(rng, model\), got reset\(rng\)"),
+        ({"reset": lambda rng: rng}, r"expected reset\(state, rng\), got reset\(rng\)"),
         ({"model": "x" * 5000}, "expected a model file, got .{200,250}, which does not exist"),
         ({"actuator_history": 0}, "actuator_history to be a whole number above 0, got 0"),
         ({"reward_threshold": "x"}, "reward_threshold to be a number or None, got 'x'"),
@@ -312,8 +312,8 @@ def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: Any, m
     assert gym.registry.get(env_id) is spec
 
 
-def rolling(rng: Any, model: Any) -> Any:
-    return np.random.random(2), np.zeros(2)  # noqa: NPY002  which is the mistake
+def rolling(state: Any, rng: Any) -> Any:
+    return np.random.random(state.qpos.shape), state.qvel  # noqa: NPY002  which is the mistake
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -327,9 +327,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"reward": lambda b, a: a.qpos}, r"reward .* to return shape \(1,\), got shape \(1, 2\)"),
     ({"reward": lambda b, a: [None] * len(a.qpos)}, "NaN as sub-environment 0"),
     ({"terminated": lambda s: s.qpos[:, 0]}, r"terminated .* booleans of shape \(1,\), got float64 of shape \(1,\)"),
-    ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
-    ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
-    ({"reset": rolling}, "reset .* same state, got .* from the generator"),
+    ({"reset": lambda state, rng: state.qpos}, "reset .* a pair of positions"),
+    (
+        {"reset": lambda state, rng: (np.full_like(state.qpos, np.nan), state.qvel)},
+        r"reset .* finite positions, got \[\[nan nan\]",
+    ),
+    ({"reset": rolling}, "reset .* same seed, .* from the rng"),
     ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': .*nope"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]

@@ -17,8 +17,8 @@ def reward(before: Any, after: Any) -> Any:
     return np.cos(after.qpos[:, 0]) - 0.01 * np.square(after.ctrl[:, 0])
 
 
-def reset(rng: np.random.Generator, model: Any) -> Any:
-    return rng.uniform(-np.pi, np.pi, model.nq), np.zeros(model.nv)
+def reset(state: Any, rng: Any) -> Any:
+    return rng.uniform("angle", -np.pi, np.pi, 1), state.qvel
 
 
 register_robot(

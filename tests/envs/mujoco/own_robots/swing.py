@@ -24,8 +24,9 @@ def terminated(state: Any) -> Any:
     return abs(state.qpos[:, 1]) > 0.3
 
 
-def reset(rng: np.random.Generator, model: Any) -> Any:
-    return model.key("up").qpos + rng.uniform(-0.1, 0.1, 2), rng.uniform(-0.1, 0.1, 2)
+def reset(state: Any, rng: Any) -> Any:
+    up = state.model.key("up").qpos
+    return up + rng.uniform("positions", -0.1, 0.1, 2), rng.uniform("velocities", -0.1, 0.1, 2)
 
 
 gym_dr.register_robot(

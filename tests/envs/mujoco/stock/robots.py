@@ -143,9 +143,10 @@ def reward(before: Any, after: Any) -> Any:
     return after.qpos[:, 0] - before.qpos[:, 0]
 
 
-def reset(rng: np.random.Generator, model: Any) -> Any:
+def reset(state: Any, rng: Any) -> Any:
+    model = state.model
     start = model.key(0).qpos if model.nkey else model.qpos0
-    return np.array(start), rng.uniform(-0.01, 0.01, model.nv)
+    return np.tile(start, (len(state.qpos), 1)), rng.uniform("velocities", -0.01, 0.01, model.nv)
 
 
 def register(name: str, folder: Path) -> str:
