@@ -70,7 +70,7 @@ def test_terms_of_rewards_are_pooled_over_the_runs_of_each_group(comparison: Com
         place=comparison.place,
     )
     found = [table.rows[0] for table in tables.terms_of_rewards(seeds)]
-    assert [(name, cell.value) for name, cell in found] == [("reward_far", "2.0"), ("reward_far", "5.0")]
+    assert [(name, float(cell.value)) for name, cell in found] == [("reward_far", 2.0), ("reward_far", 5.0)]
 
 
 def test_the_first_answer_compares_the_policies_over_the_training_distribution(comparison: Comparison) -> None:
