@@ -32,7 +32,7 @@ def pages() -> ModuleType:
 def test_a_page_offers_play_by_hand_where_there_are_keys(
     name: str, pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = tmp_path / f"{name}.md"
+    page = tmp_path / "page.md"
     page.write_text(pages.page(FAMILIES.get(name), ROOT / "docs" / "environments"), encoding="utf-8")
     offered = [line.split()[-1] for block in blocks(page, "sh") for line in block.splitlines() if "--human" in line]
 

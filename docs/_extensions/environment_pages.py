@@ -36,19 +36,25 @@ def write_pages(docs: Path) -> None:
     folder = docs / "environments" / "families"
     folder.mkdir(exist_ok=True)
     for family in FAMILIES.values():
-        path, text = folder / f"{family.name}.md", page(family, docs / "environments")
+        path, text = folder / f"{short_name(family)}.md", page(family, docs / "environments")
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
+
+
+def short_name(family: EnvFamily) -> str:
+    """Its name; of a robot that registered itself, whose name is its id, without the namespace."""
+    return family.name.rpartition("/")[2]
 
 
 def page(family: EnvFamily, folder: Path) -> str:
     """The page of a family, in Markdown."""
     first = family.ids[0]
     params = [param for param in (param_space_of(first.id) or {}).values() if param.name not in DISTURBANCES]
-    picture, note = folder / "pictures" / f"{family.name}.png", folder / "notes" / f"{family.name}.md"
+    name = short_name(family)
+    picture, note = folder / "pictures" / f"{name}.png", folder / "notes" / f"{name}.md"
     parts = [
-        f"# {family.name}",
-        f"![{family.name}](../pictures/{family.name}.png)" if picture.exists() else "",
+        f"# {name}",
+        f"![{name}](../pictures/{name}.png)" if picture.exists() else "",
         table(
             ("id", "equals at nominal values", "episode limit", "solved at", "native"),
             [
@@ -99,7 +105,7 @@ def interface_sections(family: EnvFamily) -> list[str]:
         + table(("index", "name", "what", "unit", "lowest", "highest"), _named_rows(found.observation, space)),
         "## Actions",
         *(f"`{env.id}`:\n\n{action_table(family, env)}" for env in family.ids),
-        f"[Gymnasium's page]({gymnasium_page(env)}) says what is rewarded, and when an episode ends.",
+        f"{task_page(env)} says what is rewarded, and when an episode ends.",
     ]
 
 
@@ -132,6 +138,11 @@ def _rows(quantities: Iterable[Quantity], low: Any, high: Any) -> Iterable[tuple
 
 def _limit(value: float) -> str:
     return f"{value + 0.0:.4g}".replace("inf", "\u221e")  # and no -0
+
+
+def task_page(env: EnvId) -> str:
+    """A link to the page that describes the task of an id."""
+    return f"[Gymnasium's page]({gymnasium_page(env)})" if env.reference else "[The page on the zoo](../zoo.md)"
 
 
 def gymnasium_page(env: EnvId) -> str:

@@ -275,18 +275,9 @@ def _by_outputs(log_std, by_log_std, learner, rows, outputs, deltas, losses):
             _continuous(out, delta, log_std, by_log_std, action, old, advantage, settings, weights, losses)
 
 
-@njit(**KERNEL)
-def _deviations(actor, learner):
-    """The logarithms of the standard deviations of GAUSSIAN, and their gradient."""
-    begin = learner.settings.layers
-    end = begin + learner.data.raw_actions.shape[1] if learner.settings.kind == GAUSSIAN else begin
-    return actor.network.weights[begin:end], actor.gradient[begin:end]
-
-
 @njit(**KERNEL | RUNTIME)
-def _by_averages(actor, learner, rows, outputs, deltas, losses):
+def _by_averages(places, log_std, by_log_std, learner, rows, outputs, deltas, losses):
     """``_by_outputs`` with deviations that are averaged with their mirror image too."""
-    places, (log_std, by_log_std) = learner.mirror.output_places, _deviations(actor, learner)
     averages, by_averages = np.empty_like(log_std), np.zeros_like(log_std)
     for j in range(len(log_std)):
         averages[j] = _HALF * (log_std[j] + log_std[places[j]])
@@ -313,14 +304,16 @@ def _learn(trained, acts, learner, rows, losses):
     images = acts and len(learner.mirror.output_signs) > 0
     count = 2 * len(rows) if images else len(rows)
     outputs, deltas = forward(trained.network, trained.inputs[:count]), outputs_deltas(trained, count)
+    begin = learner.settings.layers
+    end = begin + learner.data.raw_actions.shape[1] if learner.settings.kind == GAUSSIAN else begin
+    log_std, by_log_std = trained.network.weights[begin:end], trained.gradient[begin:end]  # of the actor
     if not acts:
         _by_values(learner, rows, outputs, deltas, losses)
     elif images:
         average_images(learner.mirror, outputs)
-        _by_averages(trained, learner, rows, outputs, deltas, losses)
+        _by_averages(learner.mirror.output_places, log_std, by_log_std, learner, rows, outputs, deltas, losses)
         divide_deltas(learner.mirror, deltas)
     else:
-        log_std, by_log_std = _deviations(trained, learner)
         _by_outputs(log_std, by_log_std, learner, rows, outputs, deltas, losses)
     backward(trained, count)
 

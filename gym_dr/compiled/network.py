@@ -216,10 +216,9 @@ def backward(trained, n):
             for i in range(n):
                 for j in range(ins):
                     value = source[i, j]
-                    slope = _ONE if value > _ZERO else (_ONE + value if network.activation == ELU else _ZERO)
-                    if network.activation == TANH:
-                        slope = _ONE - value * value
-                    below[i, j] *= slope
+                    below_zero = _ONE + value if network.activation == ELU else _ZERO
+                    slope = _ONE if value > _ZERO else below_zero
+                    below[i, j] *= _ONE - value * value if network.activation == TANH else slope
 
 
 @njit(**KERNEL | RUNTIME)
@@ -236,8 +235,7 @@ def average_images(mirror, outputs):
     n = len(outputs) // 2
     for i in range(n):
         for j in range(outputs.shape[1]):
-            image = mirror.output_signs[j] * outputs[n + i, mirror.output_places[j]]
-            outputs[i, j] = _HALF * (outputs[i, j] + image)
+            outputs[i, j] = _HALF * (outputs[i, j] + mirror.output_signs[j] * outputs[n + i, mirror.output_places[j]])
 
 
 @njit(**KERNEL)

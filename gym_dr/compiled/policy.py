@@ -99,9 +99,11 @@ def _view(network, first, last):
 
 
 @njit(**KERNEL | RUNTIME)
-def _with_images(policy, seen, first, last):
-    """Outputs for observations ``seen`` (n, obs), averaged with their mirror image."""
+def _outputs(policy, seen, first, last):
+    """Outputs for observations ``seen`` (n, obs), maybe averaged with their mirror image."""
     n, mirror = last - first, policy.mirror
+    if len(mirror.output_signs) == 0:
+        return forward(_view(policy.network, first, last), seen)
     inputs = np.empty((2 * n, seen.shape[1]), np.float32)
     for i in range(n):
         for j in range(seen.shape[1]):
@@ -122,11 +124,7 @@ def choose(acting, slot, chunk):
     blocks = (num_envs + width - 1) // width
     t, first = chunk // blocks, chunk % blocks * width
     last = min(first + width, num_envs)
-    seen = acting.steps.observations[t, first:last]
-    if len(acting.policy.mirror.output_signs) > 0:
-        outputs = _with_images(acting.policy, seen, first, last)
-    else:
-        outputs = forward(_view(acting.policy.network, first, last), seen)
+    outputs = _outputs(acting.policy, acting.steps.observations[t, first:last], first, last)
     _sample(acting, t, first, outputs)
 
 

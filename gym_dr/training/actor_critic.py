@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.threads import Threads
-from gym_dr.envs.mirror import mirror_of
+from gym_dr.envs.mirror import critic_size, mirror_of
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError, warn
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
@@ -36,7 +36,7 @@ from gym_dr.training.networks import (
     observation_size,
     orthogonal,
 )
-from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
+from gym_dr.training.normalization import Moments, NormalizeObservations, NormalizeRewards
 from gym_dr.training.optimizers import without_compiler
 from gym_dr.training.rollout import Rollout
 from gym_dr.wrappers.frame_stack import sensor_columns
@@ -55,6 +55,7 @@ class ActorCritic:
     Attributes:
         visible: The k parameters that an asymmetric critic observes or the memory predicts: the context of rollouts.
         critic_context: The parameters that the critic observes besides the observation.
+        critic_size: How many numbers of ``info["critic"]`` it observes.
         critic_memory: The critic's own memory, if it has one.
         actor_lr: Current learning rate of the actor; ``anneal`` sets it, ``critic_lr`` and ``entropy_coef``.
         critic_lr: Current learning rate of the critic.
@@ -87,8 +88,11 @@ class ActorCritic:
         self.visible = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if informed else ()
         self.critic_context = self.visible if config.critic_context else ()
         self.prediction_coef, self._config = config.predict_draw, config
+        # the baseline of reinforce does without
+        self.critic_size = critic_size(envs) if isinstance(config, RolloutConfig) else 0
+        self.critic_moments = Moments(self.critic_size) if self.critic_size else None
         remembers = 0 if config.critic_context else memory_units(config)
-        inputs = observation_size(envs) + len(self.critic_context) + remembers
+        inputs = observation_size(envs) + self.critic_size + len(self.critic_context) + remembers
         with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
             self.actor = actor_of(envs, config)
@@ -108,7 +112,7 @@ class ActorCritic:
         self.reward_moments = NormalizeRewards(config.gamma) if config.normalize_rewards else None
         policy, value_function = (
             nn.ModuleList(part for part in parts if part is not None).to(device)
-            for parts in ((self.actor, self.predictor), (self.critic, self.critic_memory))
+            for parts in ((self.actor, self.predictor), (self.critic, self.critic_memory, self.critic_moments))
         )
         self._critic_state = torch.zeros(envs.num_envs, remembers, **PLAIN).to(device)
         self.actor_lr, self.critic_lr = actor_lr, critic_lr
@@ -135,12 +139,16 @@ class ActorCritic:
         """Adds the critic's memory, the context and the draws to the latest rollout, as far as networks need them.
 
         The critic's own memory, if any, runs over the rollout; its states are valid until the next call. The context
-        stays for an asymmetric critic, and becomes ``draws`` for a memory that predicts it.
+        stays for an asymmetric critic, and becomes ``draws`` for a memory that predicts it. What the critic alone
+        observes comes before it, normalized.
         """
         if self.predictor is not None:
             rollout = replace(rollout, draws=rollout.context)
         if not self.critic_context:
             rollout = replace(rollout, context=None)
+        if rollout.critic is not None and self.critic_moments is not None:
+            seen = [self.critic_moments.scaled(rollout.critic), *([] if rollout.context is None else [rollout.context])]
+            rollout = replace(rollout, context=torch.cat(seen, -1))
         memory = rollout.memory
         if memory is None or self.critic_memory is None:
             return rollout
@@ -239,6 +247,8 @@ class ActorCritic:
         if self.observation_moments is not None:
             valid = torch.as_tensor(np.flatnonzero(rollout.valid), device=rollout.observations.device)
             self.observation_moments.update(rollout.observations.flatten(0, 1).index_select(0, valid))
+            if rollout.critic is not None and self.critic_moments is not None:
+                self.critic_moments.update(rollout.critic.flatten(0, 1).index_select(0, valid))
 
     def prediction_loss(self, part: Batch) -> Tensor:
         """Mean squared error of the draws that the memory predicts, in units of the context, without its weight."""
@@ -259,6 +269,7 @@ class ActorCritic:
             "actor": self.actor,
             "critic": self.critic,
             "critic_memory": self.critic_memory,
+            "critic_moments": self.critic_moments,
             "predictor": self.predictor,
             "reward_moments": self.reward_moments,
         }

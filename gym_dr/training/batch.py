@@ -19,7 +19,7 @@ class Batch:
     """The B steps of a rollout to learn from."""
 
     observations: Tensor  # (B, obs)
-    critic_inputs: Tensor  # (B, obs), or (B, obs + k) if the critic observes the draw
+    critic_inputs: Tensor  # (B, obs + k), with k numbers that the critic alone observes
     actions: Tensor  # (B, ...)
     advantages: Tensor  # (B,)
     returns: Tensor  # (B,) targets of the critic: advantage + value
@@ -40,7 +40,7 @@ class Sequences:
     """The steps of a rollout in S sequences of L steps, for networks with memory, in time-major order."""
 
     observations: Tensor  # (L, S, obs)
-    critic_inputs: Tensor  # (L, S, obs), or (L, S, obs + k) if the critic observes the draw
+    critic_inputs: Tensor  # (L, S, obs + k)
     actions: Tensor  # (L, S, ...)
     advantages: Tensor  # (L, S)
     returns: Tensor  # (L, S)
@@ -81,7 +81,7 @@ class Sequences:
 
 
 def critic_inputs(rollout: Rollout) -> Tensor:
-    """Inputs of the critic: observations ``(T + 1, N, obs)``, with the k values of the draw if it observes them."""
+    """Inputs of the critic: observations ``(T + 1, N, obs)``, with the k numbers that it alone observes."""
     return rollout.observations if rollout.context is None else torch.cat([rollout.observations, rollout.context], -1)
 
 

@@ -288,10 +288,9 @@ def make_actor(
     if memory_size:
         actor.memory = GRUMemory(inputs + actor.code_size, memory_size, init)
     elif mirror is not None:
-        size = len(mirror.action_places)
-        heads = np.arange(linear_layers(actor.network)[-1].out_features // size)[:, None]
-        places = (heads * size + mirror.action_places).reshape(-1)
-        signs = np.where(heads, np.float32(1.0), mirror.action_signs).reshape(-1)  # standard deviations have none
+        size, outputs = len(mirror.action_places), linear_layers(actor.network)[-1].out_features
+        places = np.append(mirror.action_places, mirror.action_places + size)[:outputs]
+        signs = np.append(mirror.action_signs, np.ones(size, np.float32))[:outputs]  # standard deviations have none
         actor.mirror = MirrorImage(mirror.observation_places, mirror.observation_signs, places, signs)
     return actor
 

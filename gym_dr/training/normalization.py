@@ -50,6 +50,10 @@ class Moments(nn.Module):
         """Standard deviations, at least ``SCALE_FLOOR``."""
         return self.variance.sqrt().clamp(min=SCALE_FLOOR)
 
+    def scaled(self, rows: Tensor) -> Tensor:
+        """Rows ``(..., columns)`` less the mean, divided by the standard deviation."""
+        return (rows - self.mean.float()) / self.std().float()
+
 
 class NormalizeObservations(Moments):
     """A network's first layer: subtracts the mean from its first columns and divides by the standard deviation.
@@ -65,8 +69,7 @@ class NormalizeObservations(Moments):
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalized inputs, shape ``(..., columns + k)`` like ``inputs``."""
         columns = len(self.mean)
-        normalized = (inputs[..., :columns] - self.mean.float()) / self.std().float()
-        return torch.cat([normalized, inputs[..., columns:]], -1)
+        return torch.cat([self.scaled(inputs[..., :columns]), inputs[..., columns:]], -1)
 
     def update(self, rows: Tensor) -> None:
         """Adds inputs, shape ``(B, columns + k)``."""

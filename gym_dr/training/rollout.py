@@ -14,8 +14,10 @@ from torch import Tensor
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
+from gym_dr.envs.mirror import critic_size
 from gym_dr.envs.played import Played
 from gym_dr.envs.stack import supports
+from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
 from gym_dr.wrappers.record import RecordEpisodes
@@ -53,6 +55,7 @@ class Rollout:
     valid: Mask
     # (T + 1, N, k) current draw at each observation, scaled to +- CONTEXT_SPAN; None if the critic does not observe it
     context: Tensor | None = None
+    critic: Tensor | None = None  # (T + 1, N, c) what the critic alone observes, as reported; None if nothing
     memory: RolloutMemory | None = None  # None if the policy has no memory
     # added after the collection:
     labels: Tensor | None = None  # (T, N, ...) to imitate
@@ -76,6 +79,7 @@ class RolloutCollector:
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
         self.visible = visible
         self._context: npt.NDArray[Any] = np.zeros((envs.num_envs, len(visible)))  # (N, k), current
+        self._critic: Floats = np.zeros((envs.num_envs, critic_size(envs)), np.float32)  # current
         self._observations: Any = None  # (N, obs), current; ``reset`` comes before ``collect``
         self._valid: Mask = np.ones((2, envs.num_envs), np.bool_)  # the last step and the next; resets are not
 
@@ -83,7 +87,8 @@ class RolloutCollector:
         """Starts new episodes in all sub-environments; unfinished ones are dropped."""
         self._observations, info = self.envs.reset(seed=seed)
         nothing = np.zeros(self.envs.num_envs)
-        self._context[:] = self._contexts_of(Played.of_step(self._observations, nothing, nothing, nothing, info))
+        played = Played.of_step(self._observations, nothing, nothing, nothing, info)
+        self._context[:], self._critic = self._contexts_of(played), self._critic_of(played)[0]
         self._valid[:] = [[False], [True]]
 
     def collect(self, behavior: Behavior, seed: int | None = None) -> Rollout:
@@ -99,7 +104,8 @@ class RolloutCollector:
         steps = allocate_steps(behavior, count, self._observations)
         valid = np.empty((count + 2, num_envs), np.bool_)  # row t + 1 is step t
         contexts = np.empty((count + 1, *self._context.shape), np.float32)
-        valid[:2], contexts[0] = self._valid, self._context
+        critic = np.empty((count + 1, *self._critic.shape), np.float32)
+        valid[:2], contexts[0], critic[0] = self._valid, self._context, self._critic
         remembered = behavior.remembered
         advance = _advance(self.envs, behavior)
         t = 0
@@ -107,10 +113,13 @@ class RolloutCollector:
             played = advance(noise, steps, t, ~valid[t])  # an observation after a reset begins an episode
             first, t = t, t + len(played.ended)
             valid[first + 2 : t + 2] = ~played.ended  # the step after an end is a reset
-            contexts[first + 1 : t + 1] = self._contexts_of(played)
+            contexts[first + 1 : t + 1], critic[first + 1 : t + 1] = self._contexts_of(played), self._critic_of(played)
         self._observations = steps.observations[count].copy()
-        self._valid, self._context = valid[count:].copy(), contexts[count].copy()
-        rollout = _rollout(steps, valid[1:-1], self.device, contexts if self.visible else None)
+        self._valid, self._context, self._critic = valid[count:].copy(), contexts[count].copy(), critic[count].copy()
+        rollout = _rollout(
+            *(steps, valid[1:-1], self.device, contexts if self.visible else None),
+            critic=critic if critic.shape[2] else None,
+        )
         if not behavior.units:
             return rollout
         return replace(rollout, memory=_memory(behavior, rollout.actions, ~valid[:-1], steps.states, remembered[1]))
@@ -123,6 +132,21 @@ class RolloutCollector:
         if context.ndim == 1:  # the environment lacks these parameters: all are nominal
             return context
         return context[played.episodes(*np.ogrid[: len(played.ended), : self.envs.num_envs])]
+
+    def _critic_of(self, played: Played) -> Floats:
+        """What the critic alone observes after these steps; broadcasts to ``(T, N, c)``.
+
+        Raises:
+            ConfigError: The environment does not report it.
+        """
+        found = played.signals.get("critic") if self._critic.shape[1] else self._critic[None]
+        if found is None or found.shape[1:] != self._critic.shape:
+            raise ConfigError(
+                f"Expected info['critic'] of shape {self._critic.shape}, since the environment's critic_size is "
+                f"{self._critic.shape[1]}, got {'none' if found is None else found.shape[1:]}. Report it at each reset "
+                "and step, and use no wrappers that hide it."
+            )
+        return cast(Floats, found)
 
 
 def collect_episodes(
@@ -181,7 +205,9 @@ def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
     return lambda noise, steps, t, starts: cast(Any, envs).rollout(policy, noise, steps, t, len(noise))
 
 
-def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = None) -> Rollout:
+def _rollout(
+    steps: Steps, valid: Mask, device: str, contexts: Floats | None = None, critic: Floats | None = None
+) -> Rollout:
     actions = steps.raw_actions if steps.raw_actions.shape[2] else steps.discrete
     return Rollout(
         observations=torch.from_numpy(steps.observations).to(device),
@@ -191,6 +217,7 @@ def _rollout(steps: Steps, valid: Mask, device: str, contexts: Floats | None = N
         truncated=steps.truncated,
         valid=valid,
         context=None if contexts is None else torch.from_numpy(contexts).to(device),
+        critic=None if critic is None else torch.from_numpy(critic).to(device),
         log_probs=torch.from_numpy(steps.log_probs).to(device),
     )
 

@@ -16,7 +16,7 @@ from gym_dr.envs.interface import NAME, Interface, Quantity
 from gym_dr.registry import load_object
 
 IDS = [(family.interface, env) for family in FAMILIES.values() for env in family.ids]
-MUJOCO = [(path, env) for path, env in IDS if "mujoco" in path]
+MUJOCO = [(path, env) for path, env in IDS if "mujoco" in path and env.reference]
 
 
 def named(pair: Any) -> str:

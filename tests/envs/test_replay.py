@@ -24,7 +24,8 @@ LANDERS = ("gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3")
 REFUSED = ("gym_dr/BipedalWalkerDR-v3", "gym_dr/BipedalWalkerHardcoreDR-v3")  # feet touch from the first step on
 PUSHER, ANT, HALF_CHEETAH, REACHER = (f"gym_dr/{name}DR-v5" for name in ("Pusher", "Ant", "HalfCheetah", "Reacher"))
 CART, PENDULUM, ACROBOT = "gym_dr/CartPoleDR-v1", "gym_dr/PendulumDR-v1", "gym_dr/AcrobotDR-v1"
-REPLAYED = [env_id for env_id in NATIVE if env_id not in (*REFUSED, *LANDERS, PUSHER)]
+ZOO = [env.id for env in ENVIRONMENTS.values() if "robot" in env.kwargs]  # not all observe where they are
+REPLAYED = [env_id for env_id in NATIVE if env_id not in (*REFUSED, *LANDERS, PUSHER, *ZOO)]
 SLOTS = 16
 
 Numbers = npt.NDArray[np.float64]
