@@ -1,5 +1,5 @@
 """Robots that people own: each a task and an MJCF, as a user would write them. Importing a module registers its id."""
 
-from gym_dr.zoo import go1
+from gym_dr.zoo import crazyflie, go1, ur5e
 
-__all__ = ["go1"]
+__all__ = ["crazyflie", "go1", "ur5e"]
