@@ -120,7 +120,7 @@ def test_the_mirror_image_of_a_flight_is_the_flight_of_the_mirror_image(model: A
 def test_episodes_begin_level_to_tilted_by_1_rad_and_half_a_meter_away() -> None:
     with contextlib.closing(gym.make_vec(ID, 1000)) as envs:
         observations, _ = envs.reset(seed=0)
-    distances, tilts = np.linalg.norm(observations[:, :3], axis=1), np.arccos(observations[:, 11])
+    distances, tilts = np.linalg.norm(observations[:, :3], axis=1), np.arccos(observations[:, 14])
     assert distances.max() < 0.5 * 3**0.5
     assert distances.mean() == pytest.approx(0.48, abs=0.02)  # of a cube with sides of 1 m: 0.4803
     assert (tilts.min(), tilts.max()) == pytest.approx((0, 1), abs=0.02)
