@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import math
 import runpy
 import sys
 from pathlib import Path
@@ -120,6 +121,14 @@ def test_the_cue_is_shown_first_and_asked_for_fifty_steps_later(monkeypatch: pyt
             assert seen[50].tolist() == [0, 1]
             assert [result[1] for result in results] == [0.0] * 50 + [reward]
             assert [result[2] for result in results] == [False] * 50 + [True]
+
+
+def test_the_go1_trains_in_one_file() -> None:
+    path = EXAMPLES / "go1_cleanrl.py"
+    assert len(path.read_text().splitlines()) <= 120
+    rewards = runpy.run_path(str(path))["main"](2, 8, 8)
+    assert len(rewards) == 2
+    assert all(map(math.isfinite, rewards))
 
 
 OWN = ["own_equations", "cue"]  # examples with environments of their own

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options
+from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options, read_pairs
 from gym_dr.cli.typed import option
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.suite import cells_to_play, sets_of
@@ -21,7 +21,15 @@ from gym_dr.wording import counted
 if TYPE_CHECKING:
     from gym_dr.evaluation.sets import CellSet
 
-_OF_POLICIES = ("episodes", "env", "context", "context_params", "stochastic", "trust")  # options without effect by hand
+_OF_POLICIES = (
+    "episodes",
+    "env",
+    "steer",
+    "context",
+    "context_params",
+    "stochastic",
+    "trust",
+)  # options without effect by hand
 
 
 @click.command()
@@ -31,6 +39,17 @@ _OF_POLICIES = ("episodes", "env", "context", "context_params", "stochastic", "t
 @click.option("--pretrained", "name", type=click.Choice(names()), help="a policy included in the package")
 @click.option("--human", is_flag=True, help="play ENV yourself with the arrow keys")
 @click.option("--video", metavar="FILE", help="write an .mp4 or .gif file instead of opening a window")
+@click.option(
+    "--steer",
+    multiple=True,
+    metavar="NAME=NUMBERS",
+    callback=lambda ctx, param, texts: read_pairs(
+        texts,
+        "--steer: expected NAME=NUMBERS such as command=1,0,0.5, got",
+        lambda text: [*map(float, text.split(","))],
+    ),
+    help="what a robot's task remembers, such as command=1,0,0.5; in the window of a robot keys change it; repeatable",
+)
 @click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="number of episodes")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of the first episode")
 def command(
@@ -39,6 +58,7 @@ def command(
     name: str | None,
     human: bool,
     video: str | None,
+    steer: dict[str, list[float]],
     episodes: int,
     seed: int,
     stochastic: bool,
@@ -48,7 +68,8 @@ def command(
 ) -> None:
     """Watch a trained policy, or play yourself, under the training draws or under physics that you choose.
 
-    Each episode has a new draw. A video shows its values, and gymdr prints them with the return.
+    Each episode has a new draw. A video shows its values, and gymdr prints them with the return. The window of a robot
+    is MuJoCo's viewer: keys that it shows steer the robot, and change the parameters of --set while it moves.
     """
     from gym_dr.policies import play  # heavy
 
@@ -70,7 +91,7 @@ def command(
     policy = one_policy(given, stochastic=stochastic or None, **options)
     cells = cells_to_play(policy, played, episodes)
     _show_notes(cells)
-    for episode in play.play_policy(policy, cells.draws, seed=seed, video=video):
+    for episode in play.play_policy(policy, cells.draws, seed=seed, video=video, steer=steer):
         shown = in_effect(cells.draws.names, episode.params, policy.space or {})
         values = ", ".join(f"{key} {episode.params[key]:g}" for key in shown)
         click.echo(

@@ -11,7 +11,7 @@ import click
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--output", metavar="PNG", help="file to write  [default: training.png in RUN, or comparison.png]")
 def command(runs: tuple[str, ...], output: str | None) -> None:
-    """Plot return, entropy and losses, of one run or several.
+    """Plot return, entropy, losses and terms of the reward, of one run or several.
 
     A folder of several seeds stands for all of its runs.
     """

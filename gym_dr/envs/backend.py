@@ -36,7 +36,8 @@ class Outcome(NamedTuple):
 
     rewards: Array  # (N,)
     terminations: Mask  # (N,)
-    info: Info  # name -> (N, ...), reported by the sub-environments that were stepped
+    # name -> (N, ...), reported by the sub-environments that were stepped; "critic" by all, of the latest observations
+    info: Info
     diverged: Mask | None = None  # (N,) simulations that diverged, which truncates their episodes; None if none
 
 

@@ -29,7 +29,7 @@ from gym_dr.envs.backend import (
     check_layout,
     put_under,
 )
-from gym_dr.envs.played import CRITIC, signals_of
+from gym_dr.envs.played import signals_of
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
@@ -186,7 +186,7 @@ class Episodes:
         """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``."""
         play = self._rollout_by_steps if self.context.ranges or self._compiled is None else self._rollout_compiled
         index, values, resets = self.table.index.copy(), self.table.current.copy(), self.autoreset.resets
-        step, diverged, begun, signals = play(policy, noise, steps, first, last)
+        step, diverged, begun, reports = play(policy, noise, steps, first, last)
         ends = steps.terminated[first:last] | steps.truncated[first:last]
         envs, indices, later = (
             np.concatenate(part, -1) for part in zip((np.arange(len(index)), index, values), begun, strict=True)
@@ -194,6 +194,7 @@ class Episodes:
         order = np.argsort(envs, kind="stable")
         begins = np.concatenate([np.zeros_like(ends[:1]) if resets is None else resets[None], ends[:-1]])
         step = step._replace(begun=begins[-1] if begins[-1].any() else None)
+        signals = signals_of(reports, *begins.shape, begun=begins)
         drawn = indices[order], later[:, order]
         return Rollout(step, begins, *drawn, diverged if step.divergences else None, signals)
 
@@ -209,7 +210,7 @@ class Episodes:
         outcome = Outcome(rewards[-1], steps.terminated[last - 1], last_report, failed)
         truncations = steps.truncated[last - 1]
         self.autoreset.step(outcome.terminations | truncations)
-        return Step(outcome, truncations, divergences), diverged, drawn, signals_of(reports, *rewards.shape)
+        return Step(outcome, truncations, divergences), diverged, drawn, reports
 
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
@@ -221,7 +222,7 @@ class Episodes:
         start = space.start if isinstance(space, Discrete) else None
         diverged = np.zeros((last - first, self.table.num_envs), np.bool_)
         divergences: list[Divergence] = []
-        signals: Info = {}
+        reports: list[Info] = []
         drawn: list[Drawn] = [(np.zeros(0, np.int64), np.zeros(0, np.int64), self.table.current[:, :0])]
         for t in range(first, last):
             resets = self.autoreset.resets
@@ -236,21 +237,11 @@ class Episodes:
             if step.outcome.diverged is not None:
                 diverged[t - first] = step.outcome.diverged
             divergences += step.divergences
-            self._keep_signals(step, signals, t - first, last - first)
+            reports.append(signals_of(step.outcome.info, self.table.num_envs))
         envs, index, values = (np.concatenate(part, axis=-1) for part in zip(*drawn, strict=True))
         step = step._replace(divergences=divergences)
+        signals = {name: np.stack([report[name] for report in reports]) for name in reports[0]}
         return step, diverged, (envs, index, values), signals
-
-    def _keep_signals(self, step: Step, signals: Info, row: int, rows: int) -> None:
-        """Stores what a step reports for trainers in a row of ``signals``."""
-        found = signals_of(step.outcome.info, self.table.num_envs)
-        first = self.backend.reset_info() if CRITIC in found and step.begun is not None else {}
-        for name, values in found.items():
-            if name not in signals:
-                signals[name] = np.zeros((rows, *values.shape), values.dtype)
-            signals[name][row] = values
-            if step.begun is not None:
-                signals[name][row, step.begun] = first[name][step.begun] if name in first else 0.0
 
     def _seed(self, envs: list[int], seeds: Sequence[int | None]) -> None:
         """Restarts the random streams and the draws of some sub-environments."""

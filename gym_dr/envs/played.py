@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Indices, Mask
 
 CRITIC = "critic"  # in ``info``: observations for the critic alone, (N, k), those of the first observation at a reset
-_TERM = "reward_"  # begins names of terms of the reward in ``info``, (N,)
+TERM = "reward_"  # begins names of terms of the reward in ``info``, (N,)
 
 
 class Played(NamedTuple):
@@ -32,7 +31,7 @@ class Played(NamedTuple):
     diverged: Mask | None = None  # (T, N) simulations that did, in a rollout; None if none
     of_rollout: bool = False  # whether ``draws`` are a table
     # (T, N, k) "critic" and (T, N) each term of the reward, after each step; terms are 0 on reset steps
-    signals: Mapping[str, npt.NDArray[Any]] = MappingProxyType({})
+    signals: Mapping[str, npt.NDArray[Any]] = {}
 
     @classmethod
     def of_step(
@@ -42,19 +41,12 @@ class Played(NamedTuple):
         terminated = np.asarray(terminations)[None]
         ended = np.logical_or(terminated, truncations)
         rows = None if begun is None else begun[None]
-        signals, final = (signals_of(report, ended.size) for report in (info, info.get("final_info", {})))
-        for name in (signals | final).keys() - {CRITIC}:  # with SAME_STEP, the last terms are in final_info
-            values = np.zeros(ended.size) if name not in signals else signals[name]
-            signals[name] = np.where(ended[0], final[name], values) if name in final else values
-            if begun is not None:
-                signals[name] = np.where(begun, 0, signals[name])
+        signals = signals_of(info, ended.size, begun=begun)
+        for name, values in signals_of(info.get("final_info", {}), ended.size).items():  # with SAME_STEP
+            if name != CRITIC:  # the first observation of the next episode has its own
+                signals[name] = np.where(ended[0], values, signals.get(name, 0))
         signals = {name: values[None] for name, values in signals.items()}
         return cls(observations, np.asarray(rewards)[None], terminated, ended, rows, info, info, signals=signals)
-
-    @property
-    def terms(self) -> dict[str, npt.NDArray[Any]]:
-        """The terms of the reward: name -> (T, N)."""
-        return {name: values for name, values in self.signals.items() if name != CRITIC}
 
     def episodes(self, rows: Any, envs: Any) -> Indices:
         """Where ``draws`` have the episodes that steps belong to, that they begin, or whose ends they follow.
@@ -70,19 +62,23 @@ class Played(NamedTuple):
         return np.asarray(np.searchsorted(begins, envs * len(self.begun) + rows, side="right") + envs)
 
 
-def signals_of(info: Mapping[str, Any], *shape: int) -> dict[str, npt.NDArray[Any]]:
+def signals_of(info: Mapping[str, Any], *shape: int, begun: Mask | None = None) -> dict[str, npt.NDArray[Any]]:
     """What ``info`` has of ``Played.signals``; what are no numbers for all sub-environments is left out.
 
     Args:
         info: Arrays by name, and other things.
         shape: N, or T and N.
+        begun: Reset steps, of this shape; None if there are none.
     """
-    return {
+    found = {
         name: values
         for name, values in info.items()
-        if (name == CRITIC or str(name).startswith(_TERM))
+        if (name == CRITIC or str(name).startswith(TERM))
         and isinstance(values, np.ndarray)
         and values.dtype.kind in "fiu"
         and values.shape[: len(shape)] == shape
         and values.ndim == len(shape) + (name == CRITIC)
     }
+    if begun is not None:
+        found |= {name: np.where(begun, 0, values) for name, values in found.items() if name != CRITIC}
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Mask
+from gym_dr.envs.played import TERM
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.question import Question
 from gym_dr.evaluation.results import COLUMNS, EPISODES, read_episodes, typed, write_episodes
@@ -64,11 +65,15 @@ class EpisodeTable:
         import pandas as pd  # heavy
 
         new: list[Mapping[str, Any]] = []
+        columns = list(map(str, self.rows)) if len(self.rows) else []
+        if not columns:  # which terms of the reward there are is known with the first episode
+            self.path.unlink(missing_ok=True)
         with contextlib.closing(CsvLog(self.path)) as log:
 
             def add(row: Mapping[str, Any]) -> None:
-                log.write(row)
-                new.append(row)
+                columns.extend(() if columns else row)
+                new.append({name: row.get(name, 0.0) for name in columns})  # a term may be missing or new
+                log.write(new[-1])
 
             yield add
         if new:
@@ -84,7 +89,8 @@ class EpisodeTable:
         def place(column: Any) -> Any:
             return column.map(orders[column.name].index) if column.name in orders else column
 
-        ordered = rows[[*COLUMNS, *nominal]].drop_duplicates(KEYS).sort_values(KEYS, key=place)
+        terms = [name for name in map(str, rows) if name.startswith(TERM) and name not in nominal]
+        ordered = rows[[*COLUMNS, *nominal, *terms]].drop_duplicates(KEYS).sort_values(KEYS, key=place)
         self.rows = ordered.assign(outcome=ordered["return"].map(question.outcome)).reset_index(drop=True)
         if len(self.rows) or self.path.name == EPISODES or self.path.exists():
             write_episodes(self.path, self.rows)

@@ -324,7 +324,7 @@ def _row(part: _Part, draws: Draws, k: int, record: EpisodeRecord, question: Que
     head = (part.policy.name, cells.name, part.first_cell + cell, episode, part.seed + k)
     found = (record.episode_return, record.length, int(record.terminated), question.outcome(record.episode_return))
     row = dict(zip(COLUMNS, (*head, *found), strict=True))
-    return {**row, **question.nominal, **drawn, **values}
+    return {**row, **question.nominal, **record.reward_terms, **drawn, **values}
 
 
 def _among(rows: pd.DataFrame, parts: Sequence[_Part]) -> Mask:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gym_dr.arrays import Mask
 from gym_dr.envs.family import difference_limits, return_limits
+from gym_dr.envs.played import TERM
 from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sensitivity import failing, nearest_failure, sensitivity
@@ -41,14 +42,19 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
         if known is not None:
             statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
             best.append(describe_best(known, cells, success, within))
-        lengths = evaluation.episodes_of(cells.name).groupby("policy")["steps"].mean()
+        rows = evaluation.episodes_of(cells.name)
+        lengths = rows.groupby("policy")["steps"].mean()
+        terms = {
+            name: means_with_intervals(rows[name].to_numpy(np.float64).reshape(flat.shape), cells)
+            for name in map(str, rows)
+            if name.startswith(TERM) and name not in question.parameters
+        }
         for k, name in enumerate(policies):
             worst = nearest = None
             if cells.num_cells > 1:
-                rows = fresh[(fresh["policy"] == name) & (fresh["set"] == cells.name)]
+                own = fresh[(fresh["policy"] == name) & (fresh["set"] == cells.name)]
                 again = {
-                    int(cell): rows.loc[rows["cell"] == cell, "return"].to_numpy(np.float64)
-                    for cell in set(rows["cell"])
+                    int(cell): own.loc[own["cell"] == cell, "return"].to_numpy(np.float64) for cell in set(own["cell"])
                 }
                 worst = worst_cell(returns[k], again[worst_of(returns[k])], cells, within, question.needs)
                 nearest = nearest_failure(
@@ -69,6 +75,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
                     "min": float(returns[k].min()),
                     "max": float(returns[k].max()),
                     "length_mean": float(lengths[name]),
+                    "reward_terms": {term: found[k] for term, found in terms.items()},
                     "worst_cell": worst,
                     "least_perturbation": nearest,
                     "sensitivity": sensitivity(returns[k], cells, question.needs) if cells.points else None,

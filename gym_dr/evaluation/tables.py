@@ -54,6 +54,7 @@ def evaluation_tables(document: Mapping[str, Any], all_sets: Sequence[CellSet]) 
     several = [one for one in sets if one.cells.num_cells > 1]
     return [
         *(statistics_table(one, f"{one.label}: {one.size}", brief=True) for one in sets),
+        *reward_tables(sets),
         *differences_to_first(document, sets),
         *regret_tables(document, sets),
         *(failure_table(one, f"{one.label}: what breaks a policy") for one in several),
@@ -71,6 +72,22 @@ def statistics_table(one: SetResults, caption: str, *, brief: bool) -> Table:
     reason = one.results[0]["sensitivity"] and one.results[0]["sensitivity"]["reason"]
     notes = [f"There are no sensitivity indices: {reason}."] if reason else []
     return Table(caption=caption, columns=["policy", *(STATISTICS[key] for key in columns)], rows=rows, notes=notes)
+
+
+def reward_tables(sets: Sequence[SetResults]) -> list[Table]:
+    """For each policy a table with the mean sum of each term of the reward on each set; none without terms."""
+    return [
+        Table(
+            caption=f"Terms of the reward, mean sum over an episode of {results[0]['policy']}",
+            columns=["", *(one.label for one in sets)],
+            rows=[
+                [term, *(interval_cell(result["reward_terms"][term], exact=True) for result in results)]
+                for term in terms
+            ],
+        )
+        for results in zip(*(one.results for one in sets), strict=True)
+        if (terms := results[0].get("reward_terms"))
+    ]
 
 
 def differences_to_first(document: Mapping[str, Any], sets: Sequence[SetResults]) -> list[Table]:
@@ -139,11 +156,14 @@ def sensitivity_tables(one: SetResults) -> list[Table]:
     return tables
 
 
-def interval_cell(found: Mapping[str, float | None], *, percent: bool = False, signed: bool = False) -> Cell:
-    """A number with its interval, if it has one."""
+def interval_cell(
+    found: Mapping[str, float | None], *, percent: bool = False, signed: bool = False, exact: bool = False
+) -> Cell:
+    """A number with its interval, if it has one; three digits of small ones if ``exact``."""
 
     def text(value: float) -> str:
-        return f"{value:z.0%}" if percent else number(value, signed=signed)
+        small = f"{value:z.3g}" if exact and abs(value) < 99.95 else number(value, signed=signed)
+        return f"{value:z.0%}" if percent else small
 
     value, low, high = found["value"], found["low"], found["high"]
     if value is None:

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -21,6 +21,7 @@ from gym_dr.policies.acting import drive
 from gym_dr.policies.captions import Frame, caption_of, captioned
 from gym_dr.policies.draws import Draws
 from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.steering import Steering
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -31,16 +32,25 @@ from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import RecordEpisodes
 
 
-def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | None) -> Iterator[EpisodeRecord]:
+def play_policy(
+    policy: FrozenPolicy,
+    draws: Draws,
+    *,
+    seed: int,
+    video: str | None,
+    steer: Mapping[str, Sequence[float]] | None = None,
+) -> Iterator[EpisodeRecord]:
     """Plays a policy in a window, or into a video that ends in .mp4 or .gif.
 
-    Drawn and given values are shown in a corner of the video.
+    Drawn and given values are shown in a corner of the video. The window of a robot is MuJoCo's viewer, where keys
+    steer it and change the parameters with given values.
 
     Args:
         policy: The policy.
         draws: The draws to play, and the number of episodes.
         seed: Seed of the first episode, which determines the draws.
         video: File to write; None for a window.
+        steer: What a task's memory holds, in a window at first: name -> its entries.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
@@ -58,18 +68,34 @@ def play_policy(policy: FrozenPolicy, draws: Draws, *, seed: int, video: str | N
         warnings.filterwarnings("ignore", ".*HumanRendering")  # Gymnasium's window for environments without one
         made = policy.make_envs(draws, render_mode="human" if video is None else "rgb_array")
     envs = RecordEpisodes(made, played.append)
-    space = policy.space or ParamSpace("", [])
-    with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
+    space, fps = policy.space or ParamSpace("", []), int(envs.metadata.get("render_fps", 30))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(envs))
+        (single,) = cast(Any, envs.unwrapped).envs
+        # MuJoCo's viewer, which needs mjpython on macOS
+        viewed = (
+            video is None
+            and hasattr(single.unwrapped, "open_viewer")
+            and (sys.platform != "darwin" or "MJPYTHON_BIN" in os.environ)
+        )
+        first = {name: float(values[0]) for name, values in draws.values.items()} if viewed else None
+        if viewed:
+            single.unwrapped.render_mode = None  # no second window
+        steering = Steering(single, steer or {}, space, policy.randomization, first)
+        add_frame = stack.enter_context(open_video(video, fps))
+        show = stack.enter_context(single.unwrapped.open_viewer(steering.pressed.append)) if viewed else None
         act = policy.make(envs)
         for episode in range(draws.episodes):
-            lines: list[str] | None = None
-            params = {name: values[episode] for name, values in draws.values.items()}
+            params = {name: values[episode] for name, values in draws.values.items()} | steering.params
             options = {"params": params} if params else None
             for moment in drive(act, envs, seed=seed if episode == 0 else None, options=options):
-                if lines is None:
-                    drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
-                    lines = caption_of(draws.names, drawn, space)
-                add_frame(_picture(envs), lines)
+                steering.apply()
+                drawn = {name: values[0] for name, values in moment.info.get("params", {}).items()}
+                lines = [*caption_of(draws.names, drawn | steering.params, space), *steering.held()]
+                if show is None:
+                    add_frame(_picture(envs), lines)
+                elif not show(lines):
+                    return
                 if len(played) > episode:
                     break
             yield played[-1]

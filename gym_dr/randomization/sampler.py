@@ -27,6 +27,7 @@ class EpisodeRecord(NamedTuple):
     terminated: bool  # whether the environment ended it rather than the step limit
     version: int | None = None  # of the sampler that drew it; None for one that never changes
     diverged: bool = False  # whether the simulation did, whose return is no evidence
+    reward_terms: Mapping[str, float] = {}  # sums of what info reports as "reward_...", such as "reward_forward"
 
 
 Row = Mapping[str, float | str]  # of the table of a sampler's updates: column -> value

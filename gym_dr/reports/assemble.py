@@ -19,6 +19,7 @@ from gym_dr.reports.tables import (
     sensitivity_tables,
     sets_table,
     summary_tables,
+    terms_of_rewards,
     watch_commands,
 )
 from gym_dr.runs.durable import read_plain
@@ -55,6 +56,7 @@ def assemble(
     tables = [
         sets_table(comparison),
         *tables,
+        *terms_of_rewards(comparison),
         *config_diff(comparison.groups),
         *regret_table(comparison),
         *failure_tables(comparison),

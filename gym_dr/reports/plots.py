@@ -6,9 +6,11 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gym_dr.envs.played import TERM
 from gym_dr.errors import RunFolderError, printable
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.durable import write_atomically
@@ -42,6 +44,8 @@ _STATISTICS = {  # columns of sampler.csv to plot, if present
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     """Plots return, entropy and both losses against environment steps, with a moving average over 20 updates.
 
+    Another panel has the terms of the reward, if there are any.
+
     A single run's raw values are faint behind the average; several runs show only their averages.
 
     Raises:
@@ -50,23 +54,34 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     from matplotlib.ticker import EngFormatter  # heavy
 
     tables = [read_metrics(folder) for folder in folders]
-    panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
+    panels = [([column], *words) for column, *words in _PANELS if any(column in table for table in tables)]
+    columns = dict.fromkeys(str(column) for table in tables for column in table)
+    terms = [column for column in columns if column.startswith(TERM) and column.endswith("_mean")]
+    panels += [(terms, "Terms of the reward", _PANELS[0][2])] if terms else []
     figure, axes = new_figure(len(panels), 2, (6.0, 4.0))
     names = [printable(folder.path.name) for folder in folders]
     heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * min(len(panels), 2)), parse_math=False)
     average = f"moving average ({MOVING_AVERAGE} updates)"
-    for ax, (column, title, label) in zip(axes, panels, strict=False):
-        for index, (name, table) in enumerate(zip(names, tables, strict=True)):
+    for ax, (shown, title, label) in zip(axes, panels, strict=True):
+        for (k, column), (index, table) in product(enumerate(shown), enumerate(tables)):
             if column not in table:
                 continue
-            if len(tables) == 1:
+            what = average if len(tables) == 1 else f"{names[index]}, {average}"
+            color, dashes = f"C{index}", "-"
+            if shown is terms:  # lines tell the runs apart
+                named = any(column in before for before in tables[:index])
+                what = "_" if named else printable(column[len(TERM) : -len("_mean")]).replace("$", r"\$")
+                color, dashes = f"C{k}", ("-", "--", ":", "-.")[index % 4]
+            elif len(tables) == 1:
                 ax.plot(table["steps"], table[column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
             smooth = table[column].rolling(MOVING_AVERAGE, min_periods=1).mean()
-            what = average if len(tables) == 1 else f"{name}, {average}"
-            ax.plot(table["steps"], smooth, color=f"C{index}", label=what)
+            ax.plot(table["steps"], smooth, dashes, color=color, label=what)
         ax.set(title=title, xlabel=STEPS, ylabel=label)
         ax.xaxis.set_major_formatter(EngFormatter(usetex=False))  # 2 M
+    if terms:
+        beside = axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        beside.set_in_layout(len(panels) % 2 == 0)  # otherwise the place beside it is free
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     save_figure(figure, path, dpi=110)

@@ -13,7 +13,14 @@ import numpy as np
 from gym_dr.envs.family import UNLIMITED, difference_limits
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, mean_over_seeds, means_with_intervals
-from gym_dr.evaluation.tables import SetResults, failure_table, interval_cell, regret_tables, statistics_table
+from gym_dr.evaluation.tables import (
+    SetResults,
+    failure_table,
+    interval_cell,
+    regret_tables,
+    reward_tables,
+    statistics_table,
+)
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.sources import source_of
@@ -40,6 +47,19 @@ def sets_table(comparison: Comparison) -> Table:
     ]
     columns = ["", *(group.name for group in comparison.groups)]
     return Table(caption="Mean return on each set", columns=columns, rows=rows, notes=[SMALL])
+
+
+def terms_of_rewards(comparison: Comparison) -> list[Table]:
+    """For each group a table with the terms of its reward on each set, pooled over its runs; none without terms."""
+    sets = []
+    for name in comparison.sets:
+        results = [
+            {"policy": group.name, "reward_terms": {term: over_runs([run[term] for run in runs]) for term in runs[0]}}
+            for index, group in enumerate(comparison.groups)
+            for runs in [[result.get("reward_terms", {}) for result in comparison.results(index, name)]]
+        ]
+        sets.append(dataclasses.replace(results_on(comparison, name), results=results))
+    return reward_tables(sets)
 
 
 def _mean_and_success(comparison: Comparison, group: int, set_name: str) -> Cell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,8 @@ class RunSession:
         self._resample: Callable[[], None] | None = None  # set if updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._finished: list[dict[str, Any]] = []  # rows of ``draws.csv``, written with the update
-        self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
+        self._window: deque[tuple[float, int, Mapping[str, float]]] = deque(maxlen=WINDOW)
+        self._terms: list[str] | None = None  # of the reward, as the first update reported them
         self._adapted: AdaptParams | None = None  # the environments, if their sampler is adaptive
         self._sampler_state: Mapping[str, Any] | None = None  # state of that sampler in the checkpoint to resume from
         self._logs = {path: CsvLog(path) for path in (folder.metrics, folder.draws, folder.sampler)}
@@ -142,13 +143,16 @@ class RunSession:
             raise RunFolderError(f"{self.folder.path}: was removed or replaced; nothing more is written there.")
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
-        returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())
+        returns, lengths, terms = zip(*self._window, strict=True) if self._window else ((), (), ())
+        if self._terms is None:  # columns of all rows
+            self._terms = [] if self.envs is None else [*self.envs.reward_terms]
         row: dict[str, Any] = {
             "update": update,
             "steps": self._steps,
             "episodes": self._episodes,
-            "return_mean": float(np.mean(returns)) if returns else float("nan"),
-            "length_mean": float(np.mean(lengths)) if lengths else float("nan"),
+            "return_mean": _mean(returns),
+            "length_mean": _mean(lengths),
+            **{f"{name}_mean": _mean([found.get(name, 0.0) for found in terms]) for name in self._terms},
             **metrics,
             "seconds": round(self._seconds, 3),
         }
@@ -202,7 +206,8 @@ class RunSession:
             "steps": self._steps,
             "episodes": self._episodes,
             "seconds": self._seconds,
-            "window": [[episode_return, length] for episode_return, length in self._window],
+            "window": [[*values, dict(terms)] for *values, terms in self._window],
+            "terms": self._terms,
             "rows": [log.rows for log in self._logs.values()],
         }
         if self._adapted is not None:
@@ -240,7 +245,11 @@ class RunSession:
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
             self._sampler_state = session["sampler"] if self.config.settings.sampler != UNIFORM else None
-            self._window.extend((float(r), int(n)) for r, n in session["window"])
+            self._window.extend(
+                (float(r), int(n), {str(name): float(value) for name, value in terms.items()})
+                for r, n, terms in session["window"]
+            )
+            self._terms = [str(name) for name in session["terms"]]
             metrics, draws, sampler = map(int, session["rows"])
         except Exception as error:  # a stranger's values may raise any
             raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
@@ -254,7 +263,7 @@ class RunSession:
         if record.diverged:
             return
         self._episodes += 1
-        self._window.append((record.episode_return, record.length))
+        self._window.append((record.episode_return, record.length, record.reward_terms))
         row = {
             "update": self.updates_made,
             "env_index": record.env_index,
@@ -268,6 +277,11 @@ class RunSession:
         }
         self._finished.append(row)
         self._loggers.episode(row)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """NaN before the first episode has ended."""
+    return float(np.mean(values)) if values else float("nan")
 
 
 def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:

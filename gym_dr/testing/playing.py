@@ -154,9 +154,11 @@ def assert_rollout_is_stepping(envs: Any, twin: Any) -> list[int]:
             [*expected[:2], *ends],
         )
         signals = Played.of_step(observations, rewards, ends[0], ends[1], info, resets).signals
-        assert signals.keys() <= played.signals.keys()
-        for name, values in played.signals.items():  # steps that only reset report no terms
-            assert_same(values[row], signals.get(name, np.zeros_like(values[row])[None])[0])
+        nothing = {name: np.zeros_like(values[row]) for name, values in played.signals.items()}  # as resets report
+        assert_same(
+            {name: values[row] for name, values in played.signals.items()},
+            nothing | {name: values[0] for name, values in signals.items()},
+        )
         places, draws, resets = played.episodes(row, everyone), played.draws, expected[3]
         assert_same(draws["draw_index"][places], info["draw_index"])
         assert_same({name: draws["params"][name][places] for name in info["params"]}, info["params"])

@@ -11,8 +11,7 @@ import gym_dr
 
 LEGS = ("FR", "FL", "RR", "RL")
 JOINTS = tuple(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf"))
-STAND = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2)  # rad
-REACH = 0.75  # rad, how far an action of 1 puts a joint's target from there
+STAND, REACH = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2), 0.75  # rad; how far an action of 1 reaches from there
 ROTOR, TORQUE = 0.000111842, 3.95  # kg m^2 and N m, before the gears
 SLOWEST, FASTEST = (-1.0, -0.8, -1.2), (1.5, 0.8, 1.2)  # forward and to the left, m/s; turning to the left, rad/s
 MOVING, COMMAND_SECONDS = (0.9, 0.3, 0.5), 5.0  # how often each is not 0; how long they last on average
@@ -97,7 +96,7 @@ def reward(before: Any, after: Any) -> Any:
     return {
         "velocity": 1.5 * np.exp(-off / 0.4),
         "turn": 0.75 * np.exp(-np.abs(gyro[:, 2] - command[:, 2]) / 0.4),
-        "gait": 2.0 * np.exp(-np.square((feet[:, :, 2] - FOOT - LIFT * swing) / 0.035)).mean(axis=1),
+        "gait": 1.5 * np.exp(-np.square((feet[:, :, 2] - FOOT - LIFT * swing) / 0.035)).mean(axis=1),
         "slide": -0.05 * (np.square(speeds[:, :, :2]).sum(axis=2) * (swing == 0.0)).sum(axis=1),
         "upright": -2.0 * np.square(after.sensor("up")[:, :2]).sum(axis=1),
         "calm": -0.3 * np.square(velocity[:, 2]) - 0.02 * np.square(gyro[:, :2]).sum(axis=1),
@@ -119,14 +118,8 @@ def preset(friction: Any, payload: Any, center: float, gains: Any, delay: Any, p
     }
 
 
-# friction, center, joints: MuJoCo Playground (Zakka et al. 2025); payload: Isaac Lab; offsets of encoders: mjlab;
-# pushes of "wide": Rudin et al. 2022, "Learning to Walk in Minutes"; gains and delays: ours
-PRESETS = {
-    "default": preset((0.4, 1.0), (-1.0, 2.0), 0.03, (0.8, 1.2), (0.0, 0.02), (0.0, 0.5), gym_dr.Integer(200, 400)),
-    "wide": preset((0.3, 1.25), (-1.0, 3.0), 0.05, (0.7, 1.3), (0.0, 0.03), (0.0, 1.0), gym_dr.Integer(150, 300)),
-    "harder": preset((0.25, 0.4), (2.0, 4.0), 0.05, (0.6, 0.8), (0.02, 0.028), 0.7, gym_dr.Integer(100, 200)),
-}
 SIDES = gym_dr.Mirror(places=[3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8], signs=[-1, 1, 1] * 4)
+SIGNS = {"velocity": (1, -1, 1), "gyro": (-1, 1, -1), "up": (1, -1, 1), "command": (1, -1, -1), "clock": (-1, -1)}
 gym_dr.register_robot(
     "gym_dr/Go1JoystickDR-v0",
     model=model,
@@ -135,19 +128,22 @@ gym_dr.register_robot(
     reset=reset,
     action=lambda state: STAND + REACH * state.action,
     observe=observe,
+    critic=lambda state: np.hstack(  # what is true without noise: velocities, command, and how high the feet are
+        [state.sensor("velocity")[:, :2], state.sensor("gyro")[:, 2:], state.memory["command"]]
+        + [state.sensor(leg)[:, 2:] for leg in LEGS]
+    ),
     reward=reward,
     terminated=lambda state: (state.sensor("up")[:, 2] < 0.5) | (state.qpos[:, 2] < 0.12),
     update=update,
-    mirror={
-        **dict.fromkeys(("joints", "joint_velocities", "last_action", "action"), SIDES),
-        **dict.fromkeys(("velocity", "up"), gym_dr.Mirror(signs=[1, -1, 1])),
-        "gyro": gym_dr.Mirror(signs=[-1, 1, -1]),
-        "command": gym_dr.Mirror(signs=[1, -1, -1]),
-        "clock": gym_dr.Mirror(signs=[-1, -1]),
-    },
+    mirror=dict.fromkeys(("joints", "joint_velocities", "last_action", "action"), SIDES)
+    | {name: gym_dr.Mirror(signs=signs) for name, signs in SIGNS.items()},
     steer={"command": (SLOWEST, FASTEST)},
     frame_skip=5,
     max_episode_steps=500,
-    presets=PRESETS,
     actuator_history=8,
+    presets={  # friction, center: MuJoCo Playground; payload: Isaac Lab; encoders: mjlab; pushes: Rudin et al. 2022
+        "default": preset((0.4, 1.0), (-1.0, 2.0), 0.03, (0.8, 1.2), (0.0, 0.02), (0.0, 0.5), gym_dr.Integer(200, 400)),
+        "wide": preset((0.3, 1.25), (-1.0, 3.0), 0.05, (0.7, 1.3), (0.0, 0.03), (0.0, 1.0), gym_dr.Integer(150, 300)),
+        "harder": preset((0.25, 0.4), (2.0, 4.0), 0.05, (0.6, 0.8), (0.02, 0.028), 0.7, gym_dr.Integer(100, 200)),
+    },
 )

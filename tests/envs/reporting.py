@@ -14,8 +14,9 @@ class Reporting(gym.Env[Any, Any]):
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float64)
 
-    def __init__(self, length: int, **more: Any) -> None:
-        self.length, self.more, self.steps = length, more, 0
+    def __init__(self, length: int, at_end: bool = False, **more: Any) -> None:
+        """Makes one that reports ``more``, and another term in the last step if ``at_end``."""
+        self.length, self.at_end, self.more, self.steps = length, at_end, more, 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
@@ -24,5 +25,7 @@ class Reporting(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.steps += 1
+        ended = self.steps == self.length
         info = {"critic": np.array([self.steps, 7.0]), "reward_far": float(self.steps), "reward_cost": -0.5}
-        return np.full(1, float(self.steps)), self.steps - 0.5, self.steps == self.length, False, {**info, **self.more}
+        last = {"reward_end": 1.0} if ended and self.at_end else {}
+        return np.full(1, float(self.steps)), self.steps - 0.5, ended, False, {**info, **last, **self.more}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from gym_dr.envs.played import Played
+from gym_dr.envs.played import CRITIC, Played
 from tests.envs.reporting import Reporting
 
 NEXT_STEP, SAME_STEP = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP
@@ -24,10 +24,14 @@ def steps_of(envs: Any, count: int) -> list[Played]:
     return rows
 
 
+def terms_of(played: Played) -> dict[str, Any]:
+    return {name: values[0] for name, values in played.signals.items() if name != CRITIC}
+
+
 @pytest.mark.parametrize("make", [SyncVectorEnv, AsyncVectorEnv])
 def test_terms_of_a_step_are_those_of_its_reward_and_0_where_it_resets(make: Any) -> None:
     envs = make([lambda: Reporting(2), lambda: Reporting(3)])
-    found = np.concatenate([np.stack([*played.terms.values()]) for played in steps_of(envs, 4)], axis=1)
+    found = np.stack([[*terms_of(played).values()] for played in steps_of(envs, 4)], axis=1)
     envs.close()
     np.testing.assert_array_equal(found[0], [[1, 1], [2, 2], [0, 3], [1, 0]])  # reward_far
     np.testing.assert_array_equal(found[1], [[-0.5, -0.5], [-0.5, -0.5], [0, -0.5], [-0.5, 0]])  # reward_cost
@@ -35,7 +39,7 @@ def test_terms_of_a_step_are_those_of_its_reward_and_0_where_it_resets(make: Any
 
 def test_terms_of_a_last_step_are_kept_where_the_same_step_resets() -> None:
     envs = SyncVectorEnv([lambda: Reporting(2), lambda: Reporting(3)], autoreset_mode=SAME_STEP)
-    found = [played.terms["reward_far"][0].tolist() for played in steps_of(envs, 4)]
+    found = [terms_of(played)["reward_far"].tolist() for played in steps_of(envs, 4)]
     assert found == [[1, 1], [2, 2], [1, 3], [2, 1]]
 
 
@@ -53,10 +57,11 @@ def test_the_critic_observes_what_the_observation_belongs_to(mode: AutoresetMode
 @pytest.mark.parametrize("value", ["far", None, np.zeros(2), [1.0], {"x": 1.0}, True])
 def test_what_is_no_number_of_each_environment_is_no_term(value: Any) -> None:
     envs = SyncVectorEnv([lambda: Reporting(2, reward_odd=value)] * 2)
-    assert steps_of(envs, 1)[0].terms.keys() == {"reward_far", "reward_cost"}
+    assert terms_of(steps_of(envs, 1)[0]).keys() == {"reward_far", "reward_cost"}
 
 
 def test_gymnasiums_own_environments_report_the_terms_of_their_rewards() -> None:
     (played,) = steps_of(gym.make_vec("Hopper-v5", 2, vectorization_mode="sync"), 1)
-    assert played.terms.keys() == {"reward_forward", "reward_ctrl", "reward_survive"}
-    np.testing.assert_allclose(sum(played.terms.values()), played.rewards)
+    terms = terms_of(played)
+    assert terms.keys() == {"reward_forward", "reward_ctrl", "reward_survive"}
+    np.testing.assert_allclose(sum(terms.values()), played.rewards[0])

@@ -12,9 +12,10 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import BusyFolderError, RunFolderError
+from gym_dr.evaluation.episodes import EpisodeTable
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.question import EVALUATION_SEED
-from gym_dr.evaluation.results import Evaluation, write_document
+from gym_dr.evaluation.results import COLUMNS, Evaluation, read_episodes, write_document
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.policies.frozen import FrozenPolicy
@@ -47,6 +48,15 @@ def play(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> 
 @pytest.fixture(scope="module")
 def played(runs: Path) -> Evaluation:
     return play([runs / "one", runs / "two"], runs / "out", CellSet.nominal(2), DRAWS, GRID)
+
+
+@pytest.fixture(scope="module")
+def hopping(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """An evaluation in an environment that reports the terms of its reward."""
+    folder = tmp_path_factory.mktemp("hopping")
+    run = train_tiny_run(folder / "hopper", "--env", "gym_dr/HopperDR-v5")
+    weight = CellSet.of_draws("weight", Randomization({"body_mass:torso": (3.0, 4.0)}), 3)
+    return play([run], folder / "out", CellSet.nominal(2), weight)
 
 
 def rows(evaluation: Evaluation, **which: str) -> pd.DataFrame:
@@ -121,6 +131,41 @@ def test_the_worst_cell_of_each_policy_is_played_again_with_seeds_that_no_episod
         assert (worst["episodes"], worst["min"]) == (FEWEST, rows["return"].min())
         assert worst["mean"]["value"] == pytest.approx(rows["return"].mean())
         assert worst["mean"]["low"] < worst["mean"]["value"] < worst["mean"]["high"]
+
+
+def test_terms_of_rewards_are_means_over_the_episodes_of_a_set_and_make_a_table(hopping: Evaluation) -> None:
+    terms = ["reward_forward", "reward_ctrl", "reward_survive"]
+    assert list(hopping.episodes.columns[-3:]) == terms
+    assert hopping.episodes[terms].sum(axis=1).tolist() == pytest.approx(hopping.episodes["return"].tolist())
+    for result in hopping.document["results"]:
+        own = rows(hopping, policy=result["policy"], set=result["set"])
+        assert {name: found["value"] for name, found in result["reward_terms"].items()} == pytest.approx(
+            own[terms].mean().to_dict()
+        )
+    tables = [table for table in hopping.tables if "hopper" in table.caption]
+    assert [[name for name, *_ in table.rows] for table in tables] == [terms]
+    assert tables[0].columns == ["", "nominal", "weight"]
+
+
+def test_an_interrupted_evaluation_with_terms_goes_on_to_the_same_rows(hopping: Evaluation, tmp_path: Path) -> None:
+    def stop(title: str, done: int, total: int) -> None:
+        if done:
+            raise StopError
+
+    run = hopping.folder.parent / "hopper"
+    with pytest.raises(StopError):
+        play([run], tmp_path / "out", *hopping.sets, progress=stop)
+    pd.testing.assert_frame_equal(play([run], tmp_path / "out", *hopping.sets).episodes, hopping.episodes)
+
+
+def test_a_term_that_later_episodes_do_not_report_is_0_there(tmp_path: Path) -> None:
+    table = EpisodeTable(tmp_path / "episodes.csv")
+    row = dict(zip(COLUMNS, ["one", "nominal", 0, 0, 7, 1.0, 2, 0, ""], strict=True))
+    with table.growing() as add:
+        add({**row, "reward_far": 3.0})
+        add({**row, "episode": 1, "reward_odd": 4.0})
+    assert table.rows["reward_far"].tolist() == read_episodes(table.path)["reward_far"].tolist() == [3.0, 0.0]
+    assert "reward_odd" not in table.rows
 
 
 def test_a_single_cell_that_nobody_chose_is_not_played_again(runs: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,11 @@ def test_ppo_trains_on_native_environments_in_our_wrappers(tmp_path: Path) -> No
     assert not torch.equal(before, models["policy"].net.weight)
     assert len(records) >= 4
     assert len({record.params["gravity"] for record in records}) == len(records)
+
+
+def test_the_example_trains_on_the_go1(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "go1_skrl.py"
+    assert len(example.read_text().splitlines()) <= 120
+    agent = runpy.run_path(str(example))["main"](2, 16, str(tmp_path))
+    assert (agent.policy.log_std != -0.7).any()
+    assert agent.cfg.time_limit_bootstrap

@@ -16,12 +16,14 @@ from gym_dr.runs.metrics import read_metrics
 looked_at = pytest.mark.usefixtures("full_pictures")
 
 
-def write_metrics(path: Path, updates: int = 60) -> RunFolder:
+def write_metrics(path: Path, updates: int = 60, *terms: str) -> RunFolder:
     path.mkdir()
-    rows = ["update,steps,episodes,return_mean,length_mean,actor_loss,critic_loss,entropy,seconds"]
+    more = "".join(f",reward_{term}_mean" for term in terms)
+    rows = [f"update,steps,episodes,return_mean,length_mean,actor_loss,critic_loss,entropy,seconds{more}"]
+    ones = ",1" * len(terms)
     for u in range(updates):
         value = "nan" if u == 0 else f"{u}"
-        rows.append(f"{u},{u * 10},{u},{value},90,{np.sin(u)},{100 / (u + 1)},{1.3 - u / 100},{u / 10}")
+        rows.append(f"{u},{u * 10},{u},{value},90,{np.sin(u)},{100 / (u + 1)},{1.3 - u / 100},{u / 10}{ones}")
     folder = RunFolder(path)
     folder.metrics.write_text("\n".join(rows) + "\n")
     return folder
@@ -91,3 +93,14 @@ def test_runs_with_other_columns_are_drawn_in_any_order(
     without.metrics.write_text("\n".join(",".join(c for i, c in enumerate(x) if i != column) for x in lines) + "\n")
     panels = drawn([whole, without] if first == "whole" else [without, whole], monkeypatch)
     assert [len(panel.lines) for panel in panels] == [2, 2, 1, 2]
+
+
+def test_terms_of_rewards_share_a_panel_and_need_not_be_those_of_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = write_metrics(tmp_path / "one", 60, "far", "c$t")
+    assert [len(panel.lines) for panel in drawn([one], monkeypatch)] == [2, 2, 2, 2, 2]
+    others = [write_metrics(tmp_path / "other", 60, "far", "late"), write_metrics(tmp_path / "without")]
+    panels = drawn([one, *others], monkeypatch)
+    assert [len(panel.lines) for panel in panels] == [3, 3, 3, 3, 4]
+    assert [text.get_text() for text in panels[-1].get_legend().get_texts()] == ["far", r"c\$t", "late"]

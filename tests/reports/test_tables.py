@@ -52,6 +52,27 @@ def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -
     assert float(found[0].rows[1][1].value) == pytest.approx(mean, abs=0.5)
 
 
+def test_terms_of_rewards_are_pooled_over_the_runs_of_each_group(comparison: Comparison) -> None:
+    assert tables.terms_of_rewards(comparison) == []  # a lander reports none
+
+    def results(group: int, name: str) -> list[dict[str, Any]]:
+        return [
+            {"reward_terms": {"reward_far": {"value": value, "low": None, "high": None}}}
+            for value in ([1.0, 3.0], [5.0])[group]
+        ]
+
+    seeds: Any = SimpleNamespace(
+        sets=["nominal"],
+        groups=[SimpleNamespace(name="a"), SimpleNamespace(name="b")],
+        results=results,
+        cells=comparison.cells,
+        label=comparison.label,
+        place=comparison.place,
+    )
+    found = [table.rows[0] for table in tables.terms_of_rewards(seeds)]
+    assert [(name, float(cell.value)) for name, cell in found] == [("reward_far", 2.0), ("reward_far", 5.0)]
+
+
 def test_the_first_answer_compares_the_policies_over_the_training_distribution(comparison: Comparison) -> None:
     difference = tables.difference(comparison, 1, 0, "sobol")["value"]
     returns = [comparison.returns(group, "sobol").mean() for group in (0, 1)]

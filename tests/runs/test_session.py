@@ -97,6 +97,17 @@ def test_the_running_mean_is_that_of_the_recorded_episodes(whole: RunFolder) -> 
     assert float(rows(whole.metrics)[-1]["return_mean"]) == pytest.approx(np.mean(returns), rel=1e-12)
 
 
+def test_metrics_have_the_mean_of_each_term_of_the_reward_which_resuming_does_not_change(tmp_path: Path) -> None:
+    config = config_of(env="gym_dr/HopperDR-v5")
+    whole, cut = (rows(train_or_resume(tmp_path / n, config, at).metrics) for n, at in (("a", None), ("b", 4)))
+    terms = ["reward_forward_mean", "reward_ctrl_mean", "reward_survive_mean"]
+    assert [name for name in whole[0] if name.startswith("reward_")] == terms
+    for row in whole:  # all of the same episodes
+        assert float(row["return_mean"]) == pytest.approx(sum(float(row[name]) for name in terms), nan_ok=True)
+    assert len(cut) == 5
+    assert rows(train_or_resume(tmp_path / "b", config).metrics) == whole
+
+
 @pytest.mark.filterwarnings("ignore:.*diverged")
 def test_episodes_whose_simulation_diverged_are_no_results_of_a_training(tmp_path: Path) -> None:
     strong = Randomization({"actuator_gear": Scale(1000.0)})

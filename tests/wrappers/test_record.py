@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 from packaging.version import Version
 
@@ -15,6 +15,7 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.draws import draw
 from gym_dr.testing.playing import SEED, play
+from tests.envs.reporting import Reporting
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
@@ -96,6 +97,42 @@ def test_episodes_beyond_a_quota_are_not_recorded_until_a_reset() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_native_environments_are_recorded_as_sync_ones_are(mode: AutoresetMode) -> None:
     assert record(mode, native=True) == record(mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_terms_of_the_reward_are_summed_over_the_steps_of_an_episode(mode: AutoresetMode) -> None:
+    records: list[EpisodeRecord] = []
+    envs = SyncVectorEnv([lambda: Reporting(2), lambda: Reporting(3)], autoreset_mode=mode)
+    play(RecordEpisodes(envs, records.append), 9)
+    assert len(records) > 4
+    for r in records:
+        length = r.env_index + 2
+        assert r.reward_terms == {"reward_far": length * (length + 1) / 2, "reward_cost": -0.5 * length}
+        assert sum(r.reward_terms.values()) == r.episode_return
+
+
+def test_a_term_that_is_reported_now_and_then_is_0_in_other_steps() -> None:
+    records: list[EpisodeRecord] = []
+    envs = SyncVectorEnv([lambda: Reporting(2, at_end=True)])
+    play(RecordEpisodes(envs, records.append), 6)
+    assert [r.reward_terms["reward_end"] for r in records] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_terms_of_native_environments_are_those_of_sync_ones_and_sum_up_to_the_return(mode: AutoresetMode) -> None:
+    found: list[list[EpisodeRecord]] = []
+    for native in (True, False):
+        kwargs: dict[str, Any] = {"autoreset_mode": mode}
+        if not native:
+            kwargs = {"vectorization_mode": "sync", "vector_kwargs": kwargs}
+        found.append([])
+        envs = gym.make_vec("gym_dr/HopperDR-v5", 3, max_episode_steps=5, **kwargs)
+        play(RecordEpisodes(envs, found[-1].append), 12)
+    assert len(found[0]) == len(found[1]) >= 6
+    for one, other in zip(*found, strict=True):
+        assert one.reward_terms.keys() == {"reward_forward", "reward_ctrl", "reward_survive"}
+        assert one.reward_terms == pytest.approx(other.reward_terms, abs=1e-9)
+        assert sum(one.reward_terms.values()) == pytest.approx(one.episode_return)
 
 
 @pytest.mark.parametrize(

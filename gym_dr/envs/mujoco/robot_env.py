@@ -24,6 +24,7 @@ from gym_dr.envs.mujoco.reference import quiet_compiler
 from gym_dr.envs.mujoco.robot_task import RobotTask
 from gym_dr.envs.mujoco.robots import ROBOTS, Bounds
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
+from gym_dr.envs.mujoco.viewer import open_viewer
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.vector import NativeVectorEnv
 from gym_dr.errors import RobotError, located, unknown_name
@@ -63,9 +64,11 @@ class RobotEnv(MujocoEnv, EzPickle):
     Attributes:
         task: Its task.
         drawn: The values of the task's own parameters in the next episode, each ``(1,)``; those left out are nominal.
+        held: Memory that a person steers, name -> entries: it is written again before each observation.
     """
 
     metadata: dict[str, Any] = RENDERED
+    open_viewer = open_viewer
 
     def __init__(self, robot: str, model: Any = None, **kwargs: Any) -> None:
         """Compiles the model and tries the functions.
@@ -103,6 +106,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         if chosen.action is not None:
             self.action_space = Box(-1.0, 1.0, (self.task.action_size,), np.float32)
         self.drawn: Mapping[str, Array] = {}
+        self.held: dict[str, Array] = {}
 
     @property
     def mirror(self) -> MirrorMap | None:
@@ -156,7 +160,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         task.advance(simulation, actions, None, self.frame_skip)
         rewards, terminations, info = task.outcome(simulation, actions, before)
         info |= task.finish(simulation, None)
-        observations = task.observe(simulation, slice(None))
+        observations = self._observe()
         task.check(simulation.field("qpos"), observations, rewards)
         first = {name: values[0] for name, values in info.items()}
         return observations[0], float(rewards[0]), bool(terminations[0]), False, first
@@ -171,9 +175,14 @@ class RobotEnv(MujocoEnv, EzPickle):
     def reset_model(self) -> Any:
         task, simulation = self.task, self._simulation
         task.begin(simulation, _ONLY, (), self.drawn)
-        observations = task.observe(simulation, slice(None))
+        observations = self._observe()
         task.check(simulation.field("qpos"), observations)
         return observations[0]
+
+    def _observe(self) -> Array:
+        for name, entries in self.held.items():
+            self.memory[name][:] = entries.reshape(self.memory[name].shape)
+        return self.task.observe(self._simulation, slice(None))
 
     def _get_reset_info(self) -> dict[str, Any]:
         return {name: values[0] for name, values in self.task.reset_info(self._simulation).items()}
@@ -216,7 +225,11 @@ def interface(env_id: str) -> Interface:
 
 
 class _RandomizedRobot(RandomizeMujoco):
-    """Tells the task its own parameters."""
+    """Tells the task its own parameters, and lets a person who watches change the model."""
+
+    def change(self, values: Mapping[str, float]) -> None:
+        """Changes the model in the running episode; what is not of the model waits for the next reset."""
+        self._editor.apply(self._model, {**self._own, **{n: v for n, v in values.items() if n in self.param_space}})
 
     def _note_values(self) -> None:
         super()._note_values()

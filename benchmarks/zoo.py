@@ -1,0 +1,69 @@
+"""How well policies of the zoo do what their tasks ask for, over 1,000 episodes of fresh draws of a preset.
+
+Run it with: python -m benchmarks.zoo RUN...
+
+What is measured comes from the terms of the reward in ``info``, so noise of observations does not touch it. An episode
+that has ended early keeps its last value.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import gym_dr
+from gym_dr.arrays import Array, Mask
+
+EPISODES = 1000
+SEED = 900_000  # far from those of trainings
+Measure = Callable[[Mapping[str, Any]], Array]
+MEASURES: dict[str, dict[str, Measure]] = {
+    "gym_dr/UR5eReachDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
+    "gym_dr/CrazyflieHoverDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
+    "gym_dr/Go1JoystickDR-v0": {
+        "off the velocity (m/s)": lambda info: -0.4 * np.log(info["reward_velocity"] / 1.5),
+        "off the turning (rad/s)": lambda info: -0.4 * np.log(info["reward_turn"] / 0.75),
+    },
+}
+
+
+def measured(env_id: str, policy: Callable[..., Any], preset: str) -> tuple[dict[str, Array], Mask]:
+    """Each measure at each step ``(steps, episodes)``, and which episodes terminated ``(episodes,)``."""
+    measures = MEASURES[env_id]
+    envs = gym.make_vec(env_id, EPISODES, randomization=preset)
+    with contextlib.closing(gym_dr.DisturbVector(envs, preset)) as disturbed:
+        observations, _ = disturbed.reset(seed=SEED)
+        steps = gym.spec(env_id).max_episode_steps or 0
+        found = {name: np.zeros((steps, EPISODES)) for name in measures}
+        over = np.zeros(EPISODES, np.bool_)
+        for step in range(steps):
+            observations, _, terminations, _, info = disturbed.step(policy(observations))
+            for name, measure in measures.items():
+                found[name][step] = np.where(over, found[name][step - 1], measure(info))
+            over |= terminations
+    return found, over
+
+
+def main() -> None:
+    """Prints a line for each run and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="+")
+    parser.add_argument("--preset", default="default")
+    arguments = parser.parse_args()
+    for path in arguments.runs:
+        run: Any = gym_dr.load_run(path)
+        found, over = measured(run.config.settings.env, run.policy(deterministic=True), arguments.preset)
+        for name, values in found.items():
+            halves = np.array_split(values, 2)
+            ends = f"at the end {values[-1].mean():.4f}, 95 % below {np.quantile(values[-1], 0.95):.4f}"
+            print(f"{path}, {name}: mean {values.mean():.4f}, second half {halves[1].mean():.4f}, {ends}")
+        print(f"{path}, ended early: {100 * over.mean():.1f} %")
+
+
+if __name__ == "__main__":
+    main()
