@@ -4,8 +4,8 @@ Run it with:  python -m benchmarks.go1 [RUN ...] [--preset default] [--episodes 
 
 Each row is a policy over one episode on each of so many fresh draws: the mean over steps of the error of the velocity
 in the plane, m/s, and of the rate of turning, rad/s, both without the noise that the policy sees, and the part of
-episodes that end in a fall. Runs take their most likely actions. The last row is a robot that stands still all the time,
-whose errors are the commands themselves.
+episodes that end in a fall. Runs take their most likely actions. The last row is a robot that stands still,
+whose errors are the commands.
 """
 
 from __future__ import annotations
