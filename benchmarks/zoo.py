@@ -1,8 +1,8 @@
-"""How near policies of the UR5e and the Crazyflie come to their points, over 1,000 episodes of fresh draws of a preset.
+"""How well policies of the zoo do what their tasks ask for, over 1,000 episodes of fresh draws of a preset.
 
 Run it with: python -m benchmarks.zoo [--preset default] RUN... (for those of the Go1: python -m benchmarks.go1 RUN...)
 
-What is measured comes from the terms of the reward in ``info``, so noise of observations does not touch it. An episode
+What is measured comes from ``info`` (terms of the reward, the critic), so noise does not touch it. An episode
 that has ended early keeps its last value.
 """
 
@@ -25,6 +25,9 @@ Measure = Callable[[Mapping[str, Any]], Array]
 MEASURES: dict[str, dict[str, Measure]] = {
     "gym_dr/UR5eReachDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
     "gym_dr/CrazyflieHoverDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
+    "gym_dr/G1WalkDR-v0": {
+        "too fast (m/s)": lambda info: info["critic"][:, 0] - info["params"]["command_speed"],
+    },
 }
 
 
@@ -57,6 +60,8 @@ def main() -> None:
         for name, values in found.items():
             halves = np.array_split(values, 2)
             ends = f"at the end {values[-1].mean():.4f}, 95 % below {np.quantile(values[-1], 0.95):.4f}"
+            off = np.abs(values.mean(axis=0))
+            print(f"{path}, {name}: off by {off.mean():.4f} over an episode, 95 % below {np.quantile(off, 0.95):.4f}")
             print(f"{path}, {name}: mean {values.mean():.4f}, second half {halves[1].mean():.4f}, {ends}")
         print(f"{path}, ended early: {100 * over.mean():.1f} %")
 
