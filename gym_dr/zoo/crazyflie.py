@@ -120,7 +120,7 @@ PRESETS = {
     "default": preset((0.95, 1.2), (0.6, 1.2), (0.8, 1.1), (0.9, 1.1), (0.03, 0.07), 1.0, (0, 0.01)),
     "wide": preset((0.9, 1.3), (0.4, 1.3), (0.75, 1.15), (0.85, 1.15), (0.02, 0.11), 3.0, (0, 0.03)),
 }
-PPO = {"num_envs": 512, "rollout_steps": 32, "minibatches": 16, "epochs": 4, "lr": 5e-4, "updates": 150}
+PPO = {"num_envs": 512, "rollout_steps": 32, "minibatches": 16, "epochs": 4, "lr": 1e-3, "updates": 120}
 gym_dr.register_robot(
     "gym_dr/CrazyflieHoverDR-v0",
     model=model,
@@ -146,5 +146,5 @@ gym_dr.register_robot(
     frame_skip=4,
     max_episode_steps=200,
     presets=PRESETS,
-    defaults={"ppo": PPO},
+    defaults={"ppo": PPO | {"activation": "elu"}},
 )

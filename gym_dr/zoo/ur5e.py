@@ -69,8 +69,9 @@ def update(state: Any, rng: Any) -> None:
 
 def observe(state: Any) -> Any:
     """Joints come first, so that ``obs_offset:0`` to ``5`` are errors of their encoders; places turn with the first."""
-    turn = np.exp(-1j * state.qpos[:, 0])
-    seen = {"tool": state.sensor("tool"), "target": state.memory["target"] - state.sensor("tool")}
+    turn, error = np.exp(-1j * state.qpos[:, 0]), state.memory["target"] - state.sensor("tool")
+    near = error / (0.05 + distance(state)[:, None])  # a millimeter counts only near the point
+    seen = {"tool": state.sensor("tool"), "target": error, "near": near}
     level = {name: turn * (place[:, 0] + 1j * place[:, 1]) for name, place in seen.items()}
     return {
         "joints": state.qpos,
@@ -115,6 +116,7 @@ PRESETS = {
     "default": preset((0.7, 1.5), (0.8, 1.25), (0, 1), gym_dr.Integer(0, 1), 0.002),
     "wide": preset((0.25, 4), (0.5, 2), (0, 3), gym_dr.Integer(0, 2), 0.005),
 }
+PPO = {"num_envs": 512, "rollout_steps": 32, "minibatches": 16, "epochs": 4, "lr": 1e-3, "updates": 100}
 gym_dr.register_robot(
     "gym_dr/UR5eReachDR-v0",
     model=model,
@@ -125,19 +127,9 @@ gym_dr.register_robot(
     observe=observe,
     reward=reward,
     update=update,
-    steer={"target": ((-0.6, 0.2, 0.1), (0.6, 0.7, 0.7))},
+    steer={"target": ((-0.5, 0.3, 0.1), (0.5, 0.6, 0.5))},
     frame_skip=4,
     max_episode_steps=100,
     presets=PRESETS,
-    defaults={
-        "ppo": {
-            "num_envs": 512,
-            "rollout_steps": 32,
-            "minibatches": 16,
-            "epochs": 4,
-            "lr": 5e-4,
-            "gamma": 0.97,
-            "updates": 150,
-        }
-    },
+    defaults={"ppo": PPO | {"activation": "elu", "gamma": 0.97}},
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gym_dr.arrays import Array
+from gym_dr.envs.mujoco.robots import ROBOTS
 from gym_dr.zoo import ur5e
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.envs.mujoco.stock.wheels import unpacked
@@ -101,7 +102,8 @@ def test_points_are_above_the_floor_and_as_far_from_the_shoulder_as_said() -> No
 
 def test_every_point_can_be_reached_without_contact() -> None:
     model = ur5e.model().compile()
-    assert all(reached(model, point) for point in drawn_points(30))
+    steered = np.array(np.meshgrid(*np.transpose(ROBOTS.get(ID).steer["target"]))).reshape(3, -1).T  # corners
+    assert all(reached(model, point) for point in [*drawn_points(30), *steered])
 
 
 def reached(model: Any, point: Array) -> bool:
