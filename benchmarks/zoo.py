@@ -25,6 +25,9 @@ Measure = Callable[[Mapping[str, Any]], Array]
 MEASURES: dict[str, dict[str, Measure]] = {
     "gym_dr/UR5eReachDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
     "gym_dr/CrazyflieHoverDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
+    "gym_dr/G1WalkDR-v0": {
+        "too fast (m/s)": lambda info: info["critic"][:, 0] - info["params"]["command_speed"],
+    },
     "gym_dr/Go1JoystickDR-v0": {
         "off the velocity (m/s)": lambda info: -0.4 * np.log(info["reward_velocity"] / 1.5),
         "off the turning (rad/s)": lambda info: -0.4 * np.log(info["reward_turn"] / 0.75),
@@ -61,6 +64,8 @@ def main() -> None:
         for name, values in found.items():
             halves = np.array_split(values, 2)
             ends = f"at the end {values[-1].mean():.4f}, 95 % below {np.quantile(values[-1], 0.95):.4f}"
+            off = np.abs(values.mean(axis=0))
+            print(f"{path}, {name}: off by {off.mean():.4f} over an episode, 95 % below {np.quantile(off, 0.95):.4f}")
             print(f"{path}, {name}: mean {values.mean():.4f}, second half {halves[1].mean():.4f}, {ends}")
         print(f"{path}, ended early: {100 * over.mean():.1f} %")
 
