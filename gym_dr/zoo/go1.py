@@ -98,7 +98,6 @@ def reward(before: Any, after: Any) -> Any:
         "velocity": 2.0 * np.exp(-np.linalg.norm(velocity[:, :2] - command[:, :2], axis=1) / 0.5),
         "turn": np.exp(-np.abs(gyro[:, 2] - command[:, 2]) / 0.5),
         "gait": 1.5 - 1.5 * np.abs(heights / LIFT - swing(after)).mean(axis=1),
-        "alive": np.ones(len(velocity)),
         "upright": -2.0 * np.square(after.sensor("up")[:, :2]).sum(axis=1),
         "calm": -0.3 * np.square(velocity[:, 2]) - 0.02 * np.square(gyro[:, :2]).sum(axis=1),
         "pose": -0.1 * np.square((after.qpos[:, 7:] - STAND) * ([1.0, 0.5, 0.2] * 4)).sum(axis=1),
@@ -121,7 +120,7 @@ def preset(friction: Any, payload: Any, center: float, gains: Any, delay: Any, p
 
 SIDES = gym_dr.Mirror(places=[3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8], signs=[-1, 1, 1] * 4)
 SIGNS = {"velocity": (1, -1, 1), "gyro": (-1, 1, -1), "up": (1, -1, 1), "command": (1, -1, -1), "clock": (-1, -1)}
-PPO = {"num_envs": 512, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.98, "updates": 560}
+PPO = {"num_envs": 512, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.97, "updates": 700}
 NETS = {"entropy_coef": 0.005, "initial_std": 0.35, "hidden_sizes": (128, 128), "activation": "elu", "max_grad_norm": 1}
 gym_dr.register_robot(
     "gym_dr/Go1JoystickDR-v0",
