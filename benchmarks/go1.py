@@ -4,7 +4,8 @@ Run it with:  python -m benchmarks.go1 [RUN ...] [--preset default] [--episodes 
 
 Each row is a policy over one episode on each of so many fresh draws: the mean over steps of the error of the velocity
 in the plane, m/s, and of the rate of turning, rad/s, both without the noise that the policy sees, and the part of
-episodes that end in a fall. Runs take their most likely actions. The last row stands still.
+episodes that end in a fall. Runs take their most likely actions. The last row is a robot that stands still,
+whose errors are the commands.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import gym_dr
 ID = "gym_dr/Go1JoystickDR-v0"
 
 
-def tracking(policy: Callable[[Any], Any], preset: str, episodes: int, seed: int) -> tuple[float, float, float]:
-    """Mean errors, m/s and rad/s, and the part of episodes that end in a fall."""
+def tracking(policy: Callable[[Any], Any] | None, preset: str, episodes: int, seed: int) -> tuple[float, float, float]:
+    """Mean errors, m/s and rad/s, and the part of episodes that end in a fall; None stands still."""
     envs = gym_dr.DisturbVector(gym.make_vec(ID, episodes, randomization=preset), preset)
     with contextlib.closing(envs):
         observations, info = envs.reset(seed=seed)
@@ -31,13 +32,14 @@ def tracking(policy: Callable[[Any], Any], preset: str, episodes: int, seed: int
         errors = []
         while playing.any():
             commands = info["critic"][:, 3:6]  # during the step, after which they may change
-            observations, _, terminated, truncated, info = envs.step(policy(observations))
-            off = info["critic"][:, :3] - commands
+            actions = np.zeros((episodes, 12), np.float32) if policy is None else policy(observations)
+            observations, _, terminated, truncated, info = envs.step(actions)
+            off = (0.0 if policy is None else info["critic"][:, :3]) - commands
             errors.append(np.stack([np.hypot(off[:, 0], off[:, 1]), np.abs(off[:, 2])], axis=1)[playing])
             fallen |= playing & terminated
             playing &= ~(terminated | truncated)
     velocity, turn = np.concatenate(errors).mean(axis=0)
-    return float(velocity), float(turn), float(fallen.mean())
+    return float(velocity), float(turn), float(fallen.mean()) * (policy is not None)
 
 
 def main() -> None:
@@ -47,10 +49,11 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=2026)
     options = parser.parse_args()
-    policies: dict[str, Callable[[Any], Any]] = {
-        run: gym_dr.load_run(run).policy(deterministic=True) for run in options.runs
+    runs = {path: gym_dr.load_run(path) for path in options.runs}
+    policies: dict[str, Callable[[Any], Any] | None] = {
+        path: run.policy(deterministic=True) for path, run in runs.items() if isinstance(run, gym_dr.Run)
     }
-    policies["standing still"] = lambda observations: np.zeros((len(observations), 12), np.float32)
+    policies["standing still"] = None
     print(f"{'policy':30} {'m/s':>7} {'rad/s':>7} {'falls':>7}   {options.episodes} draws of {options.preset!r}")
     for name, policy in policies.items():
         velocity, turn, falls = tracking(policy, options.preset, options.episodes, options.seed)

@@ -1,8 +1,8 @@
 """How well policies of the zoo do what their tasks ask for, over 1,000 episodes of fresh draws of a preset.
 
-Run it with: python -m benchmarks.zoo RUN...
+Run it with: python -m benchmarks.zoo [--preset default] RUN... (for those of the Go1: python -m benchmarks.go1 RUN...)
 
-What is measured comes from the terms of the reward in ``info``, so noise of observations does not touch it. An episode
+What is measured comes from ``info`` (terms of the reward, the critic), so noise does not touch it. An episode
 that has ended early keeps its last value.
 """
 
@@ -27,10 +27,6 @@ MEASURES: dict[str, dict[str, Measure]] = {
     "gym_dr/CrazyflieHoverDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
     "gym_dr/G1WalkDR-v0": {
         "too fast (m/s)": lambda info: info["critic"][:, 0] - info["params"]["command_speed"],
-    },
-    "gym_dr/Go1JoystickDR-v0": {
-        "off the velocity (m/s)": lambda info: -0.4 * np.log(info["reward_velocity"] / 1.5),
-        "off the turning (rad/s)": lambda info: -0.4 * np.log(info["reward_turn"] / 0.75),
     },
 }
 

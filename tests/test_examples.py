@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import math
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -129,6 +130,12 @@ def test_the_go1_trains_in_one_file() -> None:
     rewards = runpy.run_path(str(path))["main"](2, 8, 8)
     assert len(rewards) == 2
     assert all(map(math.isfinite, rewards))
+
+
+@pytest.mark.parametrize("name", ["loop", "go1"])
+def test_programs_of_machines_need_nothing_of_ours(name: str) -> None:
+    text = (EXAMPLES / "deploy" / f"{name}.py").read_text(encoding="utf-8")
+    assert {"gym_dr", "gymnasium", "torch"} & set(re.findall(r"\w+", text)) == set()
 
 
 OWN = ["own_equations", "cue"]  # examples with environments of their own

@@ -1,7 +1,11 @@
-"""Draws the pictures of environments in these pages: MUJOCO_GL=egl python docs/environments/draw.py."""
+"""Draws the pictures of environments in these pages: MUJOCO_GL=egl python docs/environments/draw.py [RUN...].
+
+With runs, only the pictures of their environments, from their policies: so for the zoo, which has no other ones.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image
 
+import gym_dr
 from gym_dr import RandomizeAttributes
 from gym_dr.envs.family import FAMILIES, point_camera
 
@@ -20,23 +25,35 @@ COLORS = 64
 def main() -> None:
     """Draws all of them."""
     docs = Path(__file__).parents[1]
-    draw_families(docs / "environments" / "pictures")
-    draw_poles(docs / "tutorials" / "pictures")
+    for given in sys.argv[1:]:
+        run: Any = gym_dr.load_run(given)
+        env_id = run.config.settings.env
+        path = docs / "environments" / "pictures" / f"{env_id.rpartition('/')[2]}.png"
+        draw(env_id, path, 60, run.policy(deterministic=True))
+    if not sys.argv[1:]:
+        draw_families(docs / "environments" / "pictures")
+        draw_poles(docs / "tutorials" / "pictures")
 
 
 def draw_families(folder: Path) -> None:
     """One picture for each family's page."""
     for family in FAMILIES.values():
-        env: Any = gym.make(family.ids[0].id, render_mode="rgb_array", randomization="none")
-        point_camera(env)
-        env.reset(seed=3)
-        env.action_space.seed(1)
-        for _ in range(STEPS.get(family.name, 12)):
-            env.step(env.action_space.sample())
-        picture = Image.fromarray(env.render())
-        env.close()
-        picture.thumbnail(SIZE)
-        picture.quantize(COLORS).save(folder / f"{family.name}.png", optimize=True)
+        if "/" not in family.name:
+            draw(family.ids[0].id, folder / f"{family.name}.png", STEPS.get(family.name, 12))
+
+
+def draw(env_id: str, path: Path, steps: int, policy: Any = None) -> None:
+    """What an environment looks like after some steps, with random actions or a policy's."""
+    env: Any = gym.make(env_id, render_mode="rgb_array", randomization="none")
+    point_camera(env)
+    observation, _ = env.reset(seed=3)
+    env.action_space.seed(1)
+    for _ in range(steps):
+        observation, *_ = env.step(env.action_space.sample() if policy is None else policy(observation))
+    picture = Image.fromarray(env.render())
+    env.close()
+    picture.thumbnail(SIZE)
+    picture.quantize(COLORS).save(path, optimize=True)
 
 
 def draw_poles(folder: Path) -> None:

@@ -216,8 +216,7 @@ def backward(trained, n):
             for i in range(n):
                 for j in range(ins):
                     value = source[i, j]
-                    below_zero = _ONE + value if network.activation == ELU else _ZERO
-                    slope = _ONE if value > _ZERO else below_zero
+                    slope = _ONE if value > _ZERO else (_ONE + value if network.activation == ELU else _ZERO)
                     below[i, j] *= _ONE - value * value if network.activation == TANH else slope
 
 

@@ -98,11 +98,6 @@ def mirror_of(envs: VectorEnv[Any, Any, Any]) -> MirrorMap | None:
     )
 
 
-def critic_size(envs: VectorEnv[Any, Any, Any]) -> int:
-    """Numbers that the environment inside all wrappers reports for the critic alone, as ``info["critic"]``."""
-    return attribute_of(envs, "critic_size") or 0
-
-
 def attribute_of(envs: VectorEnv[Any, Any, Any], name: str) -> Any:
     """An attribute of the environment inside all wrappers; None without it."""
     base: Any = envs.unwrapped

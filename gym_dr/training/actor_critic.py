@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.compiled.threads import Threads
-from gym_dr.envs.mirror import critic_size, mirror_of
+from gym_dr.envs.mirror import attribute_of, mirror_of
 from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError, warn
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
@@ -89,7 +89,7 @@ class ActorCritic:
         self.critic_context = self.visible if config.critic_context else ()
         self.prediction_coef, self._config = config.predict_draw, config
         # the baseline of reinforce does without
-        self.critic_size = critic_size(envs) if isinstance(config, RolloutConfig) else 0
+        self.critic_size = (attribute_of(envs, "critic_size") or 0) if isinstance(config, RolloutConfig) else 0
         self.critic_moments = Moments(self.critic_size) if self.critic_size else None
         remembers = 0 if config.critic_context else memory_units(config)
         inputs = observation_size(envs) + self.critic_size + len(self.critic_context) + remembers

@@ -81,8 +81,11 @@ class CompiledLearner:
         shares = gradients.shares_of.py_func(largest, memory is not None)
         threads = agent.threads
         sizes = {"threads": threads.count, "shares": shares}
-        images = 0 if agent.actor.mirror is None else BLOCK
-        self._actor = _Copy(agent.actor.network, agent.actor_optimizer, {**sizes, "rows": BLOCK + images})
+        self._actor = _Copy(
+            agent.actor.network,
+            agent.actor_optimizer,
+            {**sizes, "rows": BLOCK if agent.actor.mirror is None else 2 * BLOCK},
+        )
         self._critic = _Copy(agent.critic, agent.critic_optimizer, sizes)
         data = _transitions(agent, config, capacity, length)
         weights = max(each.trained.network.weights.size for each in (self._actor, self._critic))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.mirror import critic_size
+from gym_dr.envs.mirror import attribute_of
 from gym_dr.envs.played import Played
 from gym_dr.envs.stack import supports
 from gym_dr.errors import ConfigError
@@ -79,7 +79,7 @@ class RolloutCollector:
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
         self.visible = visible
         self._context: npt.NDArray[Any] = np.zeros((envs.num_envs, len(visible)))  # (N, k), current
-        self._critic: Floats = np.zeros((envs.num_envs, critic_size(envs)), np.float32)  # current
+        self._critic: Floats = np.zeros((envs.num_envs, attribute_of(envs, "critic_size") or 0), np.float32)  # current
         self._observations: Any = None  # (N, obs), current; ``reset`` comes before ``collect``
         self._valid: Mask = np.ones((2, envs.num_envs), np.bool_)  # the last step and the next; resets are not
 

@@ -1,9 +1,8 @@
 """A small quadrotor, the Crazyflie 2.x, that hovers at a point, wherever and however it starts.
 
 The policy commands thrust and rates of turning 50 times a second. As in the firmware, a controller of the rates makes
-commands for the four rotors of them, 200 times a second; their thrusts lag behind. The policy sees everything in the
-frame of the quadrotor, so that the heading does not matter, and an average of its last errors, which tells it how heavy
-or weak it is.
+commands for the rotors of them, 200 times a second; thrusts lag behind. The policy sees its own frame, so that heading
+does not matter, and an average of its last errors, which tells it how heavy or weak it is.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MIX = np.array([np.ones(4), Y, -X, TORQUE * SPIN])  # thrusts of the rotors -> t
 RATES = np.array([6.0, 6.0, 3.0])  # rad/s at action 1
 STIFF = 16.0  # 1/s, angular acceleration for an error of the rates of 1 rad/s
 ROTORS = ("rotor_1", "rotor_2", "rotor_3", "rotor_4")
-LOST = 1.5  # m, along an axis
+HEIGHT, LOST = 1.5, 1.5  # m: of the point, and from it along an axis
 AVERAGE = 1.0  # s, over which errors are averaged
 
 
@@ -39,7 +38,8 @@ def model(robot: str | None = None) -> Any:
         drive.gear[:] = np.roll([0, 0, 1, 0, 0, 0], axis)
         drive.ctrlrange = np.array([-1 if axis else 0, 1]) * MOST * abs(MIX[axis]).sum()
     spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.05))
-    spec.worldbody.add_light(pos=(1, 1, 3))
+    spec.worldbody.add_light(pos=(0, 0, 4))
+    spec.key("hover").qpos[2] = HEIGHT
     return spec
 
 
@@ -80,6 +80,7 @@ def observe(state: Any) -> Any:
     """In the frame of the quadrotor."""
     axes = state.xmat[:, state.model.body("cf2").id].reshape(-1, 3, 3)  # as columns
     seen = {"error": error(state), "velocity": state.qvel[:, :3], "average": state.memory["average"]}
+    seen["near"] = seen["error"] / (0.1 + np.linalg.norm(seen["error"], axis=1, keepdims=True))  # finer there
     return {name: np.einsum("nij,ni->nj", axes, vector) for name, vector in seen.items()} | {
         "up": axes[:, 2],
         "rates": state.qvel[:, 3:],
@@ -113,9 +114,8 @@ def preset(load: Any, inertia: Any, strength: Any, rotor: Any, lag: Any, wind: f
     }
 
 
-# rotors, their sum (1.8 to 2.5 times the weight) and sensors: Molchanov et al. 2019, "Sim-to-(Multi)-Real"; mass with
-# decks and motors of "wide": Eschmann et al. 2024, "Learning to Fly in Seconds"; inertia: what others measured, from
-# Förster 2015 on; wind and gusts: ours
+# rotors, their sum (1.8 to 2.5 times the weight) and sensors: Molchanov et al. 2019, "Sim-to-(Multi)-Real"; mass and
+# motors: also Eschmann et al. 2024, "Learning to Fly in Seconds"; inertia: what others measured; wind and gusts: ours
 PRESETS = {
     "default": preset((0.95, 1.2), (0.6, 1.2), (0.8, 1.1), (0.9, 1.1), (0.03, 0.07), 1.0, (0, 0.01)),
     "wide": preset((0.9, 1.3), (0.4, 1.3), (0.75, 1.15), (0.85, 1.15), (0.02, 0.11), 3.0, (0, 0.03)),
@@ -139,10 +139,10 @@ gym_dr.register_robot(
     terminated=lambda state: (np.abs(error(state)) > LOST).any(axis=1) | (state.qpos[:, 2] < 0.05),
     update=update,
     fields=["xmat"],
-    mirror=dict.fromkeys(("error", "velocity", "average", "up"), gym_dr.Mirror(signs=[1, -1, 1]))
+    mirror=dict.fromkeys(("error", "velocity", "average", "near", "up"), gym_dr.Mirror(signs=[1, -1, 1]))
     | {"rates": gym_dr.Mirror(signs=[-1, 1, -1])}
     | dict.fromkeys(("last_action", "action"), gym_dr.Mirror(signs=[1, -1, 1, -1])),
-    steer={"target": ((-1.0, -1.0, 0.5), (1.0, 1.0, 1.5))},
+    steer={"target": ((-1.0, -1.0, 0.5), (1.0, 1.0, 2.0))},
     frame_skip=4,
     max_episode_steps=200,
     presets=PRESETS,

@@ -92,6 +92,22 @@ def test_impossible_physics_is_refused_before_anything_is_played(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("command", "--steer: expected NAME=NUMBERS such as command=1,0,0.5, got 'command'"),
+        ("command=fast", "--steer: expected NAME=NUMBERS such as command=1,0,0.5, got 'command=fast'"),
+        ("command=1", "Unknown memory to steer in gym_dr/LunarLanderDR-v3: 'command'"),
+    ],
+)
+def test_what_cannot_be_steered_is_refused_and_no_video_is_begun(
+    run: Path, text: str, expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert expected in refused(watch(run, "--steer", text))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_hand_plays_under_chosen_values_too(monkeypatch: pytest.MonkeyPatch, captions: list[list[str]]) -> None:
     seen: list[Any] = []
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -208,6 +210,29 @@ def test_the_control_loop_of_the_examples_runs_at_its_rate(name: str, period: in
     done = subprocess.run([sys.executable, LOOP, path, "20"], capture_output=True, text=True, check=True)
     number = r"\d+"
     assert re.fullmatch(f"20 steps of {period} ms: {number} us, 99 % below {number} us, {number} missed\n", done.stdout)
+
+
+def test_the_program_of_the_go1_observes_and_acts_in_plain_mujoco_as_in_our_environment(tmp_path: Path) -> None:
+    import mujoco  # type: ignore[import-untyped]
+
+    from gym_dr.zoo.go1 import model
+
+    path, env_id = LOOP.with_name("go1.py"), "gym_dr/Go1JoystickDR-v0"
+    run = gym_dr.train("ppo", env=env_id, run_dir=tmp_path / "run", **SMALL)
+    file = run.export(tmp_path / "policy.onnx")
+    robot = runpy.run_path(str(path))["Go1"](model().compile(), str(file))
+    env = gym.make(env_id, randomization="none")
+    seen, _ = env.reset(seed=1)
+    simulated: Any = env.unwrapped
+    robot.command[:], robot.clock = simulated.memory["command"][0], float(simulated.memory["clock"][0])
+    robot.data.qpos[:], robot.data.qvel[:] = simulated.data.qpos, simulated.data.qvel
+    mujoco.mj_forward(robot.model, robot.data)
+    for _ in range(50):
+        np.testing.assert_allclose(robot.observe(), seen, atol=1e-6)
+        action = robot.act()
+        seen, *_ = env.step(action)
+        robot.command[:] = simulated.memory["command"][0]  # which the task may change
+    assert (robot.last_action != 0.0).all()
 
 
 def test_the_command_line_writes_it_and_refuses_other_names(tmp_path: Path) -> None:

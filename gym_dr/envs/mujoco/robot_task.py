@@ -105,7 +105,8 @@ class RobotTask(Task):
 
     def _state(self, arrays: Mapping[str, Array], rows: Rows, writable: bool = False) -> RobotState:
         memory, params = ({name: a[rows] for name, a in own.items()} for own in (self.memory, self._params))
-        return RobotState(self.model, self.dt, arrays, self.action[rows], memory, params, writable=writable)
+        # a copy of the actions, which the next step overwrites
+        return RobotState(self.model, self.dt, arrays, self.action[rows].copy(), memory, params, writable=writable)
 
     # ---- as the task of environments, whose simulations are an engine ------------------------------------------------
 

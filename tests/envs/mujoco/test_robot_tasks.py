@@ -256,3 +256,12 @@ def test_memory_is_read_only_where_a_task_may_not_write() -> None:
 
     with pytest.raises(ValueError, match="read-only"):
         gym.make(register(observe=observe))
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_the_state_before_a_step_has_the_action_before_it(native: bool) -> None:
+    env_id = register(reward=lambda before, after: {"old": before.action[:, 0], "new": after.action[:, 0]})
+    envs: Any = gym.make_vec(env_id, 1, vectorization_mode=None if native else "sync")
+    envs.reset(seed=1)
+    infos = [envs.step(np.full((1, 2), value, np.float32))[-1] for value in (0.25, 0.5)]
+    assert [(float(info["reward_old"][0]), float(info["reward_new"][0])) for info in infos] == [(0, 0.25), (0.25, 0.5)]
