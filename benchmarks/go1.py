@@ -49,8 +49,9 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=2026)
     options = parser.parse_args()
+    runs = {path: gym_dr.load_run(path) for path in options.runs}
     policies: dict[str, Callable[[Any], Any] | None] = {
-        run: gym_dr.load_run(run).policy(deterministic=True) for run in options.runs
+        path: run.policy(deterministic=True) for path, run in runs.items() if isinstance(run, gym_dr.Run)
     }
     policies["standing still"] = None
     print(f"{'policy':30} {'m/s':>7} {'rad/s':>7} {'falls':>7}   {options.episodes} draws of {options.preset!r}")

@@ -13,6 +13,7 @@ import onnxruntime
 
 STAND = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2)  # rad; hip, thigh and calf of FR, FL, RR and RL
 REACH, TROT_HZ = 0.75, 2.5  # rad that an action of 1 moves a joint's target; steps of each foot in a second
+PHASES, FOLD = np.array([0.0, 0.5, 0.5, 0.0]), (0.0, 0.18, -0.36)  # of each leg, and what lifts its foot, rad
 
 
 class Go1:
@@ -53,7 +54,8 @@ class Go1:
     def act(self) -> np.ndarray:
         """One step: returns the action, shape (12,)."""
         (actions,) = self.session.run(["action"], {"observation": self.observe()[None].astype(np.float32)})
-        self.data.ctrl[:] = STAND + REACH * actions[0]  # targets of the servos, rad
+        swing = np.maximum(np.sin(2.0 * np.pi * (self.clock + PHASES)), 0.0) * self.command.any()
+        self.data.ctrl[:] = STAND + REACH * actions[0] + np.kron(swing, FOLD)  # targets of the servos, rad
         mujoco.mj_step(self.model, self.data, self.substeps)
         self.last_action, self.clock = actions[0], (self.clock + TROT_HZ * self.period) % 1.0
         return actions[0]

@@ -38,7 +38,7 @@ def model(robot: str | None = None) -> Any:
         drive.gear[:] = np.roll([0, 0, 1, 0, 0, 0], axis)
         drive.ctrlrange = np.array([-1 if axis else 0, 1]) * MOST * abs(MIX[axis]).sum()
     spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.05))
-    spec.worldbody.add_light(pos=(1, 1, 3))
+    spec.worldbody.add_light(pos=(0, 0, 4))
     spec.key("hover").qpos[2] = HEIGHT
     return spec
 

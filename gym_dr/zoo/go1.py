@@ -120,8 +120,8 @@ def preset(friction: Any, payload: Any, center: float, gains: Any, delay: Any, p
 
 SIDES = gym_dr.Mirror(places=[3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8], signs=[-1, 1, 1] * 4)
 SIGNS = {"velocity": (1, -1, 1), "gyro": (-1, 1, -1), "up": (1, -1, 1), "command": (1, -1, -1), "clock": (-1, -1)}
-PPO = {"num_envs": 512, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.97, "updates": 560}
-PPO |= {"entropy_coef": 0.005, "initial_std": 0.35, "hidden_sizes": (128, 128), "activation": "elu", "max_grad_norm": 1}
+PPO = {"num_envs": 512, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.97, "updates": 700}
+NETS = {"entropy_coef": 0.005, "initial_std": 0.35, "hidden_sizes": (128, 128), "activation": "elu", "max_grad_norm": 1}
 gym_dr.register_robot(
     "gym_dr/Go1JoystickDR-v0",
     model=model,
@@ -140,7 +140,7 @@ gym_dr.register_robot(
     frame_skip=5,
     max_episode_steps=500,
     actuator_history=8,
-    defaults={"ppo": PPO},
+    defaults={"ppo": {**PPO, **NETS}},
     presets={  # friction, center: MuJoCo Playground; payload: Isaac Lab; encoders: mjlab; pushes: Rudin et al. 2022
         "default": preset((0.4, 1.0), (-1.0, 2.0), 0.03, (0.8, 1.2), (0.0, 0.02), (0.0, 0.5), gym_dr.Integer(200, 400)),
         "wide": preset((0.3, 1.25), (-1.0, 3.0), 0.05, (0.7, 1.3), (0.0, 0.03), (0.0, 1.0), gym_dr.Integer(150, 300)),

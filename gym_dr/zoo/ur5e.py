@@ -34,7 +34,7 @@ def model(robot: str | None = None) -> Any:
     for body in spec.bodies:
         body.gravcomp = 1
     spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.05))
-    spec.worldbody.add_light(pos=(1, 1, 3))
+    spec.worldbody.add_light(pos=(0, 0.3, 4))
     tool = {"objtype": mujoco.mjtObj.mjOBJ_SITE, "objname": "attachment_site"}
     spec.add_sensor(name="tool", type=mujoco.mjtSensor.mjSENS_FRAMEPOS, **tool)
     return spec

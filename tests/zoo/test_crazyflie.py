@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from gym_dr.arrays import Array
 from gym_dr.zoo import crazyflie
 from tests.envs.mujoco.names import assert_same_episodes
 
+OURS = Path(crazyflie.__file__).with_suffix(".xml")
 ID = "gym_dr/CrazyflieHoverDR-v0"
 WEIGHT = 0.027 * 9.81  # N: 0.26487
 PARAMS = {**dict.fromkeys(crazyflie.ROTORS, np.ones(1)), "motor_time": np.full(1, 0.05)}
@@ -45,6 +47,17 @@ def test_the_keyframes_thrust_carries_the_weight(model: Any) -> None:
     assert data.ctrl[0] == pytest.approx(WEIGHT, rel=1e-4)
     mujoco.mj_step(model, data, 200)
     np.testing.assert_allclose(data.qpos, model.key("hover").qpos, atol=1e-3)
+
+
+def test_a_model_with_menageries_ranges_and_signs_is_driven_and_placed_as_ours(model: Any, tmp_path: Path) -> None:
+    text = OURS.read_text()
+    for ours, theirs in (("0 0 0 1 0 0", "0 0 0 -1 0 0"), ("-0.01 0.01", "-1e-5 1e-5"), ("0 0 1.5 1", "0 0 0.3 1")):
+        assert ours in text
+        text = text.replace(ours, theirs)
+    (tmp_path / "cf2.xml").write_text(text)
+    other = crazyflie.model(str(tmp_path / "cf2.xml")).compile()
+    for field in ("actuator_gear", "actuator_ctrlrange", "key_qpos", "key_ctrl"):
+        np.testing.assert_array_equal(getattr(other, field), getattr(model, field))
 
 
 @pytest.mark.parametrize("rotor", range(4))

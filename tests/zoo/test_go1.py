@@ -34,14 +34,12 @@ def test_our_model_has_the_inertia_the_feet_and_the_limits_of_the_stock_one() ->
 
 @pytest.mark.slow
 def test_the_task_runs_on_a_stock_model_alike() -> None:
-    stock = str(unpacked("mjlab") / STOCK)
-    ours, theirs = (gym.make_vec(ID, 2, **given) for given in ({}, {"model": stock}))
-    observed = []
-    for envs in (ours, theirs):
-        with contextlib.closing(envs):
+    def seen(**given: Any) -> Any:
+        with contextlib.closing(gym.make_vec(ID, 2, **given)) as envs:
             envs.reset(seed=1)
-            observed.append([envs.step(np.zeros((2, 12)))[0] for _ in range(20)][-1])
-    np.testing.assert_allclose(*observed, atol=2e-2)
+            return [envs.step(np.zeros((2, 12)))[0] for _ in range(20)][-1]
+
+    np.testing.assert_allclose(seen(model=str(unpacked("mjlab") / STOCK)), seen(), atol=2e-2)
 
 
 def test_native_equals_sync_with_commands_and_every_preset() -> None:
@@ -67,7 +65,7 @@ def observed(data: Any, action: Array, command: Array, clock: float) -> Array:
     memory = {"command": command[None], "clock": np.array([clock]), "last_action": action[None]}
     arrays = {name: getattr(data, name)[None] for name in ("qpos", "qvel")}
     state = SimpleNamespace(**arrays, memory=memory, sensor=lambda name: data.sensor(name).data[None])
-    return np.concatenate([*go1.observe(state).values()], axis=1)[0]
+    return np.asarray(np.concatenate([*go1.observe(state).values()], axis=1)[0])
 
 
 def test_the_mirror_image_of_a_robot_moves_as_its_mirror_image() -> None:
