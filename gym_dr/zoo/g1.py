@@ -119,14 +119,14 @@ def preset(wide: float) -> Any:
         **{f"body_ipos:torso_link.{axis}": gym_dr.Add((-0.025 * wide, 0.025 * wide)) for axis in "xyz"},
         **dict.fromkeys(("actuator_kp:*", "actuator_kd:*"), gym_dr.Scale((1 - 0.1 * wide, 1 + 0.1 * wide))),
         "actuator_delay:*": gym_dr.Add((0.0, 0.02 * wide), shared=True),
-        "push_speed": (0.0, 0.4 * wide),
+        "push_speed": (0.0, 0.3 * wide),
         "push_interval": gym_dr.Integer(200, 400),
     }
 
 
 SIDES = gym_dr.Mirror(places=[*range(6, 12), *range(6)], signs=[*SIGNS, *SIGNS])
 TURNED = {"velocity": (1, -1, 1), "up": (1, -1, 1), "gyro": (-1, 1, -1), "clock": (-1, -1)}
-PPO = {"num_envs": 256, "rollout_steps": 24, "updates": 1500, "minibatches": 6, "epochs": 5, "lr": 1e-3}
+PPO = {"num_envs": 256, "rollout_steps": 24, "updates": 1200, "minibatches": 6, "epochs": 5, "lr": 1e-3}
 gym_dr.register_robot(
     "gym_dr/G1WalkDR-v0",
     model=model,
