@@ -62,10 +62,10 @@ def reset(state: Any, rng: Any) -> Any:
 
 
 def update(state: Any, rng: Any) -> None:
-    """The trot goes on, and now and then there is another command."""
+    """The trot goes on, and now and then a part of the command is another."""
     memory = state.memory
     memory["last_action"][:], memory["clock"][:] = state.action, (memory["clock"] + TROT_HZ * state.dt) % 1.0
-    changed = rng.uniform("changed", 0.0, 1.0) < state.dt / COMMAND_SECONDS
+    changed = rng.uniform("changed", 0.0, 1.0, 3) < state.dt / COMMAND_SECONDS
     memory["command"][changed] = _new_command(rng)[changed]
 
 
@@ -95,11 +95,11 @@ def reward(before: Any, after: Any) -> Any:
     command, velocity, gyro = after.memory["command"], after.sensor("velocity"), after.sensor("gyro")
     heights = np.hstack([after.sensor(leg)[:, 2:] for leg in LEGS]) - FOOT
     return {
-        "velocity": 2.0 * np.exp(-np.linalg.norm(velocity[:, :2] - command[:, :2], axis=1) / 0.5),
-        "turn": np.exp(-np.abs(gyro[:, 2] - command[:, 2]) / 0.5),
+        "velocity": 1.5 * np.exp(-np.linalg.norm(velocity[:, :2] - command[:, :2], axis=1) / 0.5),
+        "turn": 0.75 * np.exp(-np.abs(gyro[:, 2] - command[:, 2]) / 0.5),
         "gait": 1.5 - 1.5 * np.abs(heights / LIFT - swing(after)).mean(axis=1),
-        "upright": -4.0 * np.square(after.sensor("up")[:, :2]).sum(axis=1),
-        "calm": -0.3 * np.square(velocity[:, 2]) - 0.02 * np.square(gyro[:, :2]).sum(axis=1),
+        "upright": -6.0 * np.square(after.sensor("up")[:, :2]).sum(axis=1),
+        "calm": -0.3 * np.square(velocity[:, 2]) - 0.05 * np.square(gyro[:, :2]).sum(axis=1),
         "pose": -0.1 * np.square((after.qpos[:, 7:] - STAND) * ([1.0, 0.5, 0.2] * 4)).sum(axis=1),
         "smooth": -0.01 * np.square(after.action - after.memory["last_action"]).sum(axis=1),
     }
