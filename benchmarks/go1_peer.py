@@ -290,7 +290,8 @@ def main() -> None:
             "gymdr train ppo": ppo_side(Path(folder) / "run", updates=updates, **SETTINGS),
         }
         report("Go1, whole trainings", alternate(sides, arguments.rounds), "mjbatch's example", "steps/s")
-        print(f"\nAfter {arguments.learn} updates ({arguments.learn * NUM_ENVS * STEPS:,} steps)")
+        if arguments.learn:
+            print(f"\nAfter {arguments.learn} updates ({arguments.learn * NUM_ENVS * STEPS:,} steps)")
         for seed in arguments.seeds if arguments.learn else ():
             folder_of_seed = Path(folder) / f"seed-{seed}"
             run: Any = gym_dr.train("ppo", run_dir=folder_of_seed, seed=seed, updates=arguments.learn, eval_episodes=0,
