@@ -119,7 +119,7 @@ def preset(wide: float) -> Any:
         **{f"body_ipos:torso_link.{axis}": gym_dr.Add((-0.025 * wide, 0.025 * wide)) for axis in "xyz"},
         **dict.fromkeys(("actuator_kp:*", "actuator_kd:*"), gym_dr.Scale((1 - 0.1 * wide, 1 + 0.1 * wide))),
         "actuator_delay:*": gym_dr.Add((0.0, 0.02 * wide), shared=True),
-        "push_speed": (0.0, 0.3 * wide),
+        "push_speed": (0.0, 0.25 * wide),
         "push_interval": gym_dr.Integer(200, 400),
     }
 
