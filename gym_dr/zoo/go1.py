@@ -120,7 +120,7 @@ def preset(friction: Any, payload: Any, center: float, gains: Any, delay: Any, p
 
 SIDES = gym_dr.Mirror(places=[3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8], signs=[-1, 1, 1] * 4)
 SIGNS = {"velocity": (1, -1, 1), "gyro": (-1, 1, -1), "up": (1, -1, 1), "command": (1, -1, -1), "clock": (-1, -1)}
-PPO = {"num_envs": 512, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.98, "updates": 700}
+PPO = {"num_envs": 256, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.98, "updates": 900}
 NETS = {"entropy_coef": 0.005, "initial_std": 0.35, "hidden_sizes": (128, 128), "activation": "elu", "max_grad_norm": 1}
 gym_dr.register_robot(
     "gym_dr/Go1JoystickDR-v0",
