@@ -22,7 +22,7 @@ def offered(*typed: str) -> list[str]:
         (["train", "pp"], ["ppo"]),
         (["train", "a2c", "--env", "gym_dr/Hop"], ["gym_dr/HopperDR-v5"]),
         (["params", "gym_dr/Acro"], ["gym_dr/AcrobotDR-v1"]),
-        (["train", "ppo", "--activation", ""], ["relu", "tanh"]),
+        (["train", "ppo", "--activation", ""], ["relu", "tanh", "elu"]),
         (["train", "ppo", "--sampler", "dor"], ["doraemon"]),
         (["bench", "--algorithm", "rein"], ["reinforce"]),
         (["train", "a2c", "--randomize", "wind"], ["wind_power="]),
