@@ -31,7 +31,7 @@ def tracking(policy: Callable[[Any], Any] | None, preset: str, episodes: int, se
         playing, fallen = np.ones(episodes, bool), np.zeros(episodes, bool)
         errors = []
         while playing.any():
-            commands = info["critic"][:, 3:6]  # during the step, after which they may change
+            commands = info["critic"][:, 3:6]  # during the step, after which they may change, without ramps
             actions = np.zeros((episodes, 12), np.float32) if policy is None else policy(observations)
             observations, _, terminated, truncated, info = envs.step(actions)
             off = (0.0 if policy is None else info["critic"][:, :3]) - commands

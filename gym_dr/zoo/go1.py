@@ -12,7 +12,7 @@ import gym_dr
 LEGS = ("FR", "FL", "RR", "RL")
 STAND, REACH = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2), 0.75  # rad; how far an action of 1 reaches from there
 SLOWEST, FASTEST = (-1.0, -0.8, -1.2), (1.5, 0.8, 1.2)  # forward and to the left, m/s; turning to the left, rad/s
-MOVING, COMMAND_SECONDS = (0.9, 0.3, 0.5), 5.0  # how often each is not 0; how long they last on average
+MOVING, COMMAND_SECONDS, RAMP = (0.9, 0.3, 0.5), 5.0, 3.0  # how often each is not 0; mean time to the next; per s^2
 TROT_HZ, PHASES, LIFT, FOOT, FOLD = 2.5, np.array([0.0, 0.5, 0.5, 0.0]), 0.06, 0.023, (0.0, 0.18, -0.36)  # m, m, rad
 
 
@@ -55,18 +55,19 @@ def _new_command(rng: Any) -> Any:
 
 
 def reset(state: Any, rng: Any) -> Any:
-    """Stands, somewhere in the trot, with a command."""
-    state.memory["command"][:], state.memory["clock"][:] = _new_command(rng), rng.uniform("clock", 0.0, 1.0)
+    """Stands, somewhere in the trot; the command grows from 0."""
+    state.memory["target"][:], state.memory["clock"][:] = _new_command(rng), rng.uniform("clock", 0.0, 1.0)
     places = np.hstack([state.qpos[:, :7], STAND + rng.uniform("joints", -0.1, 0.1, 12)])
     return places, rng.uniform("velocities", -0.2, 0.2, 18)
 
 
 def update(state: Any, rng: Any) -> None:
-    """The trot goes on, and now and then a part of the command is another."""
-    memory = state.memory
+    """The trot goes on; now and then a part of the target is another, to which the command moves in a ramp."""
+    memory, step = state.memory, RAMP * state.dt
     memory["last_action"][:], memory["clock"][:] = state.action, (memory["clock"] + TROT_HZ * state.dt) % 1.0
     changed = rng.uniform("changed", 0.0, 1.0, 3) < state.dt / COMMAND_SECONDS
-    memory["command"][changed] = _new_command(rng)[changed]
+    memory["target"][changed] = _new_command(rng)[changed]
+    memory["command"][:] += np.clip(memory["target"] - memory["command"], -step, step)
 
 
 def swing(state: Any) -> Any:
@@ -126,17 +127,17 @@ gym_dr.register_robot(
     "gym_dr/Go1JoystickDR-v0",
     model=model,
     keyframe="home",
-    memory={"command": 3, "clock": (), "last_action": 12},
+    memory={"target": 3, "command": 3, "clock": (), "last_action": 12},
     reset=reset,
     action=lambda state: STAND + REACH * state.action + np.kron(swing(state), FOLD),  # changes a trot on the spot
     observe=observe,
-    critic=lambda s: np.hstack([s.sensor("velocity")[:, :2], s.sensor("gyro")[:, 2:], s.memory["command"]]),  # no noise
+    critic=lambda s: np.hstack([s.sensor("velocity")[:, :2], s.sensor("gyro")[:, 2:], s.memory["target"]]),  # no noise
     reward=reward,
     terminated=lambda state: (state.sensor("up")[:, 2] < 0.34) | (state.qpos[:, 2] < 0.12),
     update=update,
     mirror=dict.fromkeys(("joints", "joint_velocities", "last_action", "action"), SIDES)
     | {name: gym_dr.Mirror(signs=signs) for name, signs in SIGNS.items()},
-    steer={"command": (SLOWEST, FASTEST)},
+    steer={"target": (SLOWEST, FASTEST)},
     frame_skip=5,
     max_episode_steps=500,
     actuator_history=8,

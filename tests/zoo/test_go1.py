@@ -96,7 +96,7 @@ def test_the_mirror_image_of_a_robot_moves_as_its_mirror_image() -> None:
 
 def test_standing_still_is_far_from_the_commands() -> None:
     with contextlib.closing(gym.make_vec(ID, 128, randomization="none")) as envs:
-        commands = envs.reset(seed=0)[0][:, 45:48]
+        commands = envs.reset(seed=0)[1]["critic"][:, 3:6]
     assert np.linalg.norm(commands[:, :2], axis=1).mean() > 0.4  # the bar: 0.20 m/s
     assert abs(commands[:, 2]).mean() > 0.2  # 0.15 rad/s
     assert (commands == 0.0).mean(axis=0).min() > 0.02
