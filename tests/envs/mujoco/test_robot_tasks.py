@@ -13,7 +13,7 @@ import pytest
 
 import gym_dr
 from gym_dr.envs.mujoco.engine import mujoco_batch
-from gym_dr.errors import RandomizationError, RobotError, UnknownNameError
+from gym_dr.errors import RandomizationError, RandomizationWarning, RobotError, UnknownNameError
 from tests.envs.mujoco.own_robots import legs
 from tests.registered import forgotten_afterwards
 
@@ -176,6 +176,21 @@ def test_another_model_takes_the_place_of_the_robots_own_or_goes_to_its_function
         assert [env.model.body("trunk").mass[0] for env in made] == [2.0, 1.0]  # type: ignore[attr-defined]
         native: Any = gym.make_vec(env_id, 2, model=heavier).unwrapped
         assert native.param_space["body_mass:trunk"].nominal == 2.0
+
+
+def speed(state: Any, rng: Any) -> None:
+    state.memory["clock"][:] = np.square(state.qvel).sum(axis=1) * np.where(abs(state.qvel[:, 0]) < 1e6, 1, np.nan)
+
+
+@pytest.mark.parametrize("mode", ["sync", None])
+def test_a_simulation_that_diverges_ends_its_episode_with_finite_memory_and_critic(mode: Any) -> None:
+    env_id = register(update=speed, critic=lambda state: np.where(abs(state.qvel[:, :1]) < 1e6, 1, np.nan))
+    kick = {"push_speed": gym_dr.Constant(1e12), "push_interval": 3}
+    envs = gym_dr.DisturbVector(gym.make_vec(env_id, 2, vectorization_mode=mode), kick)
+    envs.reset(seed=1)
+    with pytest.warns(RandomizationWarning, match="diverged"):
+        truncations = [envs.step(each)[3] for each in random_actions(2)[:5]]
+    assert np.any(truncations)
 
 
 def terrain(state: Any, rng: Any) -> Any:
