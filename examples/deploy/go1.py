@@ -13,6 +13,7 @@ import onnxruntime
 
 STAND = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2)  # rad; hip, thigh and calf of FR, FL, RR and RL
 REACH, TROT_HZ = 0.75, 2.5  # rad that an action of 1 moves a joint's target; steps of each foot in a second
+RAMP = 2.0  # m/s and rad/s in a second, by which commands change
 PHASES, FOLD = np.array([0.0, 0.5, 0.5, 0.0]), (0.0, 0.18, -0.36)  # of each leg, and what lifts its foot, rad
 
 
@@ -47,17 +48,18 @@ class Go1:
                 self.sensor("up"),  # the world's vertical as the trunk sees it, from the accelerometer
                 self.last_action,
                 self.command,
-                np.array([np.sin(angle), np.cos(angle)]) * self.command.any(),  # without a command it stands
+                np.array([np.sin(angle), np.cos(angle)]) * self.command.any(),
             ]
         )
 
     def act(self) -> np.ndarray:
         """One step: returns the action, shape (12,)."""
         (actions,) = self.session.run(["action"], {"observation": self.observe()[None].astype(np.float32)})
-        swing = np.maximum(np.sin(2.0 * np.pi * (self.clock + PHASES)), 0.0) * self.command.any()
+        swing = np.maximum(np.sin(2.0 * np.pi * (self.clock + PHASES)), 0.0)
         self.data.ctrl[:] = STAND + REACH * actions[0] + np.kron(swing, FOLD)  # targets of the servos, rad
         mujoco.mj_step(self.model, self.data, self.substeps)
-        self.last_action, self.clock = actions[0], (self.clock + TROT_HZ * self.period) % 1.0
+        self.last_action = actions[0]
+        self.clock = (self.clock + TROT_HZ * self.period) % 1.0 * self.command.any()  # without a command it stands
         return actions[0]
 
 
@@ -71,7 +73,7 @@ def main() -> None:
     parser.add_argument("--view", action="store_true", help="show it in MuJoCo's viewer")
     given = parser.parse_args()
     robot = Go1(mujoco.MjModel.from_xml_path(given.model), given.policy)
-    robot.command[:] = given.command
+    ramp = RAMP * robot.period
     viewer = None
     if given.view:
         import mujoco.viewer as viewers
@@ -79,6 +81,7 @@ def main() -> None:
         viewer = viewers.launch_passive(robot.model, robot.data)
     followed, due = [], time.perf_counter()
     for _ in range(round(given.seconds / robot.period)):
+        robot.command += np.clip(given.command - robot.command, -ramp, ramp)
         robot.act()
         followed.append([*robot.sensor("velocity")[:2], robot.sensor("gyro")[2]])
         if viewer is not None:
@@ -87,7 +90,7 @@ def main() -> None:
             time.sleep(max(0.0, due - time.perf_counter()))
     means = np.mean(followed[len(followed) // 5 :], axis=0)
     upright = "stands" if robot.sensor("up")[2] > 0.5 else "has fallen"
-    print(f"command {robot.command}, mean velocity {means.round(2)} (m/s, m/s, rad/s); the robot {upright}")
+    print(f"command {given.command}, mean velocity {means.round(2)} (m/s, m/s, rad/s); the robot {upright}")
 
 
 if __name__ == "__main__":

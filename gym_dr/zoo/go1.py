@@ -12,7 +12,7 @@ import gym_dr
 LEGS = ("FR", "FL", "RR", "RL")
 STAND, REACH = np.array([0.1, 0.9, -1.8, -0.1, 0.9, -1.8] * 2), 0.75  # rad; how far an action of 1 reaches from there
 SLOWEST, FASTEST = (-1.0, -0.8, -1.2), (1.5, 0.8, 1.2)  # forward and to the left, m/s; turning to the left, rad/s
-MOVING, COMMAND_SECONDS, RAMP = (0.9, 0.3, 0.5), 5.0, 3.0  # how often each is not 0; mean time to the next; per s^2
+MOVING, COMMAND_SECONDS, RAMP = (0.9, 0.3, 0.5), 5.0, 2.0  # how often each is not 0; mean time to the next; per s^2
 TROT_HZ, PHASES, LIFT, FOOT, FOLD = 2.5, np.array([0.0, 0.5, 0.5, 0.0]), 0.06, 0.023, (0.0, 0.18, -0.36)  # m, m, rad
 
 
@@ -55,16 +55,17 @@ def _new_command(rng: Any) -> Any:
 
 
 def reset(state: Any, rng: Any) -> Any:
-    """Stands, somewhere in the trot; the command grows from 0."""
-    state.memory["target"][:], state.memory["clock"][:] = _new_command(rng), rng.uniform("clock", 0.0, 1.0)
+    """Stands; the command grows from 0."""
+    state.memory["target"][:] = _new_command(rng)
     places = np.hstack([state.qpos[:, :7], STAND + rng.uniform("joints", -0.1, 0.1, 12)])
     return places, rng.uniform("velocities", -0.2, 0.2, 18)
 
 
 def update(state: Any, rng: Any) -> None:
-    """The trot goes on; now and then a part of the target is another, to which the command moves in a ramp."""
+    """A trot goes on or begins; now and then a part of the target is another, to which the command moves in a ramp."""
     memory, step = state.memory, RAMP * state.dt
-    memory["last_action"][:], memory["clock"][:] = state.action, (memory["clock"] + TROT_HZ * state.dt) % 1.0
+    memory["last_action"][:] = state.action
+    memory["clock"][:] = (memory["clock"] + TROT_HZ * state.dt) % 1.0 * memory["command"].any(axis=1)
     changed = rng.uniform("changed", 0.0, 1.0, 3) < state.dt / COMMAND_SECONDS
     memory["target"][changed] = _new_command(rng)[changed]
     memory["command"][:] += np.clip(memory["target"] - memory["command"], -step, step)
@@ -72,8 +73,7 @@ def update(state: Any, rng: Any) -> None:
 
 def swing(state: Any) -> Any:
     """How high each foot should be, (n, 4), from 0 to 1."""
-    moves = state.memory["command"].any(axis=1, keepdims=True)
-    return np.maximum(np.sin(2.0 * np.pi * (state.memory["clock"][:, None] + PHASES)), 0.0) * moves
+    return np.maximum(np.sin(2.0 * np.pi * (state.memory["clock"][:, None] + PHASES)), 0.0)
 
 
 def observe(state: Any) -> Any:
@@ -121,7 +121,7 @@ def preset(friction: Any, payload: Any, center: float, gains: Any, delay: Any, p
 
 SIDES = gym_dr.Mirror(places=[3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8], signs=[-1, 1, 1] * 4)
 SIGNS = {"velocity": (1, -1, 1), "gyro": (-1, 1, -1), "up": (1, -1, 1), "command": (1, -1, -1), "clock": (-1, -1)}
-PPO = {"num_envs": 256, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.98, "updates": 900}
+PPO = {"num_envs": 256, "rollout_steps": 24, "epochs": 5, "minibatches": 4, "lr": 0.001, "gamma": 0.98, "updates": 1200}
 NETS = {"entropy_coef": 0.005, "initial_std": 0.35, "hidden_sizes": (128, 128), "activation": "elu", "max_grad_norm": 1}
 gym_dr.register_robot(
     "gym_dr/Go1JoystickDR-v0",
