@@ -19,7 +19,7 @@ class Go1(VecEnv):
         """Makes native environments, whose next episode begins in the step that ends the last one."""
         envs = gym.make_vec("gym_dr/Go1JoystickDR-v0", num_envs, autoreset_mode="SameStep")
         self.max_episode_length = envs.spec.max_episode_steps
-        self.envs = gym_dr.DisturbVector(envs, "default")  # pushes, noise and late sensors, as the preset says
+        self.envs = gym_dr.DisturbVector(envs, "default")  # pushes and noise, as the preset says
         self.num_envs, self.num_actions = num_envs, envs.single_action_space.shape[0]
         self.device, self.cfg = "cpu", {}
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)

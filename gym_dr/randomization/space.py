@@ -42,11 +42,12 @@ DISTURBANCE_NAMES = frozenset(
     | {"action_gain", "action_gain_interval", "push_speed", "push_vertical_speed", "push_angular_speed"}
     | {"push_probability", "push_interval", "wrench_force", "wrench_torque", "wrench_interval"}
 )
+SENSOR_DISTURBANCES = ("obs_hide", "obs_drop", "obs_offset")  # of each sensor: obs_hide:SENSOR
 
 
 def is_disturbance(name: str) -> bool:
     """Whether a name is that of a disturbance, or of one of a sensor, such as ``obs_hide:theta``."""
-    return name in DISTURBANCE_NAMES or name.startswith(("obs_hide:", "obs_drop:", "obs_offset:"))
+    return name in DISTURBANCE_NAMES or name.partition(":")[0] in SENSOR_DISTURBANCES
 
 
 def as_numbers(values: Any) -> Array:

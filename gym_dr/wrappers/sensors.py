@@ -17,10 +17,10 @@ import gymnasium as gym
 from gym_dr.envs.family import ENVIRONMENTS, interface_of
 from gym_dr.envs.interface import Quantity
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.randomization.space import Param
+from gym_dr.randomization.space import SENSOR_DISTURBANCES, Param
 from gym_dr.randomization.spec import Randomization
 
-HIDE, DROP, OFFSET = "obs_hide", "obs_drop", "obs_offset"
+HIDE, DROP, OFFSET = SENSOR_DISTURBANCES
 _HIDDEN = "whether this sensor reads 0 for a whole episode; SENSOR is one of those below"
 _LOST = "probability that this sensor's reading is lost, at each step; SENSOR likewise"
 _WRONG = "error of this sensor for a whole episode, in its own unit; SENSOR likewise"

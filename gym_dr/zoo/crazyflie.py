@@ -20,8 +20,8 @@ TORQUE = 0.005964552  # m, torque of a rotor about its axis for a thrust of 1 N 
 X, Y = np.array([[1, -1, -1, 1], [-1, -1, 1, 1]]) * ARM  # m, places of the rotors
 SPIN = np.array([-1, 1, -1, 1])  # signs of their torques
 MIX = np.array([np.ones(4), Y, -X, TORQUE * SPIN])  # thrusts of the rotors -> thrust and moments of the body
-RATES = np.array([6.0, 6.0, 3.0])  # rad/s at action 1
-STIFF = 16.0  # 1/s, angular acceleration for an error of the rates of 1 rad/s
+UNMIX = np.linalg.inv(MIX)
+RATES, STIFF = np.array([6.0, 6.0, 3.0]), 16.0  # rad/s at action 1; 1/s, acceleration for an error of 1 rad/s
 ROTORS = ("rotor_1", "rotor_2", "rotor_3", "rotor_4")
 HEIGHT, LOST = 1.5, 1.5  # m: of the point, and from it along an axis
 AVERAGE = 1.0  # s, over which errors are averaged
@@ -64,7 +64,7 @@ def action(state: Any) -> Any:
     """Thrust and moments of rotors that approach their commands, before each simulation step."""
     moments = STIFF * state.model.body("cf2").inertia * (RATES * state.action[:, 1:] - state.qvel[:, 3:])
     thrust = 2 * MOST * (1 + state.action[:, :1])
-    rotors = np.clip(np.concatenate([thrust, moments], axis=1) @ np.linalg.inv(MIX).T, 0, MOST)
+    rotors = np.clip(np.concatenate([thrust, moments], axis=1) @ UNMIX.T, 0, MOST)
     wanted = rotors * np.stack([state.params[name] for name in ROTORS], axis=1) @ MIX.T
     part = 1 - np.exp(-state.model.opt.timestep / state.params["motor_time"])
     return state.ctrl + part[:, None] * (wanted - state.ctrl)

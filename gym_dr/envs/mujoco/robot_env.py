@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import mujoco  # type: ignore[import-untyped]
@@ -16,13 +17,12 @@ from gymnasium.vector import VectorEnv
 from gym_dr.arrays import Array, Indices
 from gym_dr.envs.family import ENVIRONMENTS, takes_arguments
 from gym_dr.envs.interface import Interface, Quantity
-from gym_dr.envs.mirror import MirrorMap
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.engine import reset_data
 from gym_dr.envs.mujoco.env import RENDERED
 from gym_dr.envs.mujoco.reference import quiet_compiler
 from gym_dr.envs.mujoco.robot_task import RobotTask
-from gym_dr.envs.mujoco.robots import ROBOTS, Bounds
+from gym_dr.envs.mujoco.robots import ROBOTS
 from gym_dr.envs.mujoco.space import ModelSpace, space_of_env
 from gym_dr.envs.mujoco.viewer import open_viewer
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
@@ -63,6 +63,10 @@ class RobotEnv(MujocoEnv, EzPickle):
 
     Attributes:
         task: Its task.
+        mirror: How observations and actions change when left and right change places; None if the robot does not tell.
+        critic_size: Numbers that the critic alone observes.
+        memory: What the task remembers: name -> ``(1, *shape)``; may be written.
+        steer: Memory that a person may steer: name -> lowest and highest values.
         drawn: The values of the task's own parameters in the next episode, each ``(1,)``; those left out are nominal.
         held: Memory that a person steers, name -> entries: it is written again before each observation.
     """
@@ -87,12 +91,11 @@ class RobotEnv(MujocoEnv, EzPickle):
         EzPickle.__init__(self, robot, model, **kwargs)
         chosen = ROBOTS.get(robot)
         self.space_name, self._robot, self._source = robot, chosen, chosen.model
-        self._taken: tuple[Any, ...] = ()
-        if model is not None and callable(chosen.model) and takes_arguments(chosen.model, 1):
-            self._taken = (model,)
-        elif model is not None:
-            self._source = model
+        if model is not None:
+            takes_it = callable(chosen.model) and takes_arguments(chosen.model, 1)
+            self._source = partial(chosen.model, model) if takes_it else model
         with quiet_compiler(), located(f"Robot {robot!r}"):
+            # Gymnasium wants a file that exists; ours is read in ``_initialize_simulation``
             super().__init__(os.path.abspath(__file__), chosen.frame_skip, None, **kwargs)
         _check_model(robot, self.model, kwargs.get("camera_name"), chosen.action is None)
         self.own_parameters = chosen.parameters
@@ -102,31 +105,13 @@ class RobotEnv(MujocoEnv, EzPickle):
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.task, self._simulation = RobotTask(chosen, self.model, self.data), cast(Any, _Simulation(self))
         self.task.allocate(1)
+        self.mirror, self.critic_size = self.task.mirror, self.task.critic_size
+        self.memory, self.steer = self.task.memory, chosen.steer
         self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)
         if chosen.action is not None:
             self.action_space = Box(-1.0, 1.0, (self.task.action_size,), np.float32)
         self.drawn: Mapping[str, Array] = {}
         self.held: dict[str, Array] = {}
-
-    @property
-    def mirror(self) -> MirrorMap | None:
-        """How observations and actions change when left and right change places; None if the robot does not tell."""
-        return self.task.mirror
-
-    @property
-    def critic_size(self) -> int:
-        """Numbers that the critic alone observes."""
-        return self.task.critic_size
-
-    @property
-    def memory(self) -> dict[str, Array]:
-        """What the task remembers: name -> ``(1, *shape)``; may be written."""
-        return self.task.memory
-
-    @property
-    def steer(self) -> Mapping[str, Bounds]:
-        """Memory that a person may steer: name -> lowest and highest values."""
-        return self._robot.steer
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
         """Compiles the model, with a longer history of controls if the robot asks for one.
@@ -136,7 +121,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         """
         history, source = self._robot.actuator_history, self._source
         try:
-            made = source(*self._taken) if callable(source) else source
+            made = source() if callable(source) else source
             if isinstance(made, str | os.PathLike):
                 text = os.fspath(made)
                 made = (mujoco.MjSpec.from_string if text.lstrip().startswith("<") else mujoco.MjSpec.from_file)(text)
@@ -218,10 +203,12 @@ def space_of(env_id: str) -> ModelSpace:
 def interface(env_id: str) -> Interface:
     """The parts of observations and actions of a robot, whose environment is made, with the errors of ``RobotEnv``."""
     env = RobotEnv(**ENVIRONMENTS.get(env_id).kwargs)
-    named = [(name, size, name.isidentifier() * name) for name, size in env.task.parts.items()]
-    observed = [Quantity(name, size=size, name="" if name == "observation" else known) for name, size, known in named]
+    observed = tuple(  # "observation" is no part
+        Quantity(name, size=size, name=name if name.isidentifier() and name != "observation" else "")
+        for name, size in env.task.parts.items()
+    )
     actions = tuple(Quantity(f"number {k} of the action") for k in range(env.task.action_size))
-    return Interface(observation=tuple(observed), actions=actions)
+    return Interface(observation=observed, actions=actions)
 
 
 class _RandomizedRobot(RandomizeMujoco):
@@ -233,8 +220,8 @@ class _RandomizedRobot(RandomizeMujoco):
 
     def _note_values(self) -> None:
         super()._note_values()
-        known = [name for name in self._inner.task.parameters if name in self._own]
-        self._inner.drawn = {name: np.array([self._own[name]]) for name in known}
+        task = self._inner.task
+        self._inner.drawn = {name: np.array([v]) for name, v in self._own.items() if name in task.parameters}
 
 
 def make(

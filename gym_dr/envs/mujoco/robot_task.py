@@ -13,14 +13,13 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.envs.backend import EnvState, Info, put_under
 from gym_dr.envs.mirror import MirrorMap, mirror_map
-from gym_dr.envs.mujoco.engine import DATA_FIELDS, Engine
+from gym_dr.envs.mujoco.engine import DATA_FIELDS, Engine, reset_data
 from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.mujoco.robots import Robot
 from gym_dr.envs.mujoco.task import Feedback, Rows, Task
 from gym_dr.errors import EnvStateError, RobotError, located, unknown_name
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.keyed import KeyedRandom
-from gym_dr.randomization.table import part_of
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
 _AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # computed by mj_rnePostConstraint, which a batch does not call
@@ -74,12 +73,8 @@ class RobotTask(Task):
         measured = ["sensordata"] if model.nsensordata else []
         self.fields = tuple(dict.fromkeys([*robot.fields, *measured]))
         self._read = tuple(dict.fromkeys((*_ALWAYS, *self.fields)))
-        first = self.keyframe if self.keyframe >= 0 else None
-        self._home = {
-            "qpos": model.qpos0.copy() if first is None else model.key_qpos[first].copy(),
-            "qvel": np.zeros(self.nv) if first is None else model.key_qvel[first].copy(),
-            "ctrl": np.zeros(model.nu) if first is None else model.key_ctrl[first].copy(),
-        }
+        reset_data(self.model, data, self.keyframe)
+        self._home = {name: np.array(getattr(data, name)) for name in _ALWAYS}
         self.critic_size = 0
         self.allocate(_PROBES)
         self._try(data)
@@ -142,8 +137,7 @@ class RobotTask(Task):
         rows = _ALL if envs is None else envs
         self.action[rows] = actions[rows]
         if self.robot.action is None:
-            engine.ctrl[rows] = actions[rows]
-            engine.step(envs, substeps)
+            super().advance(engine, actions, envs, substeps)
             return
         calls, each = (substeps, 1) if self.robot.substep_action else (1, substeps)
         diverged = np.zeros(len(self.steps), np.bool_)
@@ -176,16 +170,17 @@ class RobotTask(Task):
         return {} if self.robot.critic is None else {"critic": self._critic.copy()}
 
     def get_state(self) -> EnvState:
-        own = {"word": self.words, "episode": self.episode, "step": self.steps, "action": self.action}
-        return {name: values.copy() for name, values in {**own, **put_under("memory", self.memory)}.items()}
+        return {name: values.copy() for name, values in self._kept().items()}
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, drawn: Mapping[str, Array]) -> None:
         self._take(drawn, envs)
-        own = (self.words, "word"), (self.episode, "episode"), (self.steps, "step"), (self.action, "action")
-        for values, name in own:
+        for name, values in self._kept().items():
             values[envs] = state[name][envs]
-        for name, kept in part_of("memory", state).items():
-            self.memory[name][envs] = kept[envs]
+
+    def _kept(self) -> EnvState:
+        """The arrays of a state, not copied."""
+        own = {"word": self.words, "episode": self.episode, "step": self.steps, "action": self.action}
+        return {**own, **put_under("memory", self.memory)}
 
     def _random(self, envs: Indices) -> KeyedRandom:
         return KeyedRandom(self.words[envs], self.episode[envs], self.steps[envs])
@@ -212,12 +207,13 @@ class RobotTask(Task):
 
     def observations(self, state: RobotState) -> Array:
         """Observations ``(n, size)``, a new array."""
-        found = self.robot.observe(state)
+        n, found = len(state.qpos), self.robot.observe(state)
         if isinstance(found, Mapping):
-            columns = [np.reshape(part, (len(state.qpos), -1)) for part in found.values()]
-            self.parts = {name: part.shape[1] for name, part in zip(found, columns, strict=True)}
-            found = np.concatenate(columns, axis=1)
-        return np.array(self._checked("observe", found, (len(state.qpos), self.size)))
+            try:
+                found = np.concatenate([np.reshape(part, (n, -1)) for part in found.values()], axis=1)
+            except ValueError as error:
+                raise self._wrong("observe", f"parts of {n} rows", f"others: {error}") from None
+        return np.array(self._checked("observe", found, (n, self.size)))
 
     def state_from(self, observations: Array) -> tuple[Array, Array]:
         found: Any = super().state_from(observations)
@@ -287,22 +283,22 @@ class RobotTask(Task):
             raise self._wrong("reset", "the same for the same seed, episode and step, alone or among others", drawn)
         rows: dict[str, list[Array]] = {name: [] for name in self._read}
         for qpos, qvel in zip(*firsts, strict=True):
-            mujoco.mj_resetData(self.model, data)
-            data.qpos[:], data.qvel[:], data.ctrl[:] = qpos, qvel, self._home["ctrl"]
+            reset_data(self.model, data, self.keyframe)
+            data.qpos[:], data.qvel[:] = qpos, qvel
             mujoco.mj_forward(self.model, data)
             for name, found in rows.items():
                 found.append(np.array(getattr(data, name)))
         mujoco.mj_resetData(self.model, data)
         fields = {name: np.stack(found) for name, found in rows.items()}
         together, one = (self.state(fields.__getitem__, rows) for rows in (everyone, first))
-        self.size, self.parts = 0, {}
         seen = self.robot.observe(one)
         if not isinstance(seen, Mapping):
             if np.ndim(seen) != 2 or len(seen) != 1:
                 shape = f"shape {np.shape(seen)}"
                 raise self._wrong("observe", "shape (n, size), (1, size) for one simulation, or parts by name", shape)
-            self.parts = {"observation": np.shape(seen)[1]}
-        self.size = int(sum(np.size(part) for part in seen.values()) if isinstance(seen, Mapping) else np.size(seen))
+            seen = {"observation": seen}
+        self.parts = {name: int(np.size(part)) for name, part in seen.items()}
+        self.size = sum(self.parts.values())
         self.critic_size = 0 if self.robot.critic is None else int(np.size(self.robot.critic(one)))
         whole = np.concatenate([together.qpos, together.qvel], axis=1)
         shown = self.observations(together)[:, : whole.shape[1]]

@@ -308,10 +308,16 @@ class ModelSpace(ParamSpace):
         return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
 
 
-def space_of_env(env: Any) -> ModelSpace:
-    """The parameters of the model of a MuJoCo environment without wrappers; presets are those of its class."""
-    name = getattr(env, "space_name", type(env).__name__.removesuffix("Env"))
-    return ModelSpace(name, env.model, getattr(env, "own_parameters", ()))
+def space_of_env(env: Any, model: Any = None, name: str = "") -> ModelSpace:
+    """The parameters of a MuJoCo environment without wrappers.
+
+    Args:
+        env: The environment.
+        model: Its ``MjModel``; None for ``env.model``.
+        name: Of its presets; empty for that of its class. A robot has a name of its own.
+    """
+    name = getattr(env, "space_name", name or type(env).__name__.removesuffix("Env"))
+    return ModelSpace(name, env.model if model is None else model, getattr(env, "own_parameters", ()))
 
 
 def present(model: Any) -> list[str]:

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 from gym_dr.envs.core import warn_diverged
 from gym_dr.envs.mujoco.camera import draw
 from gym_dr.envs.mujoco.editor import ModelEditor
-from gym_dr.envs.mujoco.space import ModelSpace
+from gym_dr.envs.mujoco.space import space_of_env
 from gym_dr.envs.vector_arguments import check_finite
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedWrapper
@@ -80,10 +80,7 @@ class RandomizeMujoco(RandomizedWrapper):
         nominal, _ = self._model_and_data()
         # all of dm_control's tasks have one class in shimmy
         task = self._inner.spec if hasattr(self._inner, "_env") else None
-        name = task.id if task else type(self._inner).__name__.removesuffix("Env")
-        space = ModelSpace(
-            getattr(self._inner, "space_name", name), nominal, getattr(self._inner, "own_parameters", ())
-        )
+        space = space_of_env(self._inner, nominal, task.id if task else "")
         self._editor = ModelEditor(space)
         self._bad_state, self._quiet = BAD_STATE, QUIET
         self._base, self._pushed = base_of(nominal)

@@ -232,6 +232,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"action": lambda state: state.action[:, :1]}, r"expected action .* shape \(3, 2\)|\(1, 2\)"),
     ({"action": lambda state: state.action * np.nan}, "expected action .* numbers, got NaN"),
     ({"critic": lambda state: state.qvel[0]}, "expected critic .* shape"),
+    ({"observe": lambda state: {"joints": state.qpos[0, 7:]}}, "expected observe .* parts of 3 rows"),
     ({"reward": lambda before, after: {"track": 0.0}}, r"expected reward .* shape"),
     ({"mirror": {"leg": legs.SIDES}}, "mirror: expected parts .* joints, command, spin, action, got 'leg'"),
     ({"mirror": {"joints": gym_dr.Mirror(places=[0, 0])}}, "mirror: expected 2 places and signs for 'joints'"),
