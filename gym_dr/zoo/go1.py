@@ -145,6 +145,6 @@ gym_dr.register_robot(
     presets={  # friction, center: MuJoCo Playground; payload: Isaac Lab; encoders, pushes: mjlab, Rudin et al. 2022
         "default": preset((0.4, 1.0), (-1.0, 2.0), 0.03, (0.8, 1.2), (0.0, 0.02), (0.0, 0.3), gym_dr.Integer(200, 400)),
         "wide": preset((0.3, 1.25), (-1.0, 3.0), 0.05, (0.7, 1.3), (0.0, 0.03), (0.0, 1.0), gym_dr.Integer(150, 300)),
-        "harder": preset((0.25, 0.4), (2.0, 4.0), 0.05, (0.6, 0.8), (0.02, 0.028), 0.7, gym_dr.Integer(100, 200)),
+        "harder": preset((0.3, 0.5), (2.0, 4.0), 0.04, (0.65, 0.8), (0.016, 0.02), 0.3, gym_dr.Integer(150, 300)),
     },
 )
