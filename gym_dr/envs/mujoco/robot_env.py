@@ -127,6 +127,8 @@ class RobotEnv(MujocoEnv, EzPickle):
                 made = (mujoco.MjSpec.from_string if text.lstrip().startswith("<") else mujoco.MjSpec.from_file)(text)
             if history is not None and not hasattr(mujoco.MjModel, "actuator_history"):
                 raise RobotError(f"actuator_history: expected MuJoCo 3.5 or later, got {mujoco.__version__}.")
+            if history is not None and isinstance(made, mujoco.MjModel):
+                raise RobotError("actuator_history: expected an MjSpec, got an MjModel: return it uncompiled.")
             if history is not None and hasattr(made, "compile"):
                 for actuator in made.actuators:
                     actuator.nsample = max(actuator.nsample, history)

@@ -241,6 +241,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"steer": {"command": ((0, 0), (1, 1))}}, "steer: expected .* of its shape"),
     ({"model": "<mujoco><worldbody/>"}, "cannot be compiled"),
     ({"model": lambda: "nothing.xml"}, "cannot be compiled"),
+    ({"model": lambda: mujoco.MjModel.from_xml_string(legs.XML)}, "expected an MjSpec, got an MjModel"),
     ({"model": lambda: 3}, "expected model to be a file, XML, an MjSpec or an MjModel, got 3"),
 ]
 
