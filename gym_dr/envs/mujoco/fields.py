@@ -7,8 +7,9 @@ fields in another form (``geom_rotation``).
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
@@ -410,9 +411,5 @@ def _substitutes(model: Any, objects: str, count: int) -> list[str]:
 
 def _unique(names: list[str]) -> list[str]:
     """Appends a number to names that occur more than once."""
-    counts, seen = Counter(names), Counter[str]()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        unique.append(name if counts[name] == 1 else f"{name}#{seen[name]}")
-    return unique
+    counts, numbers = Counter(names), defaultdict[str, Iterator[int]](lambda: itertools.count(1))
+    return [name if counts[name] == 1 else f"{name}#{next(numbers[name])}" for name in names]

@@ -99,9 +99,10 @@ class RobotEnv(MujocoEnv, EzPickle):
             super().__init__(os.path.abspath(__file__), chosen.frame_skip, None, **kwargs)
         _check_model(robot, self.model, kwargs.get("camera_name"), chosen.action is None)
         self.own_parameters = chosen.parameters
+        self.checked_space = space_of_env(self)  # see there
         for name in chosen.presets:
             with located(f"Robot {robot!r}: preset {name!r}"):
-                resolve(name, space_of_env(self))
+                resolve(name, self.checked_space)
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.task, self._simulation = RobotTask(chosen, self.model, self.data), cast(Any, _Simulation(self))
         self.task.allocate(1)
@@ -205,12 +206,13 @@ def space_of(env_id: str) -> ModelSpace:
 def interface(env_id: str) -> Interface:
     """The parts of observations and actions of a robot, whose environment is made, with the errors of ``RobotEnv``."""
     env = RobotEnv(**ENVIRONMENTS.get(env_id).kwargs)
-    observed = tuple(  # "observation" is no part
-        Quantity(name, size=size, name=name if name.isidentifier() and name != "observation" else "")
-        for name, size in env.task.parts.items()
+    return Interface(
+        observation=tuple(  # "observation" is no part
+            Quantity(name, size=size, name=name if name.isidentifier() and name != "observation" else "")
+            for name, size in env.task.parts.items()
+        ),
+        actions=tuple(Quantity(f"number {k} of the action") for k in range(env.task.action_size)),
     )
-    actions = tuple(Quantity(f"number {k} of the action") for k in range(env.task.action_size))
-    return Interface(observation=observed, actions=actions)
 
 
 class _RandomizedRobot(RandomizeMujoco):
