@@ -29,7 +29,8 @@ OWN = {
     "a_state_of_some_sub_environments_leaves_the_others_alone",
     "a_compiled_single_environment_goes_on_from_a_state",
 }
-# Robots share these too, all but Ant, whose engine is another.
+# Robots share these too, all but Ant, whose engine is another. Those of the zoo have Crazyflie as a quick sibling, and
+# tests/envs/test_states.py has all of them go on from states, over whole episodes.
 SHARED_BY_ROBOTS = {
     "impossible_actions_change_nothing",
     "every_sub_environment_gives_a_picture_in_a_render_mode_alone",
@@ -59,7 +60,7 @@ def cells() -> list[Any]:
             if name == "native" and entry.vector_entry_point is None:
                 continue
             first = entry.id in FAMILIES.values()
-            shared = entry.id.endswith("DR-v5") and "Ant" not in entry.id
+            shared = ".mujoco." in entry.entry_point and "Ant" not in entry.id
             for contract in ENVIRONMENT_CONTRACTS[name]:
                 own = OWN - SHARED_BY_ROBOTS if shared else OWN
                 if name == "async":
