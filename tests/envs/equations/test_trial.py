@@ -86,20 +86,41 @@ def test_draws_of_the_presets_are_tried_too() -> None:
         gym.make(ID)
 
 
+class TriedError(Exception):
+    """Equations have been tried, and would be compiled now, which takes a second."""
+
+
+@pytest.fixture
+def nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_them(equations: Any) -> Any:
+        raise TriedError
+
+    monkeypatch.setattr("gym_dr.envs.equations.simulation.kernels_of", compile_them)
+
+
+@pytest.mark.usefixtures("nothing_compiled")
 def test_values_that_keywords_set_are_tried_too() -> None:
     register(keywords=("length",), observe=lambda p, s: (math.sqrt(9.5 - p.length), s.speed))
-    gym.make(ID)
+    with pytest.raises(TriedError):
+        gym.make(ID)
     with pytest.raises(EquationsError, match="observe failed with ValueError"):
         gym.make(ID, length=9.8)
 
 
 @pytest.mark.parametrize("bounds", [(20.0, 30.0), (-30.0, -20.0), (-np.inf, -50.0), (50.0, np.inf), (-np.inf, np.inf)])
+@pytest.mark.usefixtures("nothing_compiled")
 def test_actions_are_tried_within_their_bounds(bounds: tuple[float, float]) -> None:
-    low, high = bounds
-    register(action_space=Box(low, high, (1,)), step=lambda p, s, a: (Swing(s.angle, a), 0.0, False))
-    envs = gym.make_vec(ID, 3)
-    envs.reset(seed=0)
-    assert envs.step(envs.action_space.sample())[0].shape == (3, 2)
+    tried: list[float] = []
+
+    def recorded(p: Any, s: Swing, action: float) -> Any:
+        tried.append(action)
+        return Swing(s.angle, action), 0.0, False
+
+    register(action_space=Box(*bounds, (1,)), step=recorded)
+    with pytest.raises(TriedError):
+        gym.make_vec(ID, 3)
+    assert len(set(tried)) > 1
+    assert all(bounds[0] <= action <= bounds[1] and math.isfinite(action) for action in tried)
 
 
 def test_fields_reach_the_functions_as_floats_as_in_compiled_code() -> None:
