@@ -15,6 +15,8 @@ import pytest
 
 pytest.register_assert_rewrite("gym_dr.testing", "tests.contracts.wrappers")
 
+# images of containers set it; then every process that a test starts compiles gym_dr to bytecode again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
