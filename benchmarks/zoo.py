@@ -1,6 +1,7 @@
 """How well policies of the zoo do what their tasks ask for, over 1,000 episodes of fresh draws of a preset.
 
-Run it with: python -m benchmarks.zoo [--preset default] RUN... (for those of the Go1: python -m benchmarks.go1 RUN...)
+Run it with: python -m benchmarks.zoo [--preset default] [--seed 777] RUN...
+For those of the Go1: python -m benchmarks.go1 RUN...
 
 What is measured comes from ``info`` (terms of the reward, the critic), so noise does not touch it. An episode
 that has ended early keeps its last value.
@@ -20,7 +21,6 @@ import gym_dr
 from gym_dr.arrays import Array, Mask
 
 EPISODES = 1000
-SEED = 900_000  # far from those of trainings
 Measure = Callable[[Mapping[str, Any]], Array]
 MEASURES: dict[str, dict[str, Measure]] = {
     "gym_dr/UR5eReachDR-v0": {"distance (m)": lambda info: -info["reward_distance"]},
@@ -31,12 +31,12 @@ MEASURES: dict[str, dict[str, Measure]] = {
 }
 
 
-def measured(env_id: str, policy: Callable[..., Any], preset: str) -> tuple[dict[str, Array], Mask]:
+def measured(env_id: str, policy: Callable[..., Any], preset: str, seed: int) -> tuple[dict[str, Array], Mask]:
     """Each measure at each step ``(steps, episodes)``, and which episodes terminated ``(episodes,)``."""
     measures = MEASURES[env_id]
     envs = gym.make_vec(env_id, EPISODES, randomization=preset)
     with contextlib.closing(gym_dr.DisturbVector(envs, preset)) as disturbed:
-        observations, _ = disturbed.reset(seed=SEED)
+        observations, _ = disturbed.reset(seed=seed)
         steps = gym.spec(env_id).max_episode_steps or 0
         found = {name: np.zeros((steps, EPISODES)) for name in measures}
         over = np.zeros(EPISODES, np.bool_)
@@ -53,10 +53,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+")
     parser.add_argument("--preset", default="default")
+    parser.add_argument("--seed", type=int, default=777, help="far from those of trainings")
     arguments = parser.parse_args()
     for path in arguments.runs:
         run: Any = gym_dr.load_run(path)
-        found, over = measured(run.config.settings.env, run.policy(deterministic=True), arguments.preset)
+        policy = run.policy(deterministic=True)
+        found, over = measured(run.config.settings.env, policy, arguments.preset, arguments.seed)
         for name, values in found.items():
             halves = np.array_split(values, 2)
             ends = f"at the end {values[-1].mean():.4f}, 95 % below {np.quantile(values[-1], 0.95):.4f}"
