@@ -126,7 +126,7 @@ def preset(wide: float) -> Any:
 
 SIDES = gym_dr.Mirror(places=[*range(6, 12), *range(6)], signs=[*SIGNS, *SIGNS])
 TURNED = {"velocity": (1, -1, 1), "up": (1, -1, 1), "gyro": (-1, 1, -1), "clock": (-1, -1)}
-PPO = {"num_envs": 256, "rollout_steps": 24, "updates": 1200, "minibatches": 6, "epochs": 5, "lr": 1e-3}
+PPO = {"num_envs": 256, "rollout_steps": 24, "updates": 700, "minibatches": 6, "epochs": 5, "lr": 1e-3}
 gym_dr.register_robot(
     "gym_dr/G1WalkDR-v0",
     model=model,
