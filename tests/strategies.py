@@ -69,14 +69,17 @@ def integers(draw: st.DrawFn, low: float, high: float) -> Integer:
 
 
 def wide_distributions() -> st.SearchStrategy[Any]:
-    """Normal, uniform and log-uniform distributions with any numbers that float64 can hold, and open ends."""
+    """Normal, uniform and log-uniform distributions with any numbers that float64 can hold, and open ends.
+
+    Bounds of a normal are so far apart that rounding leaves something between them.
+    """
     number, positive = st.floats(-1e300, 1e300), st.floats(1e-300, 1e300)
     normal = st.builds(
         lambda low, width, sigma, method, sides: Normal(
             low,
             sigma,
             low=low if sides != "high" else -math.inf,
-            high=low + width if sides != "low" else math.inf,
+            high=low + max(width, 1e-6 * abs(low), 1e-6 * sigma) if sides != "low" else math.inf,
             method=method,
         ),
         *(number, positive.filter(lambda w: w > 1.0), positive),
