@@ -32,12 +32,12 @@ def test_the_example_trains_and_writes_its_models(example: dict[str, Any], tmp_p
 
 
 def test_time_limits_are_told_apart_from_falls(example: dict[str, Any]) -> None:
-    env, found = example["Go1"](8), set()
+    env, found = example["Go1"](16), set()
     torch.manual_seed(1)
     for _ in range(500):
         steps = env.episode_length_buf + 1
-        # half of them stand, unless a push topples them; the others fall
-        actions = torch.cat([torch.zeros(4, 12), torch.randn(1) * torch.ones(4, 12)])
+        # half of them trot on the spot, and one or two do not fall; the others fall
+        actions = torch.cat([torch.zeros(8, 12), torch.randn(1) * torch.ones(8, 12)])
         observations, _, dones, extras = env.step(actions)
         assert torch.equal(extras["time_outs"], steps == 500)
         assert torch.equal(env.episode_length_buf == 0, dones)
