@@ -54,6 +54,8 @@ SETTINGS: dict[str, Any] = {
     "max_grad_norm": 1.0,
     "normalize_rewards": False,
     "initial_std": 0.5 / SCALE,
+    "target_kl": 0.0,  # the peer never stops an update early
+    "optimizer_eps": 1e-8,
 }
 
 
