@@ -133,7 +133,9 @@ def run(line: str) -> None:
     if arguments[0] == "record":  # which never overwrites
         shutil.rmtree(arguments[arguments.index("--output") + 1], ignore_errors=True)
     if arguments[0] == "train":
-        arguments = [a for a in arguments if a not in ("--updates", "--total-steps") and not re.fullmatch(r"\d{4,}", a)]
+        for budget in ("--updates", "--total-steps"):
+            if budget in arguments:
+                del arguments[(at := arguments.index(budget)) : at + 2]
         arguments += ["--overwrite"]
         arguments += BUDGETS[arguments[1]]
         if line in SHOWN:  # it prints the evaluations
