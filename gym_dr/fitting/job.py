@@ -44,8 +44,7 @@ def preview(problem: FitProblem) -> list[str]:
     steps = counted(sum(map(len, problem.episodes)), "step")
     sentences = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
     sentences += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
-    if problem.hold > 1:
-        sentences.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+    sentences += _clock(problem)
     coordinates = list(zip(motion.coordinates, motion.seen, strict=True))
     compared = [f"{one.name} ({one.unit})" if one.unit else one.name for one, seen in coordinates if seen]
     sentences.append(f"Compared: {', '.join(compared)}.")
@@ -55,6 +54,19 @@ def preview(problem: FitProblem) -> list[str]:
     sentences += [f"{name} would keep its prior: {unidentifiable[name]}." for name in kept]
     if rest := [name for name in prior.names if name not in unidentifiable]:
         sentences.append(f"Parameters to find: {', '.join(rest)}.")
+    return sentences
+
+
+def _clock(problem: FitProblem) -> list[str]:
+    """Sentences on how long logged steps last, and on what else the log tells."""
+    holds = np.concatenate([episode.holds for episode in problem.episodes])
+    sentences = []
+    if problem.hold > 1:
+        sentences.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+    elif not problem.hold:
+        sentences.append(f"Logged actions act for {holds.min()} to {holds.max()} steps of the environment.")
+    if names := list(problem.episodes[0].known):
+        sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences
 
 
@@ -151,7 +163,7 @@ class FitJob:
         return randomization_of(prior, values, contraction, others, margin)
 
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
-        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
+        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // max(self.problem.hold, 1))
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible delays."""

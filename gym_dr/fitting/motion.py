@@ -17,6 +17,7 @@ from gym_dr.fitting.simulator import Simulator
 from gym_dr.wording import counted
 
 _STRETCH = 25  # steps
+_GAP = "a gap, in which nobody knows what acted"
 _OF_STEPS = ("measured", "observed", "actions", "episode", "time", "intervals", "steps", "holds")
 
 
@@ -119,7 +120,9 @@ def read_motion(
     readings = []
     for episode in episodes:
         with located(episode.source):
-            readings.append(replay.read(episode.observations, episode.others))
+            reading = replay.read(episode.observations, episode.others)
+            reasons = {**reading.reasons, _GAP: episode.gaps}
+            readings.append(replace(reading, usable=reading.usable & ~episode.gaps, reasons=reasons))
     lost: dict[str, int] = {}
     for reading in readings:
         for reason, mask in reading.reasons.items():
@@ -159,7 +162,10 @@ def read_motion(
         intervals=np.concatenate([np.diff(t)[rows] for t, rows in zip(times, starts, strict=True)]).astype(np.float64),
         steps=np.concatenate([clock[rows] for clock, rows in zip(clocks, starts, strict=True)]),
         holds=np.concatenate([one[rows] for one, rows in zip(holds, starts, strict=True)]),
-        known={},
+        known={
+            name: np.concatenate([one.known[name][rows] for one, rows in zip(episodes, starts, strict=True)])
+            for name in episodes[0].known
+        },
         scale=np.ones(len(replay.coordinates)),
         places=replay.places,
         inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),

@@ -124,11 +124,17 @@ def with_whole_delays(prior: Prior, hold: int) -> Prior:
 
     Args:
         prior: With all delays.
-        hold: Steps of the environment for which a logged action acts.
+        hold: Steps of the environment for which a logged action acts; 0 if they differ.
 
     Raises:
         RandomizationError: There are none.
     """
+    if not hold:
+        if any(prior.delays):
+            raise RandomizationError(
+                f"{prior.delay}: expected a log at a fixed rate to find a delay in, got intervals of different lengths."
+            )
+        return prior
     kept = [k for k, delay in enumerate(prior.delays) if delay % hold == 0]
     if not kept:
         raise RandomizationError(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gym_dr.envs.replay import Coordinate
+from gym_dr.envs.replay import Coordinate, Reading
 from gym_dr.errors import LogError
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.motion import read_motion, stretches
@@ -26,11 +26,11 @@ def pushed(states: Numbers, actions: Numbers) -> Numbers:
     return np.stack([states[:, 0] + force, force], axis=1)
 
 
-def read(observations: Numbers, _: Any) -> Any:
+def read(observations: Numbers, _: Any) -> Reading:
     """Positions only; the force is not observed."""
     usable = np.arange(len(observations) - 1) != LOST
     states = np.concatenate([observations, np.full((len(observations), 1), np.nan)], axis=1)
-    return SimpleNamespace(states=states, usable=usable, reasons={"lost": ~usable})
+    return Reading(states=states, usable=usable, reasons={"lost": ~usable})
 
 
 SIMULATOR: Any = SimpleNamespace(
