@@ -134,6 +134,11 @@ def main(args: Sequence[str] | None = None, *, tell: Callable[[str], object] = _
     except (GymDrError, MemoryError) as error:
         tell(str(error) or "Not enough memory.")
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        tell("Policies and trainings need PyTorch, which is not installed: pip install torch")
+        sys.exit(2)
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.exit(0)
     except OSError as error:

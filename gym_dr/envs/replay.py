@@ -105,8 +105,8 @@ class LogReplay(ABC):
         """The states of all sub-environments, a copy."""
 
     def seen(self, known: Mask) -> Mask:
-        """Which coordinates are measured if these numbers of states are; others are only simulated."""
-        return known if len(known) == len(self.coordinates) else np.ones(len(self.coordinates), np.bool_)
+        """Which coordinates are measured, ``(..., coordinates)``, if these numbers of states are, ``(..., size)``."""
+        return np.asarray(known[..., self.places])
 
     def add(self, states: Array, deltas: Array) -> Array:
         """States ``(n, size)`` moved by ``(n, coordinates)``."""

@@ -73,23 +73,23 @@ def first_guess(likelihood: Likelihood, u: Array) -> Array:
     """
     if not len(u):
         return u
-    size = np.abs(likelihood.by_parameters(u, likelihood.motion.before)).max(axis=(0, 1))
+    size = np.abs(likelihood.by_parameters(u, likelihood.before)).max(axis=(0, 1))
     likelihood.moving = size > _SILENT * likelihood.motion.scale.min()
     if not likelihood.moving.any():
         return u
     likelihood = likelihood.part(np.arange(0, len(likelihood.motion), max(1, len(likelihood.motion) // _GUESS_ROWS)))
     motion = likelihood.motion
     for _ in range(4):
-        residuals = likelihood.residuals(u, motion.before)
+        residuals = likelihood.residuals(u, likelihood.before)
         size = np.maximum(np.median(np.abs(residuals), axis=0) / MAD, 10 * FLOOR * motion.scale)
         weights = np.where(motion.seen, 1.0 / size, 0.0)
         start = u
 
         def white(v: Array, weights: Array = weights) -> Array:
-            return (likelihood.residuals(v, motion.before) * weights).ravel()
+            return (likelihood.residuals(v, likelihood.before) * weights).ravel()
 
         def slopes(v: Array, weights: Array = weights) -> Array:
-            return (likelihood.by_parameters(v, motion.before) * weights[:, None]).reshape(-1, len(v))
+            return (likelihood.by_parameters(v, likelihood.before) * weights[:, None]).reshape(-1, len(v))
 
         u, _ = _least_squares(white, slopes, u, likelihood.moving, loss="soft_l1", max_nfev=4)
         if np.abs(u - start).max() < 1e-5:
@@ -121,18 +121,18 @@ def estimate(
     u, errors, fixed = start.copy(), np.zeros((len(motion), len(motion.coordinates))), noise is not None
     shift = before = np.inf
     for done in range(1, rounds + 1):
-        states = replay.add(motion.before, -errors)
+        states = replay.add(likelihood.before, -errors)
         first, moved = likelihood.streams_after(states, u)
         mean, simulated = replay.add(first, moved.mean(axis=0)), covariance_of_streams(moved)
         if noise is None:
-            noise = guess_noise(motion, replay.difference(motion.after, mean), simulated)
+            noise = guess_noise(motion, replay.difference(likelihood.after, mean), simulated)
         steps = np.where(motion.seen, np.maximum(np.sqrt(noise.measured), 1e-6 * motion.scale), 1e-2 * motion.scale)
         jacobians, second_order = likelihood.by_states(u, states, steps, first)
         offsets = np.einsum("tij,tj->ti", jacobians, errors)
         covariance = ChainCovariance(
             jacobians=jacobians, second_order=second_order, simulated=simulated, joined=motion.joined
         )
-        residuals = np.nan_to_num(replay.difference(motion.after, mean) - offsets)
+        residuals = np.nan_to_num(replay.difference(likelihood.after, mean) - offsets)
         noise = noise if fixed else fit_noise(covariance, residuals, noise, motion)
         factor = covariance.factor(noise)
         start = u

@@ -236,14 +236,18 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
     rows = rng.integers(len(motion), size=_PROBES)
     shuffled = rng.integers(len(motion), size=_PROBES)
     deltas = _WIDER * motion.scale * rng.standard_normal((_PROBES, len(motion.scale)))
-    states, actions = replay.add(motion.before[rows], deltas), motion.actions[shuffled]
+    states, actions = replay.add(likelihood.before[rows], deltas), motion.actions[shuffled]
+    holds, known = motion.holds[rows], {name: values[rows] for name, values in motion.known.items()}
     sentences = []
     for name in names:
         if name in replay.unidentifiable:
             sentences.append(f"{name} keeps its prior: {replay.unidentifiable[name]}.")
             continue
         values = prior.alone(name, np.array([0.05, 0.95])).tolist()
-        ends = [likelihood.simulator.predict(states, actions, {**prior.params(u), name: value}) for value in values]
+        ends = [
+            likelihood.simulator.predict(states, actions, {**prior.params(u), name: value}, holds=holds, known=known)
+            for value in values
+        ]
         effect = np.abs(replay.difference(*ends) / motion.scale).max(axis=1)
         if not np.isfinite(effect).all() or effect.max() < _EFFECT:
             sentences.append(f"{name} keeps its prior: no step that can be replayed depends on it.")
@@ -257,7 +261,7 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
     if np.ptp(effect) < _EVEN * effect.max():
         return "in all motion alike, so log more of it, or with less noise"
     motion = likelihood.motion
-    middle = motion.before.mean(axis=0)
+    middle = likelihood.before.mean(axis=0)
     columns: list[tuple[str, Array]] = []
     for k, coordinate in enumerate(motion.coordinates):
         values = states[:, motion.places[k]] - middle[motion.places[k]]

@@ -53,9 +53,9 @@ def find_phases(likelihood: Likelihood, u: Array, profiles: Sequence[ForceProfil
     phases = np.zeros((len(motion), len(profiles)), np.int64)
     still = likelihood.part(slice(None))
     still.phases, still.forced = phases, calm
-    first, moved = still.streams_after(motion.before, u)
+    first, moved = still.streams_after(still.before, u)
     mean = still.replay.add(first, moved.mean(axis=0))
-    residuals = still.replay.difference(motion.after, mean)
+    residuals = still.replay.difference(still.after, mean)
     simulated = covariance_of_streams(moved)
     noise = guess_noise(motion, residuals, simulated)
     inverse = np.linalg.inv(np.diag(2.0 * noise.measured + noise.process) + (0.0 if simulated is None else simulated))
@@ -90,7 +90,7 @@ def _direction(
     blown.phases = np.zeros((len(still.motion), len(profiles)), np.int64)
     blown.phases[:, profiles.index(profile)] = possible[strongest]
     blown.forced = {**calm, profile.power: power}
-    moved = still.replay.difference(blown.after(still.motion.before, u), without)
+    moved = still.replay.difference(blown.simulated(still.before, u), without)
     return np.asarray(moved / (power * strengths[strongest]))
 
 
@@ -112,11 +112,11 @@ def _best(
         slopes, bends = np.zeros(len(starts)), np.zeros(len(starts))
         for first in range(0, len(starts), _BLOCK):
             block = slice(first, first + _BLOCK)
-            strengths = profile.strength(starts[block, None] + motion.time[rows])
+            strengths = profile.strength(starts[block, None] + motion.steps[rows])
             slopes[block], bends[block] = strengths @ pulled[rows], np.square(strengths) @ weight[rows]
         for j, power in enumerate(powers):
             gain = power * slopes - 0.5 * power**2 * bends
             choices[k, j], gains[k, j] = np.argmax(gain), gain.max()
     best = int(np.argmax(gains.sum(axis=0)))
     phase = dict(zip(episodes.tolist(), starts[choices[:, best]].tolist(), strict=True))
-    return np.array([phase[e] for e in motion.episode.tolist()]) + motion.time, float(powers[best])
+    return np.array([phase[e] for e in motion.episode.tolist()]) + motion.steps, float(powers[best])

@@ -46,7 +46,7 @@ def preview(problem: FitProblem) -> list[str]:
     """Sentences on steps, coordinates and parameters."""
     prior, unidentifiable = problem.prior, problem.replay.unidentifiable
     middle = prior.params(np.full(len(prior.names), 0.5))
-    motion = read_motion(problem.episodes, Simulator(problem.replay, problem.hold), middle)
+    motion = read_motion(problem.episodes, Simulator(problem.replay), middle)
     steps = counted(sum(map(len, problem.episodes)), "step")
     sentences = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
     sentences += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
@@ -109,7 +109,7 @@ class FitJob:
             "fitted": prior.params(estimate.u),  # the means may be far from all draws
         }
         shown = unseen or likelihood
-        replayed = replay_errors(shown.motion, shown.simulator, physics, likelihood.motion.scale, shown.phases)
+        replayed = replay_errors(shown, physics, likelihood.motion.scale)
         sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
         if prior.delay:
             sentences.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
@@ -162,16 +162,16 @@ class FitJob:
         prior = self.problem.prior
         if len(prior.delays) == 1:
             return prior.delays[0], np.ones(1)
-        simulator, scores = Simulator(self.problem.replay, self.problem.hold), []
+        simulator, scores = Simulator(self.problem.replay), []
         middle = np.full(len(prior.names), 0.5)
         last = max(prior.delays)  # read first, as episodes may be too short for it
         motions = {d: self._motion(episodes, middle, d, simulator) for d in sorted(prior.delays, reverse=True)}
         for delay in prior.delays:
             motion = motions[delay]
-            rows = np.flatnonzero(motion.time >= last // self.problem.hold)  # the same for every delay
+            rows = np.flatnonzero(motion.steps >= last)  # the same for every delay
             part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
             part = replace(part, scale=motions[last].scale)
-            likelihood = Likelihood(part, simulator, prior)
+            likelihood = Likelihood(part, simulator, prior, middle)
             tried = maximum(likelihood, first_guess(likelihood, middle), rounds=3)
             scores.append(tried.log_likelihood)
             self.tell(f"tried a delay of {counted(delay, 'step')}")
@@ -185,8 +185,8 @@ class FitJob:
     def _likelihood(
         self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
     ) -> Likelihood:
-        simulator = Simulator(self.problem.replay, self.problem.hold)
-        likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior)
+        simulator = Simulator(self.problem.replay)
+        likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior, u)
         likelihood.phases = phases
         return likelihood
 
@@ -278,7 +278,7 @@ def _check_enough(likelihood: Likelihood) -> None:
             f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot determine "
             f"{unknown}: {counted(count, 'parameter')}, and two variances of noise for each coordinate."
         )
-    if not likelihood.replay.difference(motion.after, motion.before)[:, motion.seen].any():
+    if not likelihood.replay.difference(likelihood.after, likelihood.before)[:, motion.seen].any():
         raise LogError("Expected motion, got a log in which nothing that is measured changes.")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.fitting.motion import LoggedMotion
+from gym_dr.fitting.motion import LoggedMotion, guess_states, spread
 from gym_dr.fitting.prior import Prior
 from gym_dr.fitting.simulator import Simulator
 
@@ -29,12 +31,18 @@ class Likelihood:
         replicates: Random streams that are simulated.
         phases: The step of each force profile at each logged step, ``(T, profiles)``; None without.
         forced: Values that replace those of the prior.
+        before: States before the steps, whose missing numbers are guessed, ``(T, size)``.
+        after: The same after the steps.
         moving: Which parameters any step depends on, ``(parameters,)``.
     """
 
-    def __init__(self, motion: LoggedMotion, simulator: Simulator, prior: Prior) -> None:
-        """Simulates nothing yet."""
-        self.motion, self.simulator, self.prior = motion, simulator, prior
+    def __init__(self, motion: LoggedMotion, simulator: Simulator, prior: Prior, u: Array | None = None) -> None:
+        """Guesses missing numbers of states at a point ``u`` of the prior; None for the middle."""
+        self.simulator, self.prior = simulator, prior
+        params = prior.params(np.full(len(prior.names), 0.5) if u is None else u)
+        self.before, self.after = guess_states(motion, simulator, params)
+        scale = np.where(np.isnan(motion.scale), spread(self.before, simulator), motion.scale)
+        self.motion = replace(motion, scale=scale)
         self.replay = simulator.replay
         self.replicates = REPLICATES if self.replay.random_steps else 1
         self.phases: npt.NDArray[np.int64] | None = None
@@ -43,32 +51,35 @@ class Likelihood:
 
     def part(self, rows: Any) -> Likelihood:
         """The same for some of the steps."""
-        chosen = Likelihood(self.motion.rows(rows), self.simulator, self.prior)
-        chosen.phases, chosen.forced = None if self.phases is None else self.phases[rows], self.forced
-        chosen.moving = self.moving
+        chosen = copy.copy(self)
+        chosen.motion, chosen.before, chosen.after = self.motion.rows(rows), self.before[rows], self.after[rows]
+        chosen.phases = None if self.phases is None else self.phases[rows]
         return chosen
 
-    def after(self, states: Array, u: Array, seed: int = 0) -> Array:
+    def simulated(self, states: Array, u: Array, seed: int = 0) -> Array:
         """States after one step from each, under one random stream."""
         params = {**self.prior.params(u), **self.forced}
-        return self.simulator.predict(states, self.motion.actions, params, phases=self.phases, seed=seed)
+        motion = self.motion
+        return self.simulator.predict(
+            states, motion.actions, params, holds=motion.holds, known=motion.known, phases=self.phases, seed=seed
+        )
 
     def streams_after(self, states: Array, u: Array) -> tuple[Array, Array]:
-        """``after`` of the first random stream, and the deltas from there to all streams, ``(replicates, T, n)``."""
-        first = self.after(states, u)
+        """``simulated`` of the first random stream, and the deltas from there to all, ``(replicates, T, n)``."""
+        first = self.simulated(states, u)
         moved = np.zeros((self.replicates, len(states), len(self.motion.coordinates)))
         for seed in range(1, self.replicates):
-            moved[seed] = self.replay.difference(self.after(states, u, seed), first)
+            moved[seed] = self.replay.difference(self.simulated(states, u, seed), first)
         return first, moved
 
     def mean_after(self, states: Array, u: Array) -> Array:
-        """The mean of ``after`` over random streams, ``(T, size)``."""
+        """The mean of ``simulated`` over random streams, ``(T, size)``."""
         first, moved = self.streams_after(states, u)
         return first if self.replicates == 1 else self.replay.add(first, moved.mean(axis=0))
 
     def residuals(self, u: Array, states: Array, offsets: Array | float = 0.0) -> Array:
         """Measured states after the steps minus simulated ones (``mean_after``) and ``offsets``, ``(T, n)``."""
-        found = self.replay.difference(self.motion.after, self.mean_after(states, u)) - offsets
+        found = self.replay.difference(self.after, self.mean_after(states, u)) - offsets
         return np.nan_to_num(found, nan=1e6, posinf=1e6, neginf=-1e6)  # a simulation that diverged
 
     def by_parameters(self, u: Array, states: Array) -> Array:
@@ -91,7 +102,7 @@ class Likelihood:
             u: Point of the prior.
             states: Shape ``(T, size)``.
             steps: Step sizes ``(n,)``: the standard deviations of the noise.
-            after: ``after`` of these states, under the same random stream.
+            after: ``simulated`` of these states, under the same random stream.
 
         Returns:
             Derivatives ``(T, n, n)``, and the covariance of what they leave out ``(T, n, n)``. For a second derivative
@@ -105,7 +116,7 @@ class Likelihood:
             deltas = np.zeros((count, n))
             deltas[:, k] = steps[k]
             high, low = (
-                self.replay.difference(self.after(self.replay.add(states, sign * deltas), u), after)
+                self.replay.difference(self.simulated(self.replay.add(states, sign * deltas), u), after)
                 for sign in (1.0, -1.0)
             )
             jacobians[:, :, k] = (high - low) / (2.0 * steps[k])

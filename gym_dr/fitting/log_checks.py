@@ -150,7 +150,7 @@ def resample(
     if every is not None:
         return (timed if every == 1 else [_thinned(episode, every) for episode in timed]), 1
     if hold is not None:
-        return timed, hold
+        return [replace(episode, hold=hold) for episode in timed], hold
     raise LogError(
         f"{timed[0].source}: expected observations every {time_step:g} s, a step of the environment, or a multiple or "
         f"a whole fraction of it, got one every {interval:g} s. Make the environment with steps of {interval:g} s, or "

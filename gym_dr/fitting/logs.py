@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices
 from gym_dr.errors import LogError, as_path, located, shortened
 from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
 
@@ -43,11 +43,17 @@ class LoggedEpisode:
     actions: npt.NDArray[Any]  # (T, m) float64, or (T,) int64 for discrete actions
     time: Array | None = None  # (T + 1,) s, of the observations; None without
     others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # by name: "qpos", "params/gravity"
+    hold: int = 1  # steps of the environment in each logged step
     source: str = "episode 0"  # begins messages: "flights/003.npz"
 
     def __len__(self) -> int:
         """T, the number of actions."""
         return len(self.actions)
+
+    @property
+    def holds(self) -> Indices:
+        """Steps of the environment in each logged step, ``(T,)``."""
+        return np.full(len(self), self.hold)
 
     def __repr__(self) -> str:
         return f"LoggedEpisode({self.source!r}, {len(self)} steps)"

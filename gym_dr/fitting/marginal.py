@@ -39,7 +39,7 @@ class MarginalLikelihood:
         first, moved = self.likelihood.streams_after(self.states, self.point(x))
         replay = self.likelihood.replay
         mean = replay.add(first, moved.mean(axis=0))
-        residuals = np.nan_to_num(replay.difference(self.likelihood.motion.after, mean) - self.offsets)
+        residuals = np.nan_to_num(replay.difference(self.likelihood.after, mean) - self.offsets)
         covariance = replace(self.covariance, simulated=covariance_of_streams(moved))
         return -covariance.factor(self.noise).log_likelihood(residuals)
 

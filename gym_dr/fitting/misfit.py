@@ -131,6 +131,7 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Arra
 def _coordinate(motion: LoggedMotion, k: int) -> Array:
     """The measured values of a coordinate before each step, angles between -pi and pi."""
     values = motion.before[:, motion.places[k]]
+    values = np.where(np.isnan(values), np.nanmean(values), values)
     return np.remainder(values + np.pi, 2 * np.pi) - np.pi if motion.coordinates[k].angle else values
 
 

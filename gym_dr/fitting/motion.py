@@ -1,4 +1,4 @@
-"""The logged steps of all episodes that can be replayed, in one table."""
+"""The logged steps of all episodes that can be replayed, in one table: what was measured, and when."""
 
 from __future__ import annotations
 
@@ -17,36 +17,70 @@ from gym_dr.fitting.simulator import Simulator
 from gym_dr.wording import counted
 
 _STRETCH = 25  # steps
+_OF_STEPS = ("measured", "observed", "actions", "episode", "time", "intervals", "steps", "holds")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedMotion:
-    """T steps of n coordinates."""
+    """T logged steps of n coordinates, in C chains: stretches of episodes in which each step begins where one ended."""
 
     coordinates: Sequence[Coordinate]  # n
-    before: Array  # (T, size) measured states before the steps
-    after: Array  # (T, size) measured states after the steps
+    first: Array  # (C, size) measured states where chains begin, nan where not measured
+    measured: Array  # (T, size) measured states after the steps, nan where not measured
+    first_observed: Mask  # (C, n) which coordinates are measured where chains begin
+    observed: Mask  # (T, n) which coordinates are measured after the steps
+    begins: Mask  # (T,) whether a step is the first of its chain
     actions: npt.NDArray[Any]  # (T, ...), as logged
     episode: Indices  # (T,) the episode of each step
-    time: Indices  # (T,) the number of each step in its episode
-    seen: Mask  # (n,) which coordinates are measured; others are simulated in ``before`` and ``after``
-    scale: Array  # (n,) standard deviation of each coordinate
+    time: Array  # (T,) when each step begins in its episode, s; steps of the environment if the log has no times
+    intervals: Array  # (T,) how long it lasts, in the same unit
+    steps: Indices  # (T,) steps of the environment from the beginning of the episode to that of each step
+    holds: Indices  # (T,) steps of the environment in each step
+    known: Mapping[str, Array]  # parameters that the log tells: name -> (T,)
+    scale: Array  # (n,) standard deviation of each coordinate; nan if it is never measured
     places: Indices  # (n,) index of each coordinate in a state
     inexact: Array  # (n,) standard deviation of the error of a replayed step
     skipped: Sequence[tuple[str, int]] = ()  # steps that cannot be replayed: reason, count
 
     def __len__(self) -> int:
-        return len(self.before)
+        return len(self.measured)
+
+    @property
+    def chain(self) -> Indices:
+        """The chain of each step, ``(T,)``."""
+        return np.cumsum(self.begins) - 1
 
     @property
     def joined(self) -> Mask:
         """Whether each step ends where the next one begins, ``(T,)``."""
-        return np.append((np.diff(self.episode) == 0) & (np.diff(self.time) == 1), False)
+        return np.append(~self.begins[1:], False)
 
-    def rows(self, chosen: npt.NDArray[Any]) -> LoggedMotion:
+    @property
+    def before(self) -> Array:
+        """Measured states before the steps, ``(T, size)``."""
+        earlier = np.roll(self.measured, 1, axis=0)
+        earlier[self.begins] = self.first
+        return earlier
+
+    @property
+    def seen(self) -> Mask:
+        """Which coordinates are measured at all, ``(n,)``."""
+        return np.asarray(self.observed.any(axis=0) | self.first_observed.any(axis=0))
+
+    def rows(self, chosen: Any) -> LoggedMotion:
         """Some of the steps, in order."""
-        picked = {name: getattr(self, name)[chosen] for name in ("before", "after", "actions", "episode", "time")}
-        return replace(self, **picked)
+        rows = np.arange(len(self))[chosen]
+        begins = self.begins[rows] | (np.diff(rows, prepend=-2) != 1)
+        observed = np.roll(self.observed, 1, axis=0)
+        observed[self.begins] = self.first_observed
+        return replace(
+            self,
+            first=self.before[rows][begins],
+            first_observed=observed[rows][begins],
+            begins=begins,
+            known={name: values[rows] for name, values in self.known.items()},
+            **{name: getattr(self, name)[rows] for name in _OF_STEPS},
+        )
 
 
 def stretches(steps: int, most: int) -> Indices:
@@ -65,7 +99,9 @@ def stretches(steps: int, most: int) -> Indices:
 def read_motion(
     episodes: Sequence[LoggedEpisode], simulator: Simulator, params: Mapping[str, float], late: int = 0
 ) -> LoggedMotion:
-    """Reads states from observations; unobserved numbers are simulated from the start of each episode.
+    """Reads states from observations.
+
+    Numbers of a state that are no coordinates, such as a lander's legs, are simulated up to where a chain begins.
 
     Args:
         episodes: The log.
@@ -96,37 +132,85 @@ def read_motion(
         raise LogError(f"Expected episodes of more than {counted(late, 'step')}, after which actions act.")
     states = [reading.states[late:] for reading in readings]
     actions = [episode.actions[: max(len(episode) - late, 0)] for episode in episodes]
-    open_numbers: Mask = np.asarray(np.isnan(np.concatenate(states)).any(axis=0))  # of the raw state
-    if open_numbers.any():
-        states = _guessed(states, actions, simulator, params)
-    before = np.concatenate([s[:-1][rows] for s, rows in zip(states, usable, strict=True)])
-    middle = np.repeat(before.mean(axis=0)[None], len(before), axis=0)
-    spread = replay.difference(before, middle).std(axis=0)
-    return LoggedMotion(
+    holds = [episode.holds for episode in episodes]
+    begins = [np.diff(rows, prepend=-2) != 1 for rows in usable]
+    first = np.concatenate([s[rows[new]] for s, rows, new in zip(states, usable, begins, strict=True)])
+    others = np.setdiff1d(np.arange(first.shape[1]), replay.places)
+    if np.isnan(first[:, others]).any():
+        led = _led(states, actions, [one[late:] for one in holds], simulator, params)
+        whole = np.concatenate([s[rows[new]] for s, rows, new in zip(led, usable, begins, strict=True)])
+        first[:, others] = whole[:, others]
+    counts = list(map(len, usable))
+    clocks = [np.append(0, np.cumsum(one)) for one in holds]
+    times = [clock if e.time is None else e.time - e.time[0] for clock, e in zip(clocks, episodes, strict=True)]
+    starts = [rows + late for rows in usable]
+    measured = np.concatenate([s[1:][rows] for s, rows in zip(states, usable, strict=True)])
+    found = LoggedMotion(
         coordinates=replay.coordinates,
-        before=before,
-        after=np.concatenate([s[1:][rows] for s, rows in zip(states, usable, strict=True)]),
+        first=first,
+        measured=measured,
+        first_observed=replay.seen(~np.isnan(first)),
+        observed=replay.seen(~np.isnan(measured)),
+        begins=np.concatenate(begins),
         actions=np.concatenate([a[rows] for a, rows in zip(actions, usable, strict=True)]),
-        episode=np.repeat(np.arange(len(episodes)), list(map(len, usable))),
-        time=np.concatenate(usable) + late,
-        seen=replay.seen(~open_numbers),
+        episode=np.repeat(np.arange(len(episodes)), counts),
+        time=np.concatenate([t[rows] for t, rows in zip(times, starts, strict=True)]).astype(np.float64),
+        intervals=np.concatenate([np.diff(t)[rows] for t, rows in zip(times, starts, strict=True)]).astype(np.float64),
+        steps=np.concatenate([clock[rows] for clock, rows in zip(clocks, starts, strict=True)]),
+        holds=np.concatenate([one[rows] for one, rows in zip(holds, starts, strict=True)]),
+        known={},
+        scale=np.ones(len(replay.coordinates)),
         places=replay.places,
         inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),
-        scale=np.maximum(spread, 1e-9),
         skipped=skipped,
     )
+    scale = np.full(len(found.scale), np.nan)
+    scale[found.seen] = spread(found.before, simulator)[found.seen]
+    return replace(found, scale=scale)
 
 
-def _guessed(states: list[Array], actions: list[Any], simulator: Simulator, params: Mapping[str, float]) -> list[Array]:
-    """States with unobserved numbers from a simulation that follows the measured ones."""
+def spread(states: Array, simulator: Simulator) -> Array:
+    """The standard deviation of each coordinate over states ``(T, size)``, without those that are nan, ``(n,)``."""
+    known = np.where(np.isnan(states).all(axis=0), 0.0, states)
+    middle = np.repeat(np.nanmean(known, axis=0)[None], len(known), axis=0)
+    return np.asarray(np.maximum(np.nanstd(simulator.replay.difference(known, middle), axis=0), 1e-9))
+
+
+def guess_states(motion: LoggedMotion, simulator: Simulator, params: Mapping[str, float]) -> tuple[Array, Array]:
+    """States before and after the steps, ``(T, size)``, whose missing numbers come from a simulation that follows them.
+
+    Args:
+        motion: The logged steps.
+        simulator: Of the environment.
+        params: Parameters of that simulation: name -> value.
+    """
+    before, after = motion.before, motion.measured.copy()
+    if not np.isnan(before).any() and not np.isnan(after).any():
+        return before, after
+    start = np.nan_to_num(simulator.start(params))  # numbers that are only drawn may be missing at first
+    rows = np.flatnonzero(motion.begins)
+    before[rows] = np.where(np.isnan(before[rows]), start, before[rows])
+    while len(rows):
+        known = {name: values[rows] for name, values in motion.known.items()}
+        found = simulator.predict(before[rows], motion.actions[rows], params, holds=motion.holds[rows], known=known)
+        after[rows] = np.where(np.isnan(after[rows]), found, after[rows])
+        rows = rows[motion.joined[rows]] + 1
+        before[rows] = after[rows - 1]
+    return before, after
+
+
+def _led(
+    states: list[Array], actions: list[Any], holds: list[Indices], simulator: Simulator, params: Mapping[str, float]
+) -> list[Array]:
+    """States of whole episodes with unobserved numbers from a simulation that follows the measured ones."""
     filled = [s.copy() for s in states]
     start = np.nan_to_num(simulator.start(params))  # numbers that are only drawn may be missing at first
     for s in filled:
         s[:1] = np.where(np.isnan(s[:1]), start, s[:1])  # none if the episode is shorter than a delay
     for t in range(max(map(len, actions))):
         alive = [k for k, a in enumerate(actions) if t < len(a)]
-        rows = np.stack([filled[k][t] for k in alive])
-        after = simulator.predict(rows, np.stack([actions[k][t] for k in alive]), params)
+        rows, acting = np.stack([filled[k][t] for k in alive]), np.stack([actions[k][t] for k in alive])
+        after = simulator.predict(rows, acting, params, holds=np.array([holds[k][t] for k in alive]))
         for k, row in zip(alive, after, strict=True):
             missing = np.isnan(filled[k][t + 1])
             filled[k][t + 1, missing] = row[missing]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices
 from gym_dr.envs.replay import LogReplay
 
 
@@ -17,19 +17,23 @@ class Simulator:
 
     Attributes:
         replay: The sub-environments.
-        hold: Steps of the environment for which a logged action acts.
         steps: Environment steps simulated so far.
     """
 
-    def __init__(self, replay: LogReplay, hold: int = 1) -> None:
+    def __init__(self, replay: LogReplay) -> None:
         """Takes over the sub-environments of ``replay``."""
-        self.replay, self.hold, self.steps = replay, hold, 0
-        self._begun: tuple[tuple[str, float], ...] | None = None
+        self.replay, self.steps = replay, 0
+        self._begun: tuple[tuple[str, bytes], ...] | None = None
         self._streams: dict[int, npt.NDArray[np.uint64]] = {}  # by seed
 
-    def begin(self, params: Mapping[str, float], seed: int = 0) -> None:
-        """Sets parameters in all sub-environments, unless they are set already, and restarts random numbers."""
-        wanted = tuple(sorted(params.items()))
+    def begin(self, params: Mapping[str, float | Array], seed: int = 0) -> None:
+        """Sets parameters in all sub-environments, unless they are set already, and restarts random numbers.
+
+        Args:
+            params: name -> value, or ``(num_envs,)``; the others are nominal.
+            seed: Of random numbers.
+        """
+        wanted = tuple((name, np.asarray(params[name], np.float64).tobytes()) for name in sorted(params))
         if wanted != self._begun:
             self.replay.begin(params)
             self._begun = wanted
@@ -49,6 +53,8 @@ class Simulator:
         actions: npt.NDArray[Any],
         params: Mapping[str, float],
         *,
+        holds: Indices,
+        known: Mapping[str, Array] | None = None,
         phases: npt.NDArray[np.int64] | None = None,
         seed: int = 0,
     ) -> Array:
@@ -58,6 +64,8 @@ class Simulator:
             states: Shape ``(n, size)``.
             actions: Shape ``(n, ...)``.
             params: name -> value; the others are nominal.
+            holds: Steps of the environment in each logged step, ``(n,)``.
+            known: Parameters that differ between rows, whatever ``params`` says: name -> ``(n,)``; None for none.
             phases: The step of each force profile, ``(n, profiles)``; None without.
             seed: Of the simulator's random numbers.
 
@@ -66,11 +74,19 @@ class Simulator:
         """
         self.begin(params, seed)
         count, slots = len(states), self.replay.num_envs
+        order = np.argsort(holds, kind="stable")  # rows of about the same hold are stepped together
         after = np.empty_like(states)
         for start in range(0, count, slots):
-            rows = np.minimum(np.arange(start, start + slots), count - 1)
-            chosen = None if phases is None else phases[rows]
-            found = self.replay.step(states[rows], actions[rows], self.hold, chosen)
-            after[start : start + slots] = found[: count - start]
-            self.steps += slots * self.hold
+            rows = order[np.minimum(np.arange(start, start + slots), count - 1)]
+            if known:
+                self.begin({**params, **{name: values[rows] for name, values in known.items()}}, seed + start)
+            done, found = 0, states[rows]
+            for hold in np.unique(holds[rows]).tolist():
+                if done:
+                    found = self.replay.go_on(actions[rows], hold - done)
+                else:
+                    found = self.replay.step(found, actions[rows], hold, None if phases is None else phases[rows])
+                over, done = holds[rows] == hold, hold
+                after[rows[over]] = found[over]
+            self.steps += slots * done
         return after

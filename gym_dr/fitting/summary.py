@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.findings import identified
+from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.motion import LoggedMotion
 from gym_dr.fitting.prior import Prior
-from gym_dr.fitting.simulator import Simulator
 
 _GRID = 1000  # draws of a prior, for its standard deviation
 _STEPS = (1, 2, 5, 10, 20, 50)  # of replays
@@ -66,36 +65,28 @@ def residual_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "episode": np.repeat(motion.episode, len(seen)),
-            "step": np.repeat(motion.time, len(seen)),
+            "step": np.repeat(motion.steps // motion.holds, len(seen)),
             "coordinate": np.tile([motion.coordinates[k].name for k in seen], len(motion)),
             "residual": estimate.innovations[:, seen].ravel(),
         }
     )
 
 
-def replay_errors(
-    motion: LoggedMotion,
-    simulator: Simulator,
-    physics: Mapping[str, Mapping[str, float]],
-    scale: Array,
-    phases: npt.NDArray[np.int64] | None = None,
-) -> pd.DataFrame:
+def replay_errors(likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]], scale: Array) -> pd.DataFrame:
     """Errors of replays from measured states under logged actions.
 
     Args:
-        motion: Of held-out episodes.
-        simulator: Of the environment.
+        likelihood: Of held-out episodes.
         physics: name -> values of parameters that are not nominal.
         scale: Standard deviation of each coordinate in fitted episodes, ``(n,)``; in a few held-out steps it may be 0.
-        phases: See ``Likelihood.phases``.
 
     Returns:
         A row for each physics, number of steps and coordinate: ``error``, the root mean square in the coordinate's
         unit, and ``share``, over ``scale``.
     """
-    rows = []
+    rows, motion = [], likelihood.motion
     for name, params in physics.items():
-        for steps, errors in _departures(motion, simulator, params, phases).items():
+        for steps, errors in _departures(likelihood, params).items():
             for k, coordinate in enumerate(motion.coordinates):
                 if motion.seen[k]:
                     error = float(np.sqrt(np.mean(np.square(errors[:, k]))))
@@ -104,12 +95,11 @@ def replay_errors(
     return pd.DataFrame(rows, columns=["physics", "steps", "coordinate", "unit", "error", "share"])
 
 
-def _departures(
-    motion: LoggedMotion, simulator: Simulator, params: Mapping[str, float], phases: npt.NDArray[np.int64] | None
-) -> dict[int, Array]:
+def _departures(likelihood: Likelihood, params: Mapping[str, float]) -> dict[int, Array]:
     """Steps -> simulated minus measured states, ``(starts, n)``."""
+    motion, simulator, phases = likelihood.motion, likelihood.simulator, likelihood.phases
     starts, lengths = _starts(motion)
-    replay, slots = simulator.replay, simulator.replay.num_envs
+    replay, slots, hold = simulator.replay, simulator.replay.num_envs, int(motion.holds[0])
     errors: dict[int, list[Array]] = {step: [] for step in _STEPS}
     for first in range(0, len(starts), slots):
         chosen = np.minimum(np.arange(first, first + slots), len(starts) - 1)
@@ -120,12 +110,12 @@ def _departures(
             here = np.minimum(rows + step - 1, len(motion) - 1)
             if step == 1:
                 at = None if phases is None else phases[here]
-                after = replay.step(motion.before[here], motion.actions[here], simulator.hold, at)
+                after = replay.step(likelihood.before[here], motion.actions[here], hold, at)
             else:
-                after = replay.go_on(motion.actions[here], simulator.hold)
+                after = replay.go_on(motion.actions[here], hold)
             if step in errors:
                 valid = fresh & (left >= step)
-                errors[step].append(np.nan_to_num(replay.difference(after, motion.after[here])[valid]))
+                errors[step].append(np.nan_to_num(replay.difference(after, likelihood.after[here])[valid]))
     return {step: np.concatenate(parts) for step, parts in errors.items() if parts and sum(map(len, parts))}
 
 

@@ -256,7 +256,9 @@ def test_a_faster_log_keeps_the_observations_at_the_environments_steps() -> None
 
 def test_an_action_of_a_slower_log_lasts_several_steps() -> None:
     episodes = [timed(0.1), timed(0.1, steps=3)]
-    assert resample(episodes, 0.02) == (episodes, 5)
+    held, hold = resample(episodes, 0.02)
+    assert hold == 5
+    assert [episode.holds.tolist() for episode in held] == [[5] * 6, [5] * 3]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ TRUTH = {"length": 0.6, "force_mag": 11.0}
 def misfit_of(log: Any, randomize: Any = None, params: Any = None) -> Misfit:
     problem = open_problem(log, Question(env=CART, randomize=PRIOR if randomize is None else randomize, params=params))
     try:
-        simulator = Simulator(problem.replay, problem.hold)
+        simulator = Simulator(problem.replay)
         middle = np.full(len(problem.prior.names), 0.5)
         motion = read_motion(problem.episodes, simulator, problem.prior.params(middle))
         likelihood = Likelihood(motion, simulator, problem.prior)
@@ -92,11 +92,12 @@ def test_an_offset_is_told_as_one() -> None:
 
 def test_residuals_of_what_is_not_measured_are_no_features() -> None:
     problem = open_problem(logged(params=TRUTH), Question(env=CART, randomize=PRIOR))
-    simulator = Simulator(problem.replay, problem.hold)
+    simulator = Simulator(problem.replay)
     motion = read_motion(problem.episodes, simulator, {})
     likelihood = Likelihood(motion, simulator, problem.prior)
     found = estimate(likelihood, np.full(2, 0.5), rounds=1)
-    hidden = replace(motion, seen=np.array([True, False, True, True]))
+    unseen = {name: getattr(motion, name) & [True, False, True, True] for name in ("observed", "first_observed")}
+    hidden = replace(motion, **unseen)
     names, features = _features(hidden, found)
     problem.close()
     assert "the residual of x one step before" in names

@@ -12,7 +12,7 @@ import pytest
 from gym_dr.envs.replay import Coordinate
 from gym_dr.errors import LogError
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.motion import read_motion, stretches
+from gym_dr.fitting.motion import guess_states, read_motion, stretches
 
 Numbers = npt.NDArray[np.float64]
 LOST = 6  # a step that cannot be replayed
@@ -37,12 +37,12 @@ SIMULATOR: Any = SimpleNamespace(
         read=read,
         coordinates=(Coordinate(name="x"), Coordinate(name="force")),
         difference=lambda states, origins: states - origins,
-        seen=lambda known: known,
+        seen=lambda known: known[..., :2],
         places=np.arange(2),
         inexact=(),
     ),
     start=lambda _: np.zeros(2),
-    predict=lambda states, actions, _: pushed(states, actions),
+    predict=lambda states, actions, _, **__: pushed(states, actions),
 )
 
 
@@ -57,18 +57,37 @@ def ridden(steps: int, seed: int = 0) -> tuple[LoggedEpisode, Numbers]:
 
 
 def test_what_is_not_observed_follows_the_actions_that_act() -> None:
-    episode, states = ridden(12)
+    episode, states = ridden(6)  # all before the lost step
     motion = read_motion([episode], SIMULATOR, {}, LATE)
-    np.testing.assert_allclose(motion.before, states[motion.time])
-    np.testing.assert_allclose(motion.after, states[motion.time + 1])
-    np.testing.assert_allclose(pushed(motion.before, motion.actions), motion.after)
+    before, after = guess_states(motion, SIMULATOR, {})
+    np.testing.assert_allclose(before, states[motion.steps])
+    np.testing.assert_allclose(after, states[motion.steps + 1])
+
+
+def test_the_table_holds_what_is_measured_and_nothing_else() -> None:
+    motion = read_motion([ridden(10)[0]], SIMULATOR, {}, LATE)
+    assert motion.seen.tolist() == [True, False]
+    assert motion.observed.all(axis=0).tolist() == motion.first_observed.all(axis=0).tolist() == [True, False]
+    assert np.isnan(motion.measured[:, 1]).all()
+    assert np.isnan(motion.first[:, 1]).all()
+    assert np.isfinite(motion.scale).tolist() == [True, False]
+
+
+def test_a_part_of_the_steps_has_chains_of_its_own() -> None:
+    motion = read_motion([ridden(20)[0]], SIMULATOR, {}, LATE)
+    rows = np.array([1, 2, 3, 6, 7])
+    part = motion.rows(rows)
+    assert part.begins.tolist() == [True, False, False, True, False]
+    np.testing.assert_array_equal(part.before, motion.before[rows])
+    np.testing.assert_array_equal(part.measured, motion.measured[rows])
+    np.testing.assert_array_equal(motion.rows(slice(None)).first, motion.first)
 
 
 def test_a_step_that_cannot_be_replayed_takes_no_others_with_it() -> None:
     # the action that was logged in it acts two steps later all the same
     motion = read_motion([ridden(10)[0], ridden(12, 1)[0]], SIMULATOR, {}, LATE)
     assert motion.episode.tolist() == [0] * 7 + [1] * 9
-    assert motion.time.tolist() == [2, 3, 4, 5, 7, 8, 9, 2, 3, 4, 5, 7, 8, 9, 10, 11]
+    assert motion.steps.tolist() == [2, 3, 4, 5, 7, 8, 9, 2, 3, 4, 5, 7, 8, 9, 10, 11]
     assert np.flatnonzero(~motion.joined).tolist() == [3, 6, 10, 15]
 
 
