@@ -21,6 +21,7 @@ SIZE = (360, 240)  # pixels of one picture
 SEED = 21  # of the ground and the wind
 EVERY = 4  # steps per frame, which are 0.08 s
 PAUSE = 2500  # ms at the end
+GROUND = 200  # of 255, on white pages
 GREEN, RED = (120, 220, 120), (255, 110, 110)
 
 
@@ -44,7 +45,7 @@ def beside(pictures: Sequence[Any], lines: Sequence[str], ends: Sequence[str]) -
     """One frame with few colors, for a GIF; ``ends`` are empty as long as a lander flies."""
     frame = Image.new("RGB", (SIZE[0] * len(pictures), SIZE[1]))
     for place, (picture, line, end) in enumerate(zip(pictures, lines, ends, strict=True)):
-        image = Image.fromarray(picture).resize(SIZE, Image.Resampling.LANCZOS)
+        image = Image.fromarray(picture).resize(SIZE, Image.Resampling.LANCZOS).point(lambda value: min(value, GROUND))
         pen = ImageDraw.Draw(image)
         pen.text((8, 6), line, fill="white", font_size=16)
         pen.text((8, 28), end, fill=GREEN if end == "landed" else RED, font_size=24)
