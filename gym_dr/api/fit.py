@@ -56,8 +56,8 @@ def fit(
         average_actions: Whether the mean acts where actions of a faster log change within a step of the environment;
             otherwise such a log is refused.
         varies: Whether parameters vary between episodes; the result is then their distribution.
-        method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" simulates every
-            particle; "auto" chooses particles for a likelihood that is not quadratic, if they take less than 2 minutes.
+        method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" weights
+            draws by their simulated likelihood; "auto" does so where the likelihood is not quadratic.
         held_out: Share of the episodes, spread over the log, to hold out of the fit and replay as a test, from 0 to
             0.5.
         margin: Factor by which ranges are wider than the posterior, at least 1.

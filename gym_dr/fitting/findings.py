@@ -241,7 +241,7 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
     rows = rng.integers(len(motion), size=_PROBES)
     shuffled = rng.integers(len(motion), size=_PROBES)
     deltas = _WIDER * motion.scale * rng.standard_normal((_PROBES, len(motion.scale)))
-    states, actions = replay.add(likelihood.before[rows], deltas), motion.actions[shuffled]
+    states, actions = replay.add(likelihood.path.states[rows], deltas), motion.actions[shuffled]
     holds, known = motion.holds[rows], {name: values[rows] for name, values in motion.known.items()}
     sentences = []
     for name in names:
@@ -266,7 +266,7 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
     if np.ptp(effect) < _EVEN * effect.max():
         return "in all motion alike, so log more of it, or with less noise"
     motion = likelihood.motion
-    middle = likelihood.before.mean(axis=0)
+    middle = likelihood.path.states.mean(axis=0)
     columns: list[tuple[str, Array]] = []
     for k, coordinate in enumerate(motion.coordinates):
         values = states[:, motion.places[k]] - middle[motion.places[k]]

@@ -130,8 +130,8 @@ def _check_sensors(names: Sequence[str], episodes: Sequence[LoggedEpisode], repl
     """Raises UnknownNameError for sensors of what the log does not measure."""
     if sensors := [name for name in names if is_of_sensor(name)]:
         states = np.concatenate([replay.read(one.observations, one.others).states for one in episodes])
-        seen = replay.seen(~np.isnan(states)).any(axis=0)
-        measured = [one.name for one, here in zip(replay.coordinates, seen, strict=True) if here]
+        seen = np.flatnonzero(replay.seen(~np.isnan(states)).any(axis=0))
+        measured = [replay.coordinates[k].name for k in seen.tolist()]
         for name in sensors:
             check_known(
                 f"sensor of {name.partition(':')[0]}, a coordinate that the log measures:", sensor_of(name), measured
