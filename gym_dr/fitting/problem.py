@@ -103,7 +103,8 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         own = envs.unwrapped.param_space
         space = StackedSpace(own, ParamSpace(own.name, sensor_params(replay.coordinates)), ())
         known = question.params or {}
-        _check_sensors([*(question.randomize or ()), *known], episodes, replay)
+        if isinstance(question.randomize, Mapping | None):  # or ``make_prior`` says what it is
+            _check_sensors([*(question.randomize or ()), *known], episodes, replay)
         prior = make_prior(space, question.randomize, question.randomization, known)
         told = told_constants(episodes, space, {*prior.names, *prior.known, *known})
         constant = {name: value for name, value in told.items() if np.isfinite(value)}
