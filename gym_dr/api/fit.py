@@ -28,6 +28,8 @@ def fit(
     randomize: Mapping[str, Any] | None = None,
     randomization: Any = None,
     params: Mapping[str, float] | None = None,
+    time_step: str | None = None,
+    average_actions: bool = False,
     varies: bool = False,
     method: str = "auto",
     held_out: float = 0.2,
@@ -49,9 +51,13 @@ def fit(
         randomize: Parameters to find -> their priors; also ``obs_noise``, and ``action_delay`` or ``obs_delay``.
         randomization: A whole prior: a preset or a file; ``randomize`` replaces rules of it.
         params: Known values that are not nominal: name -> value.
+        time_step: The parameter that is the duration of a step: each step lasts as long as the log's times need, at
+            most its nominal or known value. Without it, logged intervals take the nearest whole number of steps.
+        average_actions: Whether the mean acts where actions of a faster log change within a step of the environment;
+            otherwise such a log is refused.
         varies: Whether parameters vary between episodes; the result is then their distribution.
-        method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" simulates every
-            particle; "auto" chooses particles for a likelihood that is not quadratic, if they take less than 2 minutes.
+        method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" weights
+            draws by their simulated likelihood; "auto" does so where the likelihood is not quadratic.
         held_out: Share of the episodes, spread over the log, to hold out of the fit and replay as a test, from 0 to
             0.5.
         margin: Factor by which ranges are wider than the posterior, at least 1.
@@ -70,7 +76,14 @@ def fit(
         RunFolderError: The output cannot be written.
     """
     options = FitOptions(varies=varies, method=method, held_out=held_out, margin=margin, seed=seed)
-    question = Question(env=env, randomize=randomize, randomization=randomization, params=params)
+    question = Question(
+        env=env,
+        randomize=randomize,
+        randomization=randomization,
+        params=params,
+        time_step=time_step,
+        average_actions=average_actions,
+    )
     files = None if output is None else FitFiles(as_path(output))
     if files is not None:
         files.check(set(log_paths(log)))

@@ -34,6 +34,15 @@ from gym_dr.fitting.problem import METHODS, Question
     help="known value of a parameter, if it is not nominal; repeatable",
 )
 @click.option(
+    "--time-step",
+    metavar="NAME",
+    help="the parameter that is the duration of a step, which then lasts as long as the log's times need; without it, "
+    "logged intervals take the nearest whole number of steps",
+)
+@click.option(
+    "--average-actions", is_flag=True, help="let the mean act where actions change within a step of the environment"
+)
+@click.option(
     "--varies", is_flag=True, help="the system varies between episodes: find the distribution of its parameters"
 )
 @click.option(
@@ -72,6 +81,8 @@ def command(
     only_check: bool,
     env: str,
     randomization: str | None,
+    time_step: str | None,
+    average_actions: bool,
     **options: Any,
 ) -> None:
     """Find the ranges of physics that logs of the real system leave possible.
@@ -84,7 +95,14 @@ def command(
     if only_check:
         if output is not None:
             raise ConfigError("--check writes nothing: leave out `output`.")
-        question = Question(env=env, randomize=rules, randomization=randomization, params=known)
+        question = Question(
+            env=env,
+            randomize=rules,
+            randomization=randomization,
+            params=known,
+            time_step=time_step,
+            average_actions=average_actions,
+        )
         for sentence in check(list(logs), question):
             click.echo(sentence)
         return
@@ -95,6 +113,8 @@ def command(
         randomize=rules,
         randomization=randomization,
         params=known,
+        time_step=time_step,
+        average_actions=average_actions,
         output=path,
         command=command_line(),
         **options,

@@ -2,7 +2,7 @@
 
 A first guess moves the parameters alone, with robust weights, as if states were measured exactly. Then, in turn:
 linearize each step at the smoothed states, fit the variances of the noise, let scipy's least squares move the
-parameters, and smooth the states again (Gauss-Newton for states and parameters together, see ``chain.py``).
+parameters, and smooth the states again (Gauss-Newton for states and parameters together, see ``smoother.py``).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 import scipy.optimize
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.fitting.chain import ChainCovariance, CholeskyFactor, NoiseVariances
 from gym_dr.fitting.likelihood import EDGE, Likelihood, covariance_of_streams
 from gym_dr.fitting.marginal import MarginalLikelihood, root_of_covariance
 from gym_dr.fitting.noise import FLOOR, MAD, fit_noise, guess_noise
+from gym_dr.fitting.path import Path
+from gym_dr.fitting.smoother import Chains, Deltas, KalmanFilter, NoiseVariances
 from gym_dr.fitting.unconstrained import UnconstrainedTransform
 
 _ROUNDS = 12  # of Gauss-Newton, at most
@@ -28,6 +29,9 @@ _MARGINAL_STEPS = 2  # of the likelihood's maximization in a round, where steps 
 _SCOUTING = 3  # rounds after which the curvature of that likelihood is computed
 _SILENT = 1e-12  # effect of a parameter over the smallest ``LoggedMotion.scale`` that counts as none
 _GUESS_ROWS = 400  # steps that the first guess looks at, about
+_STILL_ROUNDS = 3  # of smoothing alone
+_OPEN = 3.0  # standard deviations of a coordinate in the log that its first value may be away, if it is not measured
+_KINEMATIC = 1.5  # effects of a parameter beyond those through other coordinates, over these
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,13 +46,15 @@ class Estimate:
     gradient: Array  # (parameters,), not 0 at the end of a range
     slopes: Array  # (T, n, parameters) derivatives of the innovations by u
     log_likelihood: float
-    states: Array  # (T, size) smoothed states before the steps, around which steps are linearized
-    offsets: Array  # (T, n) what the errors of these states change
-    covariance: ChainCovariance  # of the residuals
-    factor: CholeskyFactor
+    path: Path  # around which steps are linearized
+    smoothed: Path  # the states given all measurements
+    chains: Chains
+    deltas: Deltas  # from ``path``
+    filter: KalmanFilter
     noise: NoiseVariances
-    residuals: Array  # (T, n), see ``Likelihood.residuals``
-    innovations: Array  # (T, n) whitened residuals, independent with variance 1 if the model is right
+    scale: Array  # (n,) size of each coordinate
+    forced: Mask  # (n,) coordinates with process noise
+    innovations: Array  # (T, n) independent with variance 1 if the model is right; 0 where nothing is measured
     rounds: int
     unsettled: float  # standard deviations of the last round's move, by which ``information`` is less; 0 if settled
 
@@ -66,30 +72,35 @@ class Estimate:
         return np.asarray(moved @ (self.gradient * slope) - 0.5 * np.einsum("ci,ij,cj->c", moved, information, moved))
 
 
-def first_guess(likelihood: Likelihood, u: Array) -> Array:
-    """Parameters for which the simulator predicts the next measured state best, one step ahead.
+def first_guess(likelihood: Likelihood, u: Array, path: Path | None = None) -> Array:
+    """Parameters for which the simulator predicts the next state best, one step ahead.
 
     Parameters that no step depends on stay where they are, here and in ``likelihood.moving``.
+
+    Args:
+        likelihood: Of the logged steps.
+        u: Where to begin, ``(parameters,)``.
+        path: The states; None for ``likelihood.path``.
     """
     if not len(u):
         return u
-    size = np.abs(likelihood.by_parameters(u, likelihood.before)).max(axis=(0, 1))
+    path = likelihood.path if path is None else path
+    size = np.abs(likelihood.by_parameters(u, path.states)).max(axis=(0, 1))
     likelihood.moving = size > _SILENT * likelihood.motion.scale.min()
     if not likelihood.moving.any():
         return u
-    likelihood = likelihood.part(np.arange(0, len(likelihood.motion), max(1, len(likelihood.motion) // _GUESS_ROWS)))
-    motion = likelihood.motion
+    chosen = np.arange(0, len(likelihood.motion), max(1, len(likelihood.motion) // _GUESS_ROWS))
+    likelihood, path = likelihood.part(chosen), path.rows(chosen)
     for _ in range(4):
-        residuals = likelihood.residuals(u, likelihood.before)
-        size = np.maximum(np.median(np.abs(residuals), axis=0) / MAD, 10 * FLOOR * motion.scale)
-        weights = np.where(motion.seen, 1.0 / size, 0.0)
+        drift = likelihood.drift(u, path)
+        size = np.maximum(np.median(np.abs(drift), axis=0) / MAD, 10 * FLOOR * likelihood.motion.scale)
         start = u
 
-        def white(v: Array, weights: Array = weights) -> Array:
-            return (likelihood.residuals(v, likelihood.before) * weights).ravel()
+        def white(v: Array, size: Array = size) -> Array:
+            return (likelihood.drift(v, path) / size).ravel()
 
-        def slopes(v: Array, weights: Array = weights) -> Array:
-            return (likelihood.by_parameters(v, likelihood.before) * weights[:, None]).reshape(-1, len(v))
+        def slopes(v: Array, size: Array = size) -> Array:
+            return (likelihood.by_parameters(v, path.states) / size[:, None]).reshape(-1, len(v))
 
         u, _ = _least_squares(white, slopes, u, likelihood.moving, loss="soft_l1", max_nfev=4)
         if np.abs(u - start).max() < 1e-5:
@@ -97,9 +108,30 @@ def first_guess(likelihood: Likelihood, u: Array) -> Array:
     return u
 
 
+def states_of(likelihood: Likelihood, u: Array, noise: NoiseVariances | None = None) -> Path:
+    """The smoothed states under given parameters; the measured ones themselves if none is missing."""
+    measured = likelihood.motion.seen
+    known = [seen[:, measured].all() for seen in (likelihood.motion.observed, likelihood.motion.first_observed)]
+    if all(known) and not likelihood.hidden.any():
+        return likelihood.path
+    still = likelihood.part(slice(None))
+    still.moving = np.zeros(len(u), np.bool_)
+    return estimate(still, u, noise=noise, rounds=_STILL_ROUNDS).smoothed
+
+
+def beginning(likelihood: Likelihood, u: Array) -> tuple[Array, Path]:
+    """Parameters and states to begin with, from a rough guess of parameters.
+
+    States that are not measured follow from those that are, with as much process noise as a wrong guess needs.
+    """
+    path = states_of(likelihood, u)
+    return first_guess(likelihood, u, path), path
+
+
 def estimate(
     likelihood: Likelihood,
     start: Array,
+    path: Path | None = None,
     *,
     noise: NoiseVariances | Any = None,
     rounds: int = _ROUNDS,
@@ -113,42 +145,29 @@ def estimate(
     Args:
         likelihood: Of the logged steps.
         start: Where to begin, ``(parameters,)``.
+        path: States to begin with; None for ``likelihood.path``.
         noise: Its variances, if they are known; None to fit them.
         rounds: Of Gauss-Newton, at most; at least one.
         progress: Called after each round with its number, and how far parameters moved, in standard deviations.
     """
-    motion, replay = likelihood.motion, likelihood.replay
-    u, errors, fixed = start.copy(), np.zeros((len(motion), len(motion.coordinates))), noise is not None
+    u, path, fixed = start.copy(), likelihood.path if path is None else path, noise is not None
+    scale, forced = _scales(likelihood, u, path), _forced(likelihood, u, path)
     shift = before = np.inf
     for done in range(1, rounds + 1):
-        states = replay.add(likelihood.before, -errors)
-        first, moved = likelihood.streams_after(states, u)
-        mean, simulated = replay.add(first, moved.mean(axis=0)), covariance_of_streams(moved)
         if noise is None:
-            noise = guess_noise(motion, replay.difference(likelihood.after, mean), simulated)
-        steps = np.where(motion.seen, np.maximum(np.sqrt(noise.measured), 1e-6 * motion.scale), 1e-2 * motion.scale)
-        jacobians, second_order = likelihood.by_states(u, states, steps, first)
-        offsets = np.einsum("tij,tj->ti", jacobians, errors)
-        covariance = ChainCovariance(
-            jacobians=jacobians, second_order=second_order, simulated=simulated, joined=motion.joined
-        )
-        residuals = np.nan_to_num(replay.difference(likelihood.after, mean) - offsets)
-        noise = noise if fixed else fit_noise(covariance, residuals, noise, motion)
-        factor = covariance.factor(noise)
+            noise = guess_noise(likelihood, u, scale, forced)
+        chains, deltas = _linearized(likelihood, u, path, noise, scale)
+        noise = noise if fixed else fit_noise(chains, deltas, noise, scale, forced, likelihood.motion.inexact)
+        kalman = chains.filter(noise)
         start = u
-        before, (u, slopes, shift) = shift, _move(likelihood, factor, states, offsets, u)
+        before, (u, slopes, shift) = shift, _move(likelihood, kalman, path, deltas, u)
         information = slopes.T @ slopes
-        if simulated is not None and len(u):
+        marginal = None
+        if chains.simulated is not None and likelihood.moving.any():
             if done <= _SCOUTING:
                 root = root_of_covariance(information)
             marginal = MarginalLikelihood(
-                likelihood=likelihood,
-                covariance=covariance,
-                noise=noise,
-                states=states,
-                offsets=offsets,
-                origin=start,
-                root=root,
+                likelihood=likelihood, chains=chains, deltas=deltas, noise=noise, path=path, origin=start, root=root
             )
             if done == _SCOUTING:  # least squares does not know how the covariance changes
                 root = root_of_covariance(marginal.curvature())
@@ -156,14 +175,14 @@ def estimate(
             u, shift = marginal.improved(_MARGINAL_STEPS)
         if done > 3 and shift > 0.7 * before:
             u = 0.5 * (u + start)
-        residuals = likelihood.residuals(u, states, offsets)
-        errors = covariance.measurement_errors(residuals, noise, factor)[:, 0]
+        deltas = replace(deltas, drift=likelihood.drift(u, path))
+        around, path = path, path.moved(likelihood.replay, chains.begins, *kalman.smoothed(deltas))
         progress(done, shift)
         if done > 2 and (shift < _CONVERGED or max(shift, before) < _SETTLED):
             break
-    innovations = factor.whiten(residuals)
+    innovations = kalman.innovations(deltas)
     gradient = -slopes.T @ innovations.ravel()
-    if simulated is not None and len(u):
+    if marginal is not None:
         information, gradient = replace(marginal, origin=u, root=root).curvature(), np.zeros(len(u))
     unsettled = shift if shift > _SETTLED else 0.0
     return Estimate(
@@ -171,17 +190,71 @@ def estimate(
         information=information / (1.0 + unsettled**2),
         gradient=gradient,
         slopes=slopes.reshape(*innovations.shape, -1),
-        log_likelihood=factor.log_likelihood(residuals),
-        states=states,
-        offsets=offsets,
-        covariance=covariance,
-        factor=factor,
+        log_likelihood=kalman.log_likelihood(innovations),
+        path=around,
+        smoothed=path,
+        chains=chains,
+        deltas=deltas,
+        filter=kalman,
         noise=noise,
-        residuals=residuals,
+        scale=scale,
+        forced=forced,
         innovations=innovations,
         rounds=done,
         unsettled=unsettled,
     )
+
+
+def _scales(likelihood: Likelihood, u: Array, path: Path) -> Array:
+    """The size of each coordinate: of hidden ones that of the path, or as large as explains how measured ones move."""
+    motion, replay = likelihood.motion, likelihood.replay
+    scale, measured = motion.scale.copy(), motion.seen
+    away = np.sqrt(np.square(replay.difference(path.states, likelihood.path.states)).mean(axis=0))
+    stepped = replay.difference(path.ends, path.states).std(axis=0)
+    for k in np.flatnonzero(~measured):
+        effects = likelihood.effects(u, path.states, k)
+        shown = measured & (effects > 0.0) & (stepped > 0.0)
+        scale[k] = away[k] if away[k] > 0.0 else (stepped[shown] / effects[shown]).min() if shown.any() else 1.0
+    return scale
+
+
+def _forced(likelihood: Likelihood, u: Array, path: Path) -> Mask:
+    """Where forces act, ``(n,)``: not in positions, which parameters move through hidden speeds alone."""
+    hidden, measured = likelihood.hidden, likelihood.motion.seen
+    if not hidden.any():
+        return np.asarray(measured)
+    rows = np.arange(0, len(likelihood.motion), max(1, len(likelihood.motion) // _GUESS_ROWS))
+    part, states = likelihood.part(rows), path.states[rows]
+    by_parameters = np.abs(part.by_parameters(u, states)).mean(axis=0)
+    effects = np.stack([part.effects(u, states, k) for k in range(len(hidden))], axis=1)
+    return np.asarray(hidden | measured & (by_parameters > _KINEMATIC * effects @ by_parameters).any(axis=1))
+
+
+def _linearized(
+    likelihood: Likelihood, u: Array, path: Path, noise: NoiseVariances, scale: Array
+) -> tuple[Chains, Deltas]:
+    """The steps around a path."""
+    motion, replay = likelihood.motion, likelihood.replay
+    first, moved = likelihood.streams_after(path.states, u)
+    steps = np.where(likelihood.hidden, 1e-2 * scale, np.maximum(np.sqrt(noise.measured), 1e-6 * scale))
+    jacobians, second_order = likelihood.by_states(u, path.states, steps, first)
+    chains = Chains(
+        jacobians=jacobians,
+        second_order=second_order,
+        simulated=covariance_of_streams(moved),
+        begins=motion.begins,
+        observed=motion.observed,
+        first_observed=motion.first_observed,
+        prior=np.square(_OPEN * scale),
+    )
+    expected = np.where(np.isnan(motion.first), likelihood.path.states[motion.begins], motion.first)
+    drift = replay.difference(replay.add(first, moved.mean(axis=0)), path.ends)
+    deltas = Deltas(
+        drift=np.nan_to_num(drift, nan=1e6, posinf=1e6, neginf=-1e6),
+        measured=np.where(motion.observed, np.nan_to_num(replay.difference(motion.measured, path.ends)), 0.0),
+        first=replay.difference(expected, path.states[motion.begins]),
+    )
+    return chains, deltas
 
 
 def _least_squares(
@@ -204,17 +277,17 @@ def _least_squares(
 
 
 def _move(
-    likelihood: Likelihood, factor: CholeskyFactor, states: Array, offsets: Array, u: Array
+    likelihood: Likelihood, kalman: KalmanFilter, path: Path, deltas: Deltas, u: Array
 ) -> tuple[Array, Array, float]:
-    """A few steps of least squares; returns the parameters, whitened slopes, and how far the parameters moved."""
+    """A few steps of least squares; returns the parameters, slopes of innovations, and how far the parameters moved."""
     if not likelihood.moving.any():
-        return u, np.zeros((states.shape[0] * factor.size, len(u))), 0.0
+        return u, np.zeros((kalman.variances.size, len(u))), 0.0
 
     def white(v: Array) -> Array:
-        return factor.whiten(likelihood.residuals(v, states, offsets)).ravel()
+        return kalman.innovations(replace(deltas, drift=likelihood.drift(v, path))).ravel()
 
     def slopes(v: Array) -> Array:
-        return factor.whiten(likelihood.by_parameters(v, states)).reshape(-1, len(v))
+        return kalman.slopes(likelihood.by_parameters(v, path.states)).reshape(-1, len(v))
 
     after, jacobian = _least_squares(white, slopes, u, likelihood.moving, max_nfev=3)
     precision = jacobian.T @ jacobian + 12.0 * np.eye(len(u))  # 1/12 is the variance of a uniform distribution

@@ -15,6 +15,7 @@ from gym_dr.fitting.misfit import LEVEL, Misfit
 from gym_dr.fitting.posterior import KEPT
 from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import DETERMINED, NARROWED, PRIOR_KEPT
+from gym_dr.fitting.sensors import is_of_sensor
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wording import counted, percent
@@ -76,6 +77,10 @@ def findings(
     wide = [name for name in unsure if varies and name in informed]
     sentences += [f"{name} varies as widely as its prior." for name in wide]
     sentences += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
+    if any(map(is_of_sensor, likelihood.prior.names)):
+        sentences.append(
+            "Gains and offsets of sensors are not in the ranges: correct the readings before a policy sees them."
+        )
     for reason, count in likelihood.motion.skipped:
         sentences.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
     return sentences
@@ -236,7 +241,7 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
     rows = rng.integers(len(motion), size=_PROBES)
     shuffled = rng.integers(len(motion), size=_PROBES)
     deltas = _WIDER * motion.scale * rng.standard_normal((_PROBES, len(motion.scale)))
-    states, actions = replay.add(likelihood.before[rows], deltas), motion.actions[shuffled]
+    states, actions = replay.add(likelihood.path.states[rows], deltas), motion.actions[shuffled]
     holds, known = motion.holds[rows], {name: values[rows] for name, values in motion.known.items()}
     sentences = []
     for name in names:
@@ -261,7 +266,7 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
     if np.ptp(effect) < _EVEN * effect.max():
         return "in all motion alike, so log more of it, or with less noise"
     motion = likelihood.motion
-    middle = likelihood.before.mean(axis=0)
+    middle = likelihood.path.states.mean(axis=0)
     columns: list[tuple[str, Array]] = []
     for k, coordinate in enumerate(motion.coordinates):
         values = states[:, motion.places[k]] - middle[motion.places[k]]

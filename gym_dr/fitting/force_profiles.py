@@ -53,11 +53,11 @@ def find_phases(likelihood: Likelihood, u: Array, profiles: Sequence[ForceProfil
     phases = np.zeros((len(motion), len(profiles)), np.int64)
     still = likelihood.part(slice(None))
     still.phases, still.forced = phases, calm
-    first, moved = still.streams_after(still.before, u)
+    first, moved = still.streams_after(still.path.states, u)
     mean = still.replay.add(first, moved.mean(axis=0))
-    residuals = still.replay.difference(still.after, mean)
+    residuals = still.replay.difference(still.path.ends, mean)
     simulated = covariance_of_streams(moved)
-    noise = guess_noise(motion, residuals, simulated)
+    noise = guess_noise(still, u, motion.scale, np.ones(len(motion.scale), np.bool_))
     inverse = np.linalg.inv(np.diag(2.0 * noise.measured + noise.process) + (0.0 if simulated is None else simulated))
     directions = {one.power: _direction(still, u, one, calm, profiles, first) for one in active}
     parts = {profile.power: np.zeros_like(residuals) for profile in active}
@@ -90,7 +90,7 @@ def _direction(
     blown.phases = np.zeros((len(still.motion), len(profiles)), np.int64)
     blown.phases[:, profiles.index(profile)] = possible[strongest]
     blown.forced = {**calm, profile.power: power}
-    moved = still.replay.difference(blown.simulated(still.before, u), without)
+    moved = still.replay.difference(blown.simulated(still.path.states, u), without)
     return np.asarray(moved / (power * strengths[strongest]))
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError
-from gym_dr.fitting.estimate import Estimate, first_guess
+from gym_dr.fitting.draws import Draws, posterior_draws
+from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
 from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
@@ -20,24 +21,18 @@ from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
 from gym_dr.fitting.motion import LoggedMotion, read_motion, stretches
-from gym_dr.fitting.particles import tempered_particles
+from gym_dr.fitting.path import Path
 from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
 from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem
 from gym_dr.fitting.results import Fit
 from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
-from gym_dr.fitting.unconstrained import unconstrained
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import counted
 
 _PARTICLES = 4000
-_EXACT_PARTICLES = 500  # whose likelihood is simulated
-_EXACT_MOVES = 4  # of each of them in a stage
-_CHECKED = 24  # particles at which the quadratic likelihood is compared with the simulated one
-_NOT_QUADRATIC = 0.5  # standard deviation of that difference from which the particle method is used
-_AFFORDABLE = 120.0  # s that the particle method may take unless it is asked for
 _DELAY_ROWS = 600  # steps that decide on a delay
 _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 
@@ -45,13 +40,11 @@ _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 def preview(problem: FitProblem) -> list[str]:
     """Sentences on steps, coordinates and parameters."""
     prior, unidentifiable = problem.prior, problem.replay.unidentifiable
-    middle = prior.params(np.full(len(prior.names), 0.5))
-    motion = read_motion(problem.episodes, Simulator(problem.replay), middle)
+    motion = read_motion(problem.episodes, Simulator(problem.replay), {})
     steps = counted(sum(map(len, problem.episodes)), "step")
     sentences = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
     sentences += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
-    if problem.hold > 1:
-        sentences.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+    sentences += _clock(problem)
     coordinates = list(zip(motion.coordinates, motion.seen, strict=True))
     compared = [f"{one.name} ({one.unit})" if one.unit else one.name for one, seen in coordinates if seen]
     sentences.append(f"Compared: {', '.join(compared)}.")
@@ -61,6 +54,19 @@ def preview(problem: FitProblem) -> list[str]:
     sentences += [f"{name} would keep its prior: {unidentifiable[name]}." for name in kept]
     if rest := [name for name in prior.names if name not in unidentifiable]:
         sentences.append(f"Parameters to find: {', '.join(rest)}.")
+    return sentences
+
+
+def _clock(problem: FitProblem) -> list[str]:
+    """Sentences on how long logged steps last, and on what else the log tells."""
+    holds = np.concatenate([episode.holds for episode in problem.episodes])
+    sentences = []
+    if problem.hold > 1:
+        sentences.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+    elif not problem.hold:
+        sentences.append(f"Logged actions act for {holds.min()} to {holds.max()} steps of the environment.")
+    if names := list(problem.episodes[0].known):
+        sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences
 
 
@@ -96,11 +102,12 @@ class FitJob:
         kept = [problem.episodes[i] for i in sorted(held)]
         delay, chances = self._delay(used)
         likelihood, guess = self._begin(used, delay)
-        estimate = maximum(likelihood, guess, progress=self._tell_round)
+        estimate = maximum(likelihood, *beginning(likelihood, guess), progress=self._tell_round)
+        likelihood.motion = replace(likelihood.motion, scale=estimate.scale)
         self.tell("sampling the posterior")
-        points, method, estimate = self._particles(likelihood, estimate)
+        drawn, estimate = self._draws(likelihood, estimate)
         misfit = find_misfit(likelihood.motion, estimate)
-        values = prior.values(points)
+        values = prior.values(drawn.points)
         table = parameter_table(prior, values)
         self.tell("replaying held-out episodes")
         unseen = self._unseen(kept, estimate, delay)
@@ -108,14 +115,15 @@ class FitJob:
             "nominal": dict(prior.known),
             "fitted": prior.params(estimate.u),  # the means may be far from all draws
         }
-        shown = unseen or likelihood
-        replayed = replay_errors(shown, physics, likelihood.motion.scale)
+        shown, path = unseen or (likelihood, estimate.smoothed)
+        replayed = replay_errors(shown, path, physics, likelihood.motion.scale)
         sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
+        sentences += [drawn.warning] if drawn.warning else []
         if prior.delay:
             sentences.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
         if prior.noise is not None:
             sentences.append(noise_sentence(_noise(likelihood, estimate), prior.noise))
-        replayed_episodes = 0 if unseen is None else len(np.unique(unseen.motion.episode))
+        replayed_episodes = 0 if unseen is None else len(np.unique(shown.motion.episode))
         sentences += replay_sentences(replayed, replayed_episodes, len(kept))
         return Fit(
             env=problem.env,
@@ -131,7 +139,7 @@ class FitJob:
             facts={
                 "episodes": f"{len(used)} fitted, {len(kept)} held out",
                 "steps": f"{len(likelihood.motion):,} fitted",
-                "method": method,
+                "method": drawn.method,
                 "simulated": f"{likelihood.simulator.steps:,} steps of the environment",
                 "time": f"{time.monotonic() - began:.1f} s",
             },
@@ -155,7 +163,7 @@ class FitJob:
         return randomization_of(prior, values, contraction, others, margin)
 
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
-        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // self.problem.hold)
+        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // max(self.problem.hold, 1))
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible delays."""
@@ -172,7 +180,7 @@ class FitJob:
             part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
             part = replace(part, scale=motions[last].scale)
             likelihood = Likelihood(part, simulator, prior, middle)
-            tried = maximum(likelihood, first_guess(likelihood, middle), rounds=3)
+            tried = maximum(likelihood, *beginning(likelihood, middle), rounds=3)
             scores.append(tried.log_likelihood)
             self.tell(f"tried a delay of {counted(delay, 'step')}")
         logs = np.array(scores) + np.log(np.maximum(prior.delay_weights, 1e-300))
@@ -200,7 +208,8 @@ class FitJob:
         profiles = list(replay.force_profiles)
         forced = bool(active_profiles(prior, profiles))
         u, phases = np.full(len(prior.names), 0.5), None
-        for turn in range(_GUESSES if forced or replay.size > len(replay.coordinates) else 1):
+        turns = _GUESSES if forced or replay.size > len(replay.coordinates) else 1
+        for turn in range(turns):
             likelihood = self._likelihood(episodes, u, delay, phases)
             _check_enough(likelihood)
             if forced and turn == 0:
@@ -210,75 +219,46 @@ class FitJob:
                 likelihood.forced = {}
             if forced:
                 phases = likelihood.phases = find_phases(likelihood, u, profiles)
-            if turn < _GUESSES - 1:
+            if turn < turns - 1:
                 u = first_guess(likelihood, u)
             self.tell("guessed parameters")
         return likelihood, u
 
-    def _particles(self, likelihood: Likelihood, estimate: Estimate) -> tuple[Array, str, Estimate]:
-        """Draws of the posterior, the method that made them, and the estimate whose residuals count."""
-        size, method = len(estimate.u), self.options.method
-        if self.options.varies and size:
-            points, information, left = episode_estimates(likelihood, estimate, self.tell)
-            points = draw_points(*population(points, information), _PARTICLES, self.rng)
-            return points, "a distribution over episodes", left
-        transform = unconstrained(self.problem.prior)
+    def _draws(self, likelihood: Likelihood, estimate: Estimate) -> tuple[Draws, Estimate]:
+        """Draws of the posterior, and the estimate whose residuals count."""
+        if not (self.options.varies and len(estimate.u)):
+            return posterior_draws(likelihood, estimate, self.options.method, self.rng, self.tell), estimate
+        points, information, left = episode_estimates(likelihood, estimate, self.tell)
+        points = draw_points(*population(points, information), _PARTICLES, self.rng)
+        return Draws(points=points, method="a distribution over episodes"), left
 
-        def quadratic(u: Array) -> Array:
-            return estimate.quadratic(u, transform)
-
-        points = tempered_particles(quadratic, transform, self.rng, count=_PARTICLES)
-        if method == "least-squares" or not size or (method == "auto" and likelihood.replicates > 1):
-            return points, "least squares", estimate
-        exact = _exact(likelihood, estimate)
-        chosen = points[self.rng.integers(len(points), size=_CHECKED)]
-        start = time.monotonic()
-        difference = float(np.std(exact(chosen) - quadratic(chosen)))
-        expected = (time.monotonic() - start) / _CHECKED * _EXACT_PARTICLES * 30
-        if method == "auto" and difference < _NOT_QUADRATIC:
-            return points, "least squares", estimate
-        if method == "auto" and expected > _AFFORDABLE:
-            method = f"least squares, for a likelihood that is not quadratic; particles would take {expected:.0f} s"
-            return points, method, estimate
-
-        def wide(u: Array) -> Array:
-            return 0.25 * quadratic(u)
-
-        particles = tempered_particles(
-            exact,
-            transform,
-            self.rng,
-            count=_EXACT_PARTICLES,
-            moves=_EXACT_MOVES,
-            reference=wide,
-            points=tempered_particles(wide, transform, self.rng, count=_EXACT_PARTICLES),
-            progress=lambda power: self.tell(f"particles at {100 * power:.0f} % of the likelihood"),
-        )
-        return particles, "particles", estimate
-
-    def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
-        """The likelihood of held-out episodes; None without any step that can be replayed."""
+    def _unseen(
+        self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int
+    ) -> tuple[Likelihood, Path] | None:
+        """Held-out episodes and their smoothed states; None without any step that can be replayed."""
         profiles = list(self.problem.replay.force_profiles)
         try:
             likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None
         except LogError:
             return None
-        if likelihood is not None and active_profiles(self.problem.prior, profiles):
+        if likelihood is None:
+            return None
+        if active_profiles(self.problem.prior, profiles):
             likelihood.phases = find_phases(likelihood, estimate.u, profiles)
-        return likelihood
+        return likelihood, states_of(likelihood, estimate.u, estimate.noise)
 
 
 def _check_enough(likelihood: Likelihood) -> None:
     """Raises LogError for a log without motion, or with fewer numbers than unknowns."""
     motion, count = likelihood.motion, len(likelihood.prior.names)
-    measured = int(motion.seen.sum())
-    numbers, unknown = measured * len(motion), count + 2 * measured
+    measured = motion.seen
+    numbers, unknown = int(motion.observed.sum()), count + 2 * int(measured.sum())
     if numbers <= unknown:
         raise LogError(
             f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot determine "
             f"{unknown}: {counted(count, 'parameter')}, and two variances of noise for each coordinate."
         )
-    if not likelihood.replay.difference(likelihood.after, likelihood.before)[:, motion.seen].any():
+    if not likelihood.replay.difference(likelihood.path.ends, likelihood.path.states)[:, measured].any():
         raise LogError("Expected motion, got a log in which nothing that is measured changes.")
 
 
@@ -286,17 +266,3 @@ def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:
     """Standard deviations of measurement noise, in units of the observation, ``(n,)``."""
     seen = likelihood.motion.seen
     return np.asarray(np.sqrt(estimate.noise.measured[seen]) / likelihood.replay.per_observation[seen])
-
-
-def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:
-    """The simulated log-likelihood of points ``(count, parameters)``, relative to that of the estimate."""
-    best = float(np.square(estimate.innovations).sum())
-
-    def log_likelihood(points: Array) -> Array:
-        relative = np.empty(len(points))
-        for k, u in enumerate(points):
-            white = estimate.factor.whiten(likelihood.residuals(u, estimate.states, estimate.offsets))
-            relative[k] = -0.5 * (float(np.square(white).sum()) - best)
-        return relative
-
-    return log_likelihood

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.errors import LogError, as_path, located, shortened
 from gym_dr.fitting.archives import KINDS, SUFFIX, archives_in, read_archives
 
@@ -43,17 +43,21 @@ class LoggedEpisode:
     actions: npt.NDArray[Any]  # (T, m) float64, or (T,) int64 for discrete actions
     time: Array | None = None  # (T + 1,) s, of the observations; None without
     others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # by name: "qpos", "params/gravity"
-    hold: int = 1  # steps of the environment in each logged step
+    # how it is simulated, see ``clock.py``
+    holds: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # (T,) steps of the environment in each step
+    gaps: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))  # (T,) steps in which nobody knows what acted
+    known: Mapping[str, Array] = field(default_factory=dict)  # parameters that the log tells: name -> (T,)
     source: str = "episode 0"  # begins messages: "flights/003.npz"
 
     def __len__(self) -> int:
         """T, the number of actions."""
         return len(self.actions)
 
-    @property
-    def holds(self) -> Indices:
-        """Steps of the environment in each logged step, ``(T,)``."""
-        return np.full(len(self), self.hold)
+    def __post_init__(self) -> None:
+        """Lets each logged step be one of the environment, without gaps, unless it is told."""
+        for name, value in (("holds", np.ones(len(self), np.int64)), ("gaps", np.zeros(len(self), np.bool_))):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"LoggedEpisode({self.source!r}, {len(self)} steps)"
@@ -83,7 +87,8 @@ def read_log(source: Any) -> list[LoggedEpisode]:
             Arrays with other names, and columns of numbers, are kept in ``others``.
 
     Returns:
-        The episodes, at least one. Observations and time are float64, actions float64 or int64; all are finite.
+        The episodes, at least one. Observations and time are float64, actions float64 or int64; all are finite, but for
+        observations that are nan: not measured at that time.
 
     Raises:
         LogError: Something is missing or damaged, does not fit together, or does not fit into memory.
@@ -174,8 +179,8 @@ def _episode(parts: Mapping[str, Any], place: str) -> LoggedEpisode:
         if actions.ndim not in (1, 2) or not all(actions.shape[1:]):
             raise LogError(f"{ACTIONS}: expected shape (T, m), or (T,) for discrete actions, got {actions.shape}.")
         _check_lengths(len(observations), len(actions))
-        for name, values in ((OBSERVATIONS, observations), (ACTIONS, actions)):
-            _check_finite(name, values)
+        _check_finite(OBSERVATIONS, np.nan_to_num(observations, posinf=np.inf, neginf=-np.inf))  # nan is not measured
+        _check_finite(ACTIONS, actions)
         given = parts.get(_TIME)
         return LoggedEpisode(
             observations=observations,

@@ -1,4 +1,4 @@
-"""The likelihood of parameters where steps are random: the covariance of residuals changes with the parameters.
+"""The likelihood of parameters where steps are random: the covariance of steps changes with the parameters.
 
 A stronger engine has a larger dispersion, and in some directions more than in others, so least squares under a fixed
 covariance would be wrong.
@@ -12,9 +12,11 @@ import numpy as np
 import scipy.optimize
 
 from gym_dr.arrays import Array
-from gym_dr.fitting.chain import ChainCovariance, NoiseVariances
 from gym_dr.fitting.likelihood import EDGE, Likelihood, covariance_of_streams
+from gym_dr.fitting.path import Path
+from gym_dr.fitting.smoother import Chains, Deltas, NoiseVariances
 
+_FLAT = 0.02  # slope of the likelihood, in units of the coordinates, that counts as none
 _WIDTH = 0.1  # standard deviations, of differences of the likelihood
 
 
@@ -23,10 +25,10 @@ class MarginalLikelihood:
     """The likelihood at fixed states, in coordinates in which it is about as wide in all directions."""
 
     likelihood: Likelihood
-    covariance: ChainCovariance
+    chains: Chains
+    deltas: Deltas  # from ``path``
     noise: NoiseVariances
-    states: Array  # (T, size) smoothed states
-    offsets: Array  # see ``Likelihood.residuals``
+    path: Path  # smoothed states
     origin: Array  # (parameters,) point of the prior where the coordinates are 0
     root: Array  # (parameters, parameters) root of the points' covariance
 
@@ -36,12 +38,11 @@ class MarginalLikelihood:
 
     def cost(self, x: Array) -> float:
         """The negative log-likelihood."""
-        first, moved = self.likelihood.streams_after(self.states, self.point(x))
+        first, moved = self.likelihood.streams_after(self.path.states, self.point(x))
         replay = self.likelihood.replay
-        mean = replay.add(first, moved.mean(axis=0))
-        residuals = np.nan_to_num(replay.difference(self.likelihood.after, mean) - self.offsets)
-        covariance = replace(self.covariance, simulated=covariance_of_streams(moved))
-        return -covariance.factor(self.noise).log_likelihood(residuals)
+        drift = np.nan_to_num(replay.difference(replay.add(first, moved.mean(axis=0)), self.path.ends))
+        kalman = replace(self.chains, simulated=covariance_of_streams(moved)).filter(self.noise)
+        return -kalman.log_likelihood(kalman.innovations(replace(self.deltas, drift=drift)))
 
     def slope(self, x: Array) -> Array:
         """The derivative of the cost, as central differences."""
@@ -51,7 +52,7 @@ class MarginalLikelihood:
     def improved(self, iterations: int) -> tuple[Array, float]:
         """A better point, and its distance from the origin in units of the coordinates."""
         x = np.zeros(len(self.origin))
-        options = {"maxiter": iterations}
+        options = {"maxiter": iterations, "gtol": _FLAT}
         solved = scipy.optimize.minimize(self.cost, x, jac=self.slope, method="BFGS", options=options)
         return self.point(solved.x), float(np.linalg.norm(solved.x))
 

@@ -52,16 +52,17 @@ class Misfit:
 def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
     """Tests whether innovations depend on what was known before."""
     names, features = _features(motion, estimate)
-    follows = np.concatenate([[False], motion.joined[:-1]])
+    follows = ~motion.begins
     rows = follows if follows.mean() > 0.5 else np.ones_like(follows)
     features = features[rows]
     most = max(1, len(features) // _STEPS_A_FEATURE)
     names, features = names[:most], features[:, :most]
     found = []
-    negligible = _NEGLIGIBLE if estimate.covariance.simulated is None else _NEGLIGIBLE_RANDOM
+    negligible = _NEGLIGIBLE if estimate.chains.simulated is None else _NEGLIGIBLE_RANDOM
+    measured = motion.seen
     noticed = np.sqrt(estimate.noise.measured + estimate.noise.process) > _ROUNDING * motion.scale
     for k, coordinate in enumerate(motion.coordinates):
-        if motion.seen[k] and noticed[k]:
+        if measured[k] and noticed[k]:
             z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
             chance = _chance(z, features) if _predicted(z, features) > negligible else 1.0
             found.append((chance, coordinate.name, k))
@@ -103,20 +104,21 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Arra
     States that are mostly noise are left out: where episodes begin alike, measured states are mostly errors.
     """
     innovations = estimate.innovations
-    sharp = motion.seen & (estimate.noise.measured < _CLEAR * np.square(motion.scale))
+    measured = motion.seen
+    sharp = measured & (estimate.noise.measured < _CLEAR * np.square(motion.scale))
     clear = np.flatnonzero(sharp).tolist()
-    follows = np.concatenate([[False], motion.joined[:-1]])
+    follows = ~motion.begins
     states = np.stack([np.zeros(len(motion)), *(_coordinate(motion, k) for k in clear)], axis=1)[:, 1:]
     actions, labels = _as_numbers(motion.actions)
     earlier = np.where(follows[:, None], np.roll(actions, 1, axis=0), 0.0)
     residuals = np.where(follows[:, None], np.roll(np.clip(innovations, -_LARGEST, _LARGEST), 1, axis=0), 0.0)
-    every, measured = [c.name for c in motion.coordinates], np.flatnonzero(motion.seen).tolist()
+    every, shown = [c.name for c in motion.coordinates], np.flatnonzero(measured).tolist()
     named = [every[k] for k in clear]
     columns = [
         (labels, actions),
         (named, states),
         ([f"{label} one step before" for label in labels], earlier),
-        ([f"the residual of {every[k]} one step before" for k in measured], residuals[:, measured]),
+        ([f"the residual of {every[k]} one step before" for k in shown], residuals[:, shown]),
         ([f"the direction of {name}" for name in named], np.sign(states)),
     ]
     names = [name for group, _ in columns for name in group]

@@ -17,6 +17,7 @@ from gym_dr.fitting.simulator import Simulator
 from gym_dr.wording import counted
 
 _STRETCH = 25  # steps
+_GAP = "a gap, in which nobody knows what acted"
 _OF_STEPS = ("measured", "observed", "actions", "episode", "time", "intervals", "steps", "holds")
 
 
@@ -83,17 +84,18 @@ class LoggedMotion:
         )
 
 
-def stretches(steps: int, most: int) -> Indices:
+def stretches(steps: int, most: int, together: int = _STRETCH) -> Indices:
     """Some of the steps of a log: stretches spread over all of it, so that no single episode decides.
 
     Args:
         steps: Length of the log.
         most: Steps to choose, at most.
+        together: Steps of a stretch.
     """
     if steps <= most:
         return np.arange(steps)
-    starts = np.linspace(0, steps - _STRETCH, most // _STRETCH).astype(np.int64)
-    return np.concatenate([start + np.arange(_STRETCH) for start in starts])
+    starts = np.linspace(0, steps - together, most // together).astype(np.int64)
+    return np.unique(starts[:, None] + np.arange(together))
 
 
 def read_motion(
@@ -118,7 +120,9 @@ def read_motion(
     readings = []
     for episode in episodes:
         with located(episode.source):
-            readings.append(replay.read(episode.observations, episode.others))
+            reading = replay.read(episode.observations, episode.others)
+            reasons = {**reading.reasons, _GAP: episode.gaps}
+            readings.append(replace(reading, usable=reading.usable & ~episode.gaps, reasons=reasons))
     lost: dict[str, int] = {}
     for reading in readings:
         for reason, mask in reading.reasons.items():
@@ -158,45 +162,23 @@ def read_motion(
         intervals=np.concatenate([np.diff(t)[rows] for t, rows in zip(times, starts, strict=True)]).astype(np.float64),
         steps=np.concatenate([clock[rows] for clock, rows in zip(clocks, starts, strict=True)]),
         holds=np.concatenate([one[rows] for one, rows in zip(holds, starts, strict=True)]),
-        known={},
+        known={
+            name: np.concatenate([one.known[name][rows] for one, rows in zip(episodes, starts, strict=True)])
+            for name in episodes[0].known
+        },
         scale=np.ones(len(replay.coordinates)),
         places=replay.places,
         inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),
         skipped=skipped,
     )
-    scale = np.full(len(found.scale), np.nan)
-    scale[found.seen] = spread(found.before, simulator)[found.seen]
-    return replace(found, scale=scale)
+    return replace(found, scale=np.where(found.seen, _spread(found.before, simulator), np.nan))
 
 
-def spread(states: Array, simulator: Simulator) -> Array:
+def _spread(states: Array, simulator: Simulator) -> Array:
     """The standard deviation of each coordinate over states ``(T, size)``, without those that are nan, ``(n,)``."""
     known = np.where(np.isnan(states).all(axis=0), 0.0, states)
     middle = np.repeat(np.nanmean(known, axis=0)[None], len(known), axis=0)
     return np.asarray(np.maximum(np.nanstd(simulator.replay.difference(known, middle), axis=0), 1e-9))
-
-
-def guess_states(motion: LoggedMotion, simulator: Simulator, params: Mapping[str, float]) -> tuple[Array, Array]:
-    """States before and after the steps, ``(T, size)``, whose missing numbers come from a simulation that follows them.
-
-    Args:
-        motion: The logged steps.
-        simulator: Of the environment.
-        params: Parameters of that simulation: name -> value.
-    """
-    before, after = motion.before, motion.measured.copy()
-    if not np.isnan(before).any() and not np.isnan(after).any():
-        return before, after
-    start = np.nan_to_num(simulator.start(params))  # numbers that are only drawn may be missing at first
-    rows = np.flatnonzero(motion.begins)
-    before[rows] = np.where(np.isnan(before[rows]), start, before[rows])
-    while len(rows):
-        known = {name: values[rows] for name, values in motion.known.items()}
-        found = simulator.predict(before[rows], motion.actions[rows], params, holds=motion.holds[rows], known=known)
-        after[rows] = np.where(np.isnan(after[rows]), found, after[rows])
-        rows = rows[motion.joined[rows]] + 1
-        before[rows] = after[rows - 1]
-    return before, after
 
 
 def _led(

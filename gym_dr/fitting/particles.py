@@ -27,9 +27,6 @@ def tempered_particles(
     *,
     count: int = 4000,
     moves: int = 8,
-    reference: Callable[[Array], Array] | None = None,
-    points: Array | None = None,
-    progress: Callable[[float], None] = lambda power: None,
 ) -> Array:
     """Draws from a prior that is uniform in the unit cube, times a likelihood.
 
@@ -39,25 +36,20 @@ def tempered_particles(
         rng: Source of randomness.
         count: Particles.
         moves: Moves of each particle in each stage.
-        reference: An approximation of the likelihood to start from; None to start from the prior alone.
-        points: Draws of the prior times the reference, ``(count, dimensions)``; None for draws of the prior.
-        progress: Called with the power of the likelihood after each stage.
 
     Returns:
         Points ``(count, dimensions)``, equally likely.
     """
     dimensions = len(transform.images)
-    points = rng.uniform(size=(count, dimensions)) if points is None else points
+    points = rng.uniform(size=(count, dimensions))
     if not dimensions:
         return points
-    known = np.zeros(len(points)) if reference is None else reference(points)
     values, power, size = log_likelihood(points), 0.0, 2.38 / np.sqrt(dimensions)
     for _ in range(_MAX_STAGES):
-        step = _next_step(values - known, 1.0 - power)
+        step = next_step(values, 1.0 - power)
         power = min(1.0, power + step)
-        gained = values - known
-        chosen = _resampled(step * (gained - gained.max()), rng)
-        points, values, known = points[chosen], values[chosen], known[chosen]
+        chosen = resampled(step * (values - values.max()), rng, count)
+        points, values = points[chosen], values[chosen]
         places = transform.forward(points)
         root = _root_of_covariance(places)
         for _ in range(moves):
@@ -65,25 +57,22 @@ def tempered_particles(
             inside = transform.inside(proposed)
             moved = np.where(inside[:, None], transform.inverse(proposed), points)
             found = log_likelihood(moved)
-            before = np.zeros(len(moved)) if reference is None else reference(moved)
-            change = power * (found - values) + (1.0 - power) * (before - known)
+            change = power * (found - values)
             change += np.log(transform.slope(moved)).sum(axis=1) - np.log(transform.slope(points)).sum(axis=1)
             accepted = inside & (np.log(rng.uniform(size=len(points))) < change)
             points[accepted], places[accepted] = moved[accepted], proposed[accepted]
-            values[accepted], known[accepted] = found[accepted], before[accepted]
+            values[accepted] = found[accepted]
             size = float(np.clip(size * np.exp(accepted.mean() - _ACCEPTED), 1e-3, 3.0))
-        progress(power)
         if power >= 1.0:
             break
     return points
 
 
-def _next_step(values: Array, left: float) -> float:
+def next_step(values: Array, left: float) -> float:
     """The largest increase of the power that keeps the particles effective, by bisection."""
 
     def effective(step: float) -> float:
-        weights = np.exp(step * (values - values.max()))
-        return float(weights.sum() ** 2 / np.square(weights).sum()) / len(values)
+        return effective_number(step * values) / len(values)
 
     if effective(left) >= _EFFECTIVE:
         return left
@@ -96,11 +85,17 @@ def _next_step(values: Array, left: float) -> float:
     return max(low, 1e-300)
 
 
-def _resampled(log_weights: Array, rng: np.random.Generator) -> Array:
-    """Indices drawn in proportion to weights, with one random number for all (systematic resampling)."""
+def effective_number(log_weights: Array) -> float:
+    """How many equally weighted points weighted ones are worth (Kish 1965)."""
+    weights = np.exp(log_weights - log_weights.max())
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def resampled(log_weights: Array, rng: np.random.Generator, count: int) -> Array:
+    """``count`` indices drawn in proportion to weights, with one random number for all (systematic resampling)."""
     weights = np.exp(log_weights)
     ends = np.cumsum(weights) / weights.sum()
-    places = (np.arange(len(weights)) + rng.uniform()) / len(weights)
+    places = (np.arange(count) + rng.uniform()) / count
     return np.asarray(np.minimum(np.searchsorted(ends, places), len(weights) - 1))
 
 

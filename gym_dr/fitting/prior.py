@@ -83,7 +83,7 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
             f"{', '.join(both)}: expected in `randomize` or in `params`, got both. Leave a known value out of "
             "`randomize`."
         )
-    if given := [name for name in known if name in DISTURBANCES]:
+    if given := [name for name in known if name in DISTURBANCES and name not in space]:
         raise RandomizationError(
             f"{given[0]}: expected parameters of the environment in `params`. Give a delay or noise that you know as "
             f"`randomize={ {given[0]: known[given[0]]} }`."
@@ -124,11 +124,17 @@ def with_whole_delays(prior: Prior, hold: int) -> Prior:
 
     Args:
         prior: With all delays.
-        hold: Steps of the environment for which a logged action acts.
+        hold: Steps of the environment for which a logged action acts; 0 if they differ.
 
     Raises:
         RandomizationError: There are none.
     """
+    if not hold:
+        if any(prior.delays):
+            raise RandomizationError(
+                f"{prior.delay}: expected a log at a fixed rate to find a delay in, got intervals of different lengths."
+            )
+        return prior
     kept = [k for k, delay in enumerate(prior.delays) if delay % hold == 0]
     if not kept:
         raise RandomizationError(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+import numpy as np
 
 from gym_dr.errors import ConfigError, check_known, located
-from gym_dr.fitting.log_checks import check_log, resample
+from gym_dr.fitting.clock import on_clock
+from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
+from gym_dr.fitting.sensors import is_of_sensor, sensor_params
+from gym_dr.fitting.told import told_constants, with_told
 from gym_dr.options import check_values, is_number, is_whole
+from gym_dr.randomization.space import ParamSpace, StackedSpace
+from gym_dr.wrappers.sensors import sensor_of
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
@@ -29,6 +35,8 @@ class Question:
     randomize: Mapping[str, Any] | None = None
     randomization: Any = None
     params: Mapping[str, float] | None = None
+    time_step: str | None = None
+    average_actions: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +74,9 @@ class FitProblem:
     """A log, an environment and a prior that fit together."""
 
     env: str
-    episodes: Sequence[LoggedEpisode]  # with ``hold`` steps of the environment between two rows
-    hold: int  # steps of the environment per logged step
+    episodes: Sequence[LoggedEpisode]
+    hold: int  # steps of the environment in each logged step; 0 if they differ
+    time_step: float | None  # duration of these steps, s; None if it is not known
     prior: Prior
     replay: LogReplay
 
@@ -91,14 +100,51 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
         with located(f"{env}: a log of it cannot be replayed"):
             replay: LogReplay = envs.unwrapped.replay()
-        space = envs.unwrapped.param_space
-        prior = make_prior(space, question.randomize, question.randomization, question.params or {})
-        episodes, hold = resample(episodes, _time_step(replay, prior))
-        prior = with_whole_delays(prior, hold)
+        own = envs.unwrapped.param_space
+        space = StackedSpace(own, ParamSpace(own.name, sensor_params(replay.coordinates)), ())
+        known = question.params or {}
+        if isinstance(question.randomize, Mapping | None):  # or ``make_prior`` says what it is
+            _check_sensors([*(question.randomize or ()), *known], episodes, replay)
+        prior = make_prior(space, question.randomize, question.randomization, known)
+        told = told_constants(episodes, space, {*prior.names, *prior.known, *known})
+        constant = {name: value for name, value in told.items() if np.isfinite(value)}
+        if constant:
+            prior = make_prior(space, question.randomize, question.randomization, {**constant, **known})
+        exact = question.time_step
+        if exact is not None and exact in (*prior.names, *told):
+            raise ConfigError(f"`time_step`: expected a parameter that neither the fit nor the log sets, got {exact}.")
+        step = _time_step(replay, prior) if exact is None else prior.value(exact)
+        episodes = on_clock(episodes, step, exact=exact is not None, average_actions=question.average_actions)
+        episodes = with_told(episodes, [name for name in told if name not in constant])
+        if exact is not None:
+            episodes = [_with_steps(episode, exact) for episode in episodes]
+        holds = np.unique(np.concatenate([episode.holds for episode in episodes]))
+        prior = with_whole_delays(prior, int(holds[0]) if len(holds) == 1 else 0)
     except BaseException:
         envs.close()
         raise
-    return FitProblem(env=env, episodes=episodes, hold=hold, prior=prior, replay=replay)
+    hold = int(holds[0]) if len(holds) == 1 else 0
+    return FitProblem(env=env, episodes=episodes, hold=hold, time_step=step, prior=prior, replay=replay)
+
+
+def _check_sensors(names: Sequence[str], episodes: Sequence[LoggedEpisode], replay: LogReplay) -> None:
+    """Raises UnknownNameError for sensors of what the log does not measure."""
+    if sensors := [name for name in names if is_of_sensor(name)]:
+        states = np.concatenate([replay.read(one.observations, one.others).states for one in episodes])
+        seen = np.flatnonzero(replay.seen(~np.isnan(states)).any(axis=0))
+        measured = [replay.coordinates[k].name for k in seen.tolist()]
+        for name in sensors:
+            check_known(
+                f"sensor of {name.partition(':')[0]}, a coordinate that the log measures:", sensor_of(name), measured
+            )
+
+
+def _with_steps(episode: LoggedEpisode, name: str) -> LoggedEpisode:
+    """An episode in which a parameter is the duration of each step."""
+    if episode.time is None:
+        raise ConfigError(f"`time_step`: expected a log with times, got none in {episode.source}.")
+    durations = np.diff(episode.time) / episode.holds
+    return replace(episode, known={**episode.known, name: durations})
 
 
 def _native(env: str, slots: int) -> Any:

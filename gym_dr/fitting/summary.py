@@ -12,6 +12,7 @@ from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.findings import identified
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.motion import LoggedMotion
+from gym_dr.fitting.path import Path
 from gym_dr.fitting.prior import Prior
 
 _GRID = 1000  # draws of a prior, for its standard deviation
@@ -72,11 +73,14 @@ def residual_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     )
 
 
-def replay_errors(likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]], scale: Array) -> pd.DataFrame:
-    """Errors of replays from measured states under logged actions.
+def replay_errors(
+    likelihood: Likelihood, path: Path, physics: Mapping[str, Mapping[str, float]], scale: Array
+) -> pd.DataFrame:
+    """Errors of replays from smoothed states under logged actions.
 
     Args:
         likelihood: Of held-out episodes.
+        path: Their smoothed states.
         physics: name -> values of parameters that are not nominal.
         scale: Standard deviation of each coordinate in fitted episodes, ``(n,)``; in a few held-out steps it may be 0.
 
@@ -86,7 +90,7 @@ def replay_errors(likelihood: Likelihood, physics: Mapping[str, Mapping[str, flo
     """
     rows, motion = [], likelihood.motion
     for name, params in physics.items():
-        for steps, errors in _departures(likelihood, params).items():
+        for steps, errors in _departures(likelihood, path, params).items():
             for k, coordinate in enumerate(motion.coordinates):
                 if motion.seen[k]:
                     error = float(np.sqrt(np.mean(np.square(errors[:, k]))))
@@ -95,27 +99,26 @@ def replay_errors(likelihood: Likelihood, physics: Mapping[str, Mapping[str, flo
     return pd.DataFrame(rows, columns=["physics", "steps", "coordinate", "unit", "error", "share"])
 
 
-def _departures(likelihood: Likelihood, params: Mapping[str, float]) -> dict[int, Array]:
+def _departures(likelihood: Likelihood, path: Path, params: Mapping[str, float]) -> dict[int, Array]:
     """Steps -> simulated minus measured states, ``(starts, n)``."""
     motion, simulator, phases = likelihood.motion, likelihood.simulator, likelihood.phases
     starts, lengths = _starts(motion)
-    replay, slots, hold = simulator.replay, simulator.replay.num_envs, int(motion.holds[0])
+    replay, slots = simulator.replay, simulator.replay.num_envs
     errors: dict[int, list[Array]] = {step: [] for step in _STEPS}
     for first in range(0, len(starts), slots):
         chosen = np.minimum(np.arange(first, first + slots), len(starts) - 1)
         fresh = np.arange(first, first + slots) < len(starts)
         rows, left = starts[chosen], lengths[chosen]
-        simulator.begin(params)
+        states = path.states[rows]
         for step in range(1, int(left.max()) + 1):
             here = np.minimum(rows + step - 1, len(motion) - 1)
-            if step == 1:
-                at = None if phases is None else phases[here]
-                after = replay.step(likelihood.before[here], motion.actions[here], hold, at)
-            else:
-                after = replay.go_on(motion.actions[here], hold)
+            known = {name: values[here] for name, values in motion.known.items()}
+            at = None if phases is None else phases[here]
+            acting, holds = motion.actions[here], motion.holds[here]
+            states = simulator.predict(states, acting, params, holds=holds, known=known, phases=at, seed=step * slots)
             if step in errors:
                 valid = fresh & (left >= step)
-                errors[step].append(np.nan_to_num(replay.difference(after, likelihood.after[here])[valid]))
+                errors[step].append(np.nan_to_num(replay.difference(states, motion.measured[here])[valid]))
     return {step: np.concatenate(parts) for step, parts in errors.items() if parts and sum(map(len, parts))}
 
 

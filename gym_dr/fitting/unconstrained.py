@@ -1,7 +1,8 @@
-"""The unconstrained transform: coordinates in which ratios and products of parameters are straight lines.
+"""The unconstrained transform: coordinates in which a likelihood is about quadratic.
 
-Physics determines ratios and products, such as thrust over mass, more often than sums. In logarithms these are
-straight lines, which a quadratic likelihood and a random walk of particles can follow.
+Physics often determines ratios and products, such as thrust over mass. In logarithms these are straight lines, which a
+quadratic likelihood and a random walk of particles can follow. A coefficient near 0, such as friction, is better as it
+is.
 """
 
 from __future__ import annotations
@@ -47,10 +48,14 @@ class UnconstrainedTransform:
         return np.asarray(np.all((coordinates > self.images[:, 0]) & (coordinates < self.images[:, -1]), axis=1))
 
 
-def unconstrained(prior: Prior) -> UnconstrainedTransform:
+def unconstrained(prior: Prior, logarithms: bool = True) -> UnconstrainedTransform:
     """The logarithm of each parameter of one sign, and other parameters as they are; u itself for correlated priors.
 
     Falling logarithms change their sign, so all rise with u.
+
+    Args:
+        prior: Of the parameters.
+        logarithms: False for parameters as they are, also those of one sign.
     """
     uniforms = np.linspace(0.0, 1.0, _POINTS)
     size = len(prior.names)
@@ -59,7 +64,7 @@ def unconstrained(prior: Prior) -> UnconstrainedTransform:
     table = prior.values(np.repeat(uniforms[:, None], size, axis=1))
     images = np.empty((size, _POINTS))
     for k, values in enumerate(table.values()):
-        one_sign = (values > 0).all() or (values < 0).all()
+        one_sign = logarithms and bool((values > 0).all() or (values < 0).all())
         image = np.log(np.abs(values)) if one_sign else values
         image = image if image[-1] >= image[0] else -image
         rising = bool((np.diff(image) > 0).all())

@@ -8,16 +8,19 @@ identify a parameter, the others do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TypeVar
 
 import numpy as np
 
-from gym_dr.arrays import Array, Mask
-from gym_dr.fitting.chain import ChainCovariance, NoiseVariances
+from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate, estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.noise import fit_noise
+from gym_dr.fitting.path import Path
+from gym_dr.fitting.smoother import Chains, Deltas, NoiseVariances
 
+Part = TypeVar("Part", Chains, Deltas, Path)
 _ROUNDS = 3  # of each episode's estimate
 _TURNS = 8  # of the episodes' estimates and the noise, at most
 _SETTLED = 0.05  # relative change of a standard deviation of noise that counts as none
@@ -46,32 +49,26 @@ def episode_estimates(
     while not settled and turn < _TURNS:
         each: list[Estimate] = []
         for rows, start in zip(episodes, starts, strict=True):
-            each.append(estimate(likelihood.part(rows), start, noise=noise, rounds=_ROUNDS))
+            part = likelihood.part(rows)
+            each.append(estimate(part, start, common.smoothed.rows(rows), noise=noise, rounds=_ROUNDS))
             progress(f"episode {len(each)} of {len(episodes)}")
-        covariance = _concatenated([one.covariance for one in each])
-        residuals = np.concatenate([one.residuals for one in each])
-        before, noise = noise, fit_noise(covariance, residuals, _balanced(noise, motion.seen), motion)
+        chains, deltas = _joined(Chains, [one.chains for one in each]), _joined(Deltas, [one.deltas for one in each])
+        before, noise = noise, fit_noise(chains, deltas, noise, common.scale, common.forced, motion.inexact)
         starts, settled, turn = [one.u for one in each], _settled(before, noise), turn + 1
-    factor = covariance.factor(noise)
+    kalman = chains.filter(noise)
     information = np.stack([one.information for one in each])
     whole = replace(
         common,
-        states=np.concatenate([one.states for one in each]),
-        offsets=np.concatenate([one.offsets for one in each]),
-        covariance=covariance,
-        factor=factor,
+        path=_joined(Path, [one.path for one in each]),
+        smoothed=_joined(Path, [one.smoothed for one in each]),
+        chains=chains,
+        deltas=deltas,
+        filter=kalman,
         noise=noise,
-        residuals=residuals,
-        innovations=factor.whiten(residuals),
+        innovations=kalman.innovations(deltas),
         information=information.sum(axis=0),
     )
     return np.stack([one.u for one in each]), information, whole
-
-
-def _balanced(noise: NoiseVariances, seen: Mask) -> NoiseVariances:
-    """A start for ``fit_noise``: variances of a single system may be near 0, where their logarithms do not move."""
-    half = 0.5 * (noise.measured + noise.process)
-    return replace(noise, measured=np.where(seen, half, noise.measured), process=np.where(seen, half, noise.process))
 
 
 def _settled(before: NoiseVariances, after: NoiseVariances) -> bool:
@@ -81,14 +78,14 @@ def _settled(before: NoiseVariances, after: NoiseVariances) -> bool:
     return bool((np.abs(moved) < _SETTLED * whole).all())
 
 
-def _concatenated(parts: Sequence[ChainCovariance]) -> ChainCovariance:
-    simulated = [part.simulated for part in parts if part.simulated is not None]
-    return ChainCovariance(
-        jacobians=np.concatenate([part.jacobians for part in parts]),
-        second_order=np.concatenate([part.second_order for part in parts]),
-        simulated=np.concatenate(simulated) if simulated else None,
-        joined=np.concatenate([part.joined for part in parts]),
-    )
+def _joined(kind: type[Part], parts: Sequence[Part]) -> Part:
+    """The arrays of all episodes, one after another; what they share stays as it is."""
+    joined = {}
+    for field in fields(kind):
+        values = [getattr(part, field.name) for part in parts]
+        shared = values[0] is None or field.name == "prior"
+        joined[field.name] = values[0] if shared else np.concatenate(values)
+    return kind(**joined)
 
 
 def population(points: Array, information: Array) -> tuple[Array, Array, Array]:

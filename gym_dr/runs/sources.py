@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
-import runpy
 import sys
 import traceback
 from collections.abc import Collection
@@ -79,16 +78,15 @@ def import_source(needed_for: str, source: str) -> None:
         ConfigError: It cannot be imported.
     """
     try:
-        if source.endswith(".py"):
-            sys.path.append(os.path.dirname(source))  # the file may import modules beside it
-            runpy.run_path(source, run_name=source)
-        else:
-            importlib.import_module(source)
+        if source.endswith(".py") and source not in sys.modules:
+            _run_file(source)
+        importlib.import_module(source)  # Gymnasium does the same with the "FILE.py:ID" of a file
     except GymDrError:  # of its registrations
         raise
     except (ImportError, OSError, TypeError, ValueError) as error:  # the last two: not a module's name at all
         raise ConfigError(
-            f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, or add its folder to PYTHONPATH."
+            f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, add its folder to PYTHONPATH, "
+            "or name its file: FILE.py:ID."
         ) from None
     except Exception as error:  # of the module's own code
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -96,3 +94,17 @@ def import_source(needed_for: str, source: str) -> None:
         raise ConfigError(
             f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {where[0]}:{where[1]}."
         ) from error
+
+
+def _run_file(path: str) -> None:
+    """Runs a file as a module whose name is the path."""
+    sys.path.append(os.path.dirname(path))  # the file may import modules beside it
+    spec = importlib.util.spec_from_file_location(path, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[path] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path]
+        raise

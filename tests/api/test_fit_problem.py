@@ -35,7 +35,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[GymDrError], str]] = {
         LogError,
         "expected 6 numbers in each, as the environment observes, got 4",
     ),
-    "nan": ({"log": spoiled("observations", np.nan)}, LogError, "expected finite numbers, got nan in row 2"),
+    "infinity": ({"log": spoiled("observations", np.inf)}, LogError, "expected finite numbers, got inf in row 2"),
     "actions beyond the bounds": (
         {"log": spoiled("actions", 2)},
         LogError,

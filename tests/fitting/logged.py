@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -18,7 +19,7 @@ def logged(
     steps: int = 40,
     noise: float = 0.01,
     late: int = 0,
-    hold: int = 1,
+    hold: int | Sequence[int] = 1,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
     """Episodes with random actions.
@@ -30,7 +31,7 @@ def logged(
         steps: Of each, at most.
         noise: Deviation of the errors of measurement.
         late: Logged steps after which an action acts.
-        hold: Steps of the environment that an action acts.
+        hold: Steps of the environment that an action acts; or of each action, ``(steps,)``.
         seed: Of states, actions and errors.
     """
     envs = gym.make_vec(env, num_envs=episodes, randomization="none", autoreset_mode="NextStep")
@@ -41,8 +42,8 @@ def logged(
     over, alive = np.zeros(episodes, np.int64), np.ones(episodes, np.bool_)
     sent = [envs.action_space.sample() for _ in range(steps + late)]
     for t in range(steps):
-        over += alive
-        for _ in range(hold):
+        for left in reversed(range(hold if isinstance(hold, int) else hold[t])):
+            over += alive & (left == 0)  # what ends within a logged step is no observation of it
             observations, _, terminated, truncated, _ = envs.step(sent[t])  # chosen ``late`` steps ago
             alive &= ~(terminated | truncated)
         rows.append(observations)

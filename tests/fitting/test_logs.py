@@ -1,4 +1,4 @@
-"""Logs of episodes: what is read, what is refused, and how they fit an environment and its rate."""
+"""Logs of episodes: what is read, what is refused, and how they fit an environment."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from gym_dr.errors import LogError
-from gym_dr.fitting.log_checks import check_log, resample
-from gym_dr.fitting.logs import LoggedEpisode, read_log
+from gym_dr.fitting.log_checks import check_log
+from gym_dr.fitting.logs import read_log
 
 STEPS = 6
 
@@ -22,12 +22,6 @@ def parts(steps: int = STEPS, **changes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(steps)
     found = {"observations": rng.normal(size=(steps + 1, 3)), "actions": rng.uniform(-1, 1, (steps, 2))}
     return {**found, **changes}
-
-
-def timed(interval: float, steps: int = STEPS, **changes: Any) -> LoggedEpisode:
-    """An episode with times, whose action changes at every third step."""
-    actions = np.repeat(np.arange(steps // 3 + 1), 3)[:steps]
-    return read_log(parts(steps, time=np.arange(steps + 1) * interval, actions=actions, **changes))[0]
 
 
 def refusal(source: Any) -> str:
@@ -70,6 +64,11 @@ def test_mappings_episodes_and_lists_of_all_forms_are_read(tmp_path: Path) -> No
     assert found[0].others.keys() == first.others.keys()
 
 
+def test_an_observation_that_is_nan_was_not_measured() -> None:
+    (episode,) = read_log(parts(observations=NAN))
+    np.testing.assert_array_equal(episode.observations, NAN)
+
+
 def test_whole_numbers_and_float32_are_read_as_int64_and_float64() -> None:
     given = parts(actions=np.array([0, 1, 2, 3, 0, 1], np.uint8))
     (episode,) = read_log({**given, "observations": given["observations"].astype(np.float32)})
@@ -83,6 +82,7 @@ def test_reading_leaves_the_users_arrays_alone() -> None:
     assert given["observations"].any()
 
 
+INFINITE = np.array([[0.0, 0.0, 0.0]] * STEPS + [[0.0, np.inf, 0.0]])
 NAN = np.array([[0.0, 0.0, 0.0]] * STEPS + [[0.0, np.nan, 0.0]])
 
 BAD: dict[str, tuple[Any, str]] = {
@@ -95,7 +95,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no steps": (parts(observations=np.zeros((1, 3)), actions=np.zeros((0, 2))), "got 1 observations and 0 actions"),
     "equal lengths": (parts(actions=np.zeros((7, 2))), "leave out the last action; if after it, put"),
     "other lengths": (parts(actions=np.zeros((4, 2))), "got 7 observations and 4 actions."),
-    "nan": (parts(observations=NAN), "observations: expected finite numbers, got nan in row 6, column 1."),
+    "infinity": (parts(observations=INFINITE), "expected finite numbers, got inf in row 6"),
     "objects": (parts(actions=np.array([{}] * STEPS)), "actions: expected numbers, got Python objects"),
     "ragged": (parts(actions=[[0.0], [0.0, 1.0]] * 3), "actions: expected an array of numbers, got"),
     "time of the steps": (parts(time=np.arange(STEPS)), "time: expected shape (7,), one for each observation"),
@@ -111,9 +111,9 @@ def test_a_bad_log_is_refused_with_the_reason(source: Any, message: str) -> None
 
 
 def test_messages_name_the_episode_and_the_file(tmp_path: Path) -> None:
-    assert refusal([parts(), parts(observations=NAN)]).startswith("episode 1: observations: ")
+    assert refusal([parts(), parts(observations=INFINITE)]).startswith("episode 1: observations: ")
     np.savez(tmp_path / "a.npz", **parts())
-    np.savez(tmp_path / "b.npz", **parts(observations=NAN))
+    np.savez(tmp_path / "b.npz", **parts(observations=INFINITE))
     assert refusal(tmp_path).startswith(f"{tmp_path / 'b.npz'}: observations: ")
 
 
@@ -224,62 +224,3 @@ def test_what_does_not_fit_the_environment_is_refused_with_the_place() -> None:
     for space in (Dict({"a": SEEN}), Box(0, 255, (8, 8, 3), np.uint8), Discrete(3)):
         assert "Expected an environment whose observations are rows of numbers" in check_refusal(space)
     assert "actions are rows of numbers or discrete" in check_refusal(action_space=Box(-1, 1, (2, 2)))
-
-
-# ---- time ----
-
-
-def test_a_log_without_times_or_with_the_environments_rate_stays_as_it_is() -> None:
-    for episodes, step in (
-        ([timed(0.05)], 0.05),
-        ([timed(0.0501)], 0.05),
-        ([timed(0.05)], None),
-        (read_log(parts()), 9),
-    ):
-        found, hold = resample(episodes, step)
-        assert hold == 1
-        assert all(one is other for one, other in zip(found, episodes, strict=True))
-
-
-def test_a_faster_log_keeps_the_observations_at_the_environments_steps() -> None:
-    given = timed(0.01, steps=8, qpos=np.arange(9.0), rewards=np.arange(8.0), mass=np.float64(2.0))
-    ((episode,), hold) = resample([given], 0.03)
-    assert hold == 1
-    np.testing.assert_array_equal(episode.observations, given.observations[[0, 3, 6]])
-    assert episode.actions.tolist() == [0, 1]
-    assert episode.time is not None
-    np.testing.assert_allclose(episode.time, [0.0, 0.03, 0.06])
-    assert episode.others["qpos"].tolist() == [0.0, 3.0, 6.0]
-    assert episode.others["rewards"].tolist() == [0.0, 3.0]
-    assert episode.others["mass"] == 2.0
-
-
-def test_an_action_of_a_slower_log_lasts_several_steps() -> None:
-    episodes = [timed(0.1), timed(0.1, steps=3)]
-    held, hold = resample(episodes, 0.02)
-    assert hold == 5
-    assert [episode.holds.tolist() for episode in held] == [[5] * 6, [5] * 3]
-
-
-@pytest.mark.parametrize(
-    ("episodes", "step", "message"),
-    [
-        ([timed(0.1), read_log(parts())[0]], 0.1, "episode 0: expected times, as in episode 0, got none"),
-        ([timed(0.1)], 0.07, "expected observations every 0.07 s, a step of the environment"),
-        ([timed(0.1)], 0.07, "got one every 0.1 s. Make the environment with steps of 0.1 s"),
-        ([timed(0.1), timed(0.2)], 0.1, "expected an observation every 0.1 s, as in episode 0, got one every 0.2 s"),
-        ([timed(0.1)], 0.2, "expected the same action in the 2 rows of each step of the environment, got a change in"),
-        ([timed(0.1, steps=2)], 0.3, "expected at least 3 actions, which last one step of the environment, got 2"),
-    ],
-)
-def test_a_log_of_another_rate_is_refused_with_both(episodes: Any, step: float, message: str) -> None:
-    with pytest.raises(LogError) as refused:
-        resample(episodes, step)
-    assert message in str(refused.value)
-
-
-def test_an_irregular_log_is_refused_with_the_place_unless_the_tolerance_allows_it() -> None:
-    (uneven,) = read_log(parts(time=[0.0, 0.1, 0.2, 0.3, 0.45, 0.55, 0.65]))
-    with pytest.raises(LogError, match=r"got 0.15 s between rows 3 and 4, where the median is 0.1 s"):
-        resample([uneven], None)
-    assert resample([uneven], 0.1, tolerance=0.6)[1] == 1

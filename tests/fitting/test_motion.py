@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gym_dr.envs.replay import Coordinate
+from gym_dr.envs.replay import Coordinate, Reading
 from gym_dr.errors import LogError
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.motion import guess_states, read_motion, stretches
+from gym_dr.fitting.motion import read_motion, stretches
+from gym_dr.fitting.path import start_path
 
 Numbers = npt.NDArray[np.float64]
 LOST = 6  # a step that cannot be replayed
@@ -25,11 +26,11 @@ def pushed(states: Numbers, actions: Numbers) -> Numbers:
     return np.stack([states[:, 0] + force, force], axis=1)
 
 
-def read(observations: Numbers, _: Any) -> Any:
+def read(observations: Numbers, _: Any) -> Reading:
     """Positions only; the force is not observed."""
     usable = np.arange(len(observations) - 1) != LOST
     states = np.concatenate([observations, np.full((len(observations), 1), np.nan)], axis=1)
-    return SimpleNamespace(states=states, usable=usable, reasons={"lost": ~usable})
+    return Reading(states=states, usable=usable, reasons={"lost": ~usable})
 
 
 SIMULATOR: Any = SimpleNamespace(
@@ -56,12 +57,15 @@ def ridden(steps: int, seed: int = 0) -> tuple[LoggedEpisode, Numbers]:
     return LoggedEpisode(observations=whole[:, :1], actions=actions), whole
 
 
-def test_what_is_not_observed_follows_the_actions_that_act() -> None:
+def test_a_start_keeps_what_is_measured_and_fills_gaps_between() -> None:
     episode, states = ridden(6)  # all before the lost step
-    motion = read_motion([episode], SIMULATOR, {}, LATE)
-    before, after = guess_states(motion, SIMULATOR, {})
-    np.testing.assert_allclose(before, states[motion.steps])
-    np.testing.assert_allclose(after, states[motion.steps + 1])
+    episode.observations[3] = np.nan
+    path = start_path(read_motion([episode], SIMULATOR, {}, LATE), SIMULATOR, {})
+    expected = states[2:, 0].copy()
+    expected[1] = (expected[0] + expected[2]) / 2.0
+    np.testing.assert_allclose(path.states[:, 0], expected[:-1])
+    np.testing.assert_allclose(path.ends[:, 0], expected[1:])
+    assert not path.ends[:, 1].any()  # as at the start of an episode
 
 
 def test_the_table_holds_what_is_measured_and_nothing_else() -> None:

@@ -92,26 +92,6 @@ def test_two_peaks_keep_their_shares() -> None:
     np.testing.assert_allclose((found < 0.5).mean(), 0.75, atol=0.06)
 
 
-def test_a_reference_changes_the_way_and_not_the_result() -> None:
-    def exact(u: Points) -> Points:
-        return np.asarray(-0.5 * np.square((u[:, 0] - 0.4) / 0.02))
-
-    def rough(u: Points) -> Points:
-        return np.asarray(-0.5 * np.square((u[:, 0] - 0.42) / 0.05))
-
-    begun = sampled(rough, cube(1), seed=1)
-    found = sampled(exact, cube(1), reference=rough, points=begun)[:, 0]
-    np.testing.assert_allclose([(found.mean() - 0.4) / 0.02, found.std() / 0.02], [0.0, 1.0], atol=CLOSE)
-
-
-def test_the_power_of_the_likelihood_rises_to_1() -> None:
-    powers: list[float] = []
-    sampled(lambda u: -0.5 * np.square((u[:, 0] - 0.5) / 1e-3), cube(1), progress=powers.append)
-    assert powers == sorted(powers)
-    assert powers[-1] == 1.0
-    assert len(powers) > 2
-
-
 def test_the_same_generator_gives_the_same_particles() -> None:
     one, other = (sampled(lambda u: -9.0 * u[:, 0], cube(1), seed=3, count=100) for _ in range(2))
     np.testing.assert_array_equal(one, other)

@@ -70,6 +70,23 @@ def test_a_run_names_the_file_that_registered_its_environment_and_runs_it_only_w
         assert training_of(run) == before
         assert gymdr("resume", run).code == 0  # registered now
     sys.path.remove(str(program.parent))
+    sys.modules.pop(str(program))
+
+
+def test_an_environment_of_a_file_trains_and_is_evaluated_with_consent(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(program.parent)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    budget = ("--updates", 1, "--rollout-steps", 8, "--num-envs", 2, "--hidden-sizes", 8, "--randomization", "none")
+    with forgotten_afterwards():
+        assert gymdr("train", "a2c", "--env", "mine.py:Mine-v0", *budget, "--run-dir", "of_file").code == 0
+        del sys.modules["mine.py"]
+    with forgotten_afterwards():
+        assert "--trust mine.py" in refused(gymdr("evaluate", "of_file", "--episodes", 1))
+        assert gymdr("evaluate", "of_file", "--episodes", 1, "--trust", "mine.py").code == 0
+        del sys.modules["mine.py"]
+    sys.modules.pop("sizes")
 
 
 def test_a_module_that_registered_an_environment_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,11 @@ class EquationsLogReplay(LogReplay):
         if self._state_from is None:
             states = observations.astype(np.float64)
         else:
-            rows = [called(self._state_from, "state_from", tuple(row)) for row in observations.tolist()]
+            nothing = [np.nan] * len(self._fields)
+            rows = [
+                nothing if lost else called(self._state_from, "state_from", tuple(row))
+                for row, lost in zip(observations.tolist(), np.isnan(observations).all(axis=1), strict=True)
+            ]
             states = np.array(rows, np.float64)
             if states.ndim != 2 or states.shape[1] != len(self._fields):
                 raise EquationsError(
