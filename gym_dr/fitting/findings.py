@@ -15,6 +15,7 @@ from gym_dr.fitting.misfit import LEVEL, Misfit
 from gym_dr.fitting.posterior import KEPT
 from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import DETERMINED, NARROWED, PRIOR_KEPT
+from gym_dr.fitting.sensors import is_of_sensor
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wording import counted, percent
@@ -76,6 +77,10 @@ def findings(
     wide = [name for name in unsure if varies and name in informed]
     sentences += [f"{name} varies as widely as its prior." for name in wide]
     sentences += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
+    if any(map(is_of_sensor, likelihood.prior.names)):
+        sentences.append(
+            "Gains and offsets of sensors are not in the ranges: correct the readings before a policy sees them."
+        )
     for reason, count in likelihood.motion.skipped:
         sentences.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
     return sentences

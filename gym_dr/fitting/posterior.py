@@ -9,6 +9,7 @@ import scipy.stats
 
 from gym_dr.arrays import Array
 from gym_dr.fitting.prior import Prior
+from gym_dr.fitting.sensors import is_of_sensor
 from gym_dr.randomization.distributions import Choice, Constant, Distribution, Mixture, Normal, Uniform
 from gym_dr.randomization.spec import Correlation, Randomization, Rule
 
@@ -36,8 +37,9 @@ def randomization_of(
         margin: Factor by which to widen ranges.
 
     Returns:
-        A randomization that includes the known values.
+        A randomization that includes the known values, without sensors: a policy sees corrected readings.
     """
+    values = {name: drawn for name, drawn in values.items() if not is_of_sensor(name)}
     rules: dict[str, Rule] = {}
     for name, drawn in values.items():
         rule = prior.randomization[name]
@@ -47,7 +49,8 @@ def randomization_of(
             rule = Rule(marginal(numbers, *rule.distribution.support, margin), rule.operation)
         rules[name] = rule
     for name, value in prior.known.items():
-        rules[name] = Rule(Constant(value))
+        if not is_of_sensor(name):
+            rules[name] = Rule(Constant(value))
     rules |= {name: Rule(distribution) for name, distribution in others.items()}
     return Randomization(rules, correlation=_correlation(values))
 

@@ -83,7 +83,7 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
             f"{', '.join(both)}: expected in `randomize` or in `params`, got both. Leave a known value out of "
             "`randomize`."
         )
-    if given := [name for name in known if name in DISTURBANCES]:
+    if given := [name for name in known if name in DISTURBANCES and name not in space]:
         raise RandomizationError(
             f"{given[0]}: expected parameters of the environment in `params`. Give a delay or noise that you know as "
             f"`randomize={ {given[0]: known[given[0]]} }`."

@@ -14,8 +14,11 @@ from gym_dr.fitting.clock import on_clock
 from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
+from gym_dr.fitting.sensors import is_of_sensor, sensor_params
 from gym_dr.fitting.told import told_constants, with_told
 from gym_dr.options import check_values, is_number, is_whole
+from gym_dr.randomization.space import ParamSpace, StackedSpace
+from gym_dr.wrappers.sensors import sensor_of
 
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
@@ -97,8 +100,11 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
         with located(f"{env}: a log of it cannot be replayed"):
             replay: LogReplay = envs.unwrapped.replay()
-        space = envs.unwrapped.param_space
+        own = envs.unwrapped.param_space
+        space = StackedSpace(own, ParamSpace(own.name, sensor_params(replay.coordinates)), ())
         known = question.params or {}
+        if isinstance(question.randomize, Mapping | None):  # or ``make_prior`` says what it is
+            _check_sensors([*(question.randomize or ()), *known], episodes, replay)
         prior = make_prior(space, question.randomize, question.randomization, known)
         told = told_constants(episodes, space, {*prior.names, *prior.known, *known})
         constant = {name: value for name, value in told.items() if np.isfinite(value)}
@@ -119,6 +125,18 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         raise
     hold = int(holds[0]) if len(holds) == 1 else 0
     return FitProblem(env=env, episodes=episodes, hold=hold, time_step=step, prior=prior, replay=replay)
+
+
+def _check_sensors(names: Sequence[str], episodes: Sequence[LoggedEpisode], replay: LogReplay) -> None:
+    """Raises UnknownNameError for sensors of what the log does not measure."""
+    if sensors := [name for name in names if is_of_sensor(name)]:
+        states = np.concatenate([replay.read(one.observations, one.others).states for one in episodes])
+        seen = np.flatnonzero(replay.seen(~np.isnan(states)).any(axis=0))
+        measured = [replay.coordinates[k].name for k in seen.tolist()]
+        for name in sensors:
+            check_known(
+                f"sensor of {name.partition(':')[0]}, a coordinate that the log measures:", sensor_of(name), measured
+            )
 
 
 def _with_steps(episode: LoggedEpisode, name: str) -> LoggedEpisode:

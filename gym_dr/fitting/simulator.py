@@ -10,10 +10,13 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.envs.replay import LogReplay
+from gym_dr.fitting.sensors import split
 
 
 class Simulator:
     """Predicts the state after each logged step from the state before it, for all steps at once.
+
+    All states are as sensors read them, see ``sensors.py``.
 
     Attributes:
         replay: The sub-environments.
@@ -33,6 +36,7 @@ class Simulator:
             params: name -> value, or ``(num_envs,)``; the others are nominal.
             seed: Of random numbers.
         """
+        params, _ = split(params, self.replay)
         wanted = tuple((name, np.asarray(params[name], np.float64).tobytes()) for name in sorted(params))
         if wanted != self._begun:
             self.replay.begin(params)
@@ -45,7 +49,8 @@ class Simulator:
     def start(self, params: Mapping[str, float]) -> Array:
         """A state in which an episode may begin."""
         self.begin(params)
-        return self.replay.first
+        _, sensors = split(params, self.replay)
+        return self.replay.first if sensors is None else sensors.read(self.replay.first)
 
     def predict(
         self,
@@ -73,6 +78,8 @@ class Simulator:
             Shape ``(n, size)``.
         """
         self.begin(params, seed)
+        _, sensors = split(params, self.replay)
+        states = states if sensors is None else sensors.true(states)
         count, slots = len(states), self.replay.num_envs
         order = np.argsort(holds, kind="stable")  # rows of about the same hold are stepped together
         after = np.empty_like(states)
@@ -89,4 +96,4 @@ class Simulator:
                 over, done = holds[rows] == hold, hold
                 after[rows[over]] = found[over]
             self.steps += slots * done
-        return after
+        return after if sensors is None else sensors.read(after)

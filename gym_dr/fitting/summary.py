@@ -103,23 +103,22 @@ def _departures(likelihood: Likelihood, path: Path, params: Mapping[str, float])
     """Steps -> simulated minus measured states, ``(starts, n)``."""
     motion, simulator, phases = likelihood.motion, likelihood.simulator, likelihood.phases
     starts, lengths = _starts(motion)
-    replay, slots, hold = simulator.replay, simulator.replay.num_envs, int(motion.holds[0])
+    replay, slots = simulator.replay, simulator.replay.num_envs
     errors: dict[int, list[Array]] = {step: [] for step in _STEPS}
     for first in range(0, len(starts), slots):
         chosen = np.minimum(np.arange(first, first + slots), len(starts) - 1)
         fresh = np.arange(first, first + slots) < len(starts)
         rows, left = starts[chosen], lengths[chosen]
-        simulator.begin(params)
+        states = path.states[rows]
         for step in range(1, int(left.max()) + 1):
             here = np.minimum(rows + step - 1, len(motion) - 1)
-            if step == 1:
-                at = None if phases is None else phases[here]
-                after = replay.step(path.states[here], motion.actions[here], hold, at)
-            else:
-                after = replay.go_on(motion.actions[here], hold)
+            known = {name: values[here] for name, values in motion.known.items()}
+            at = None if phases is None else phases[here]
+            acting, holds = motion.actions[here], motion.holds[here]
+            states = simulator.predict(states, acting, params, holds=holds, known=known, phases=at, seed=step * slots)
             if step in errors:
                 valid = fresh & (left >= step)
-                errors[step].append(np.nan_to_num(replay.difference(after, motion.measured[here])[valid]))
+                errors[step].append(np.nan_to_num(replay.difference(states, motion.measured[here])[valid]))
     return {step: np.concatenate(parts) for step, parts in errors.items() if parts and sum(map(len, parts))}
 
 
