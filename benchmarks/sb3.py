@@ -26,6 +26,7 @@ ENV = "gym_dr/LunarLanderDR-v3"
 ALGORITHMS: dict[str, tuple[Any, dict[str, Any]]] = {
     "A2C": (A2C, {}),
     "PPO": (PPO, {"n_steps": 128, "n_epochs": 4}),  # and 4 minibatches, as in CleanRL's ppo.py
+    "PPO-defaults": (PPO, {}),  # 2,048 steps, ten epochs of batches of 64, which take most of the time
 }
 TARGETS = {("A2C", 16): 4, ("A2C", 256): 15, ("PPO", 16): 3, ("PPO", 256): 8}
 

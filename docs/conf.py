@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 import gym_dr
 
@@ -39,3 +42,19 @@ copybutton_exclude = ".linenos, .gp"
 html_theme = "furo"
 html_title = "gym_dr"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+
+_pyproject = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+address = _pyproject["tool"]["gym_dr"]["address"]
+if address:
+    html_theme_options = {"source_repository": address, "source_branch": "main", "source_directory": "docs/"}
+
+
+def _write_address(app: Sphinx, name: str, text: list[str]) -> None:
+    text[0] = text[0].replace("git clone ADDRESS", f"git clone {address or 'ADDRESS'}")
+
+
+def setup(app: Sphinx) -> None:
+    """Commands that clone the repository have its address."""
+    app.connect("source-read", _write_address)

@@ -36,13 +36,13 @@ def test_a_tutorials_file_leaves_no_option_to_the_defaults(name: str) -> None:
     assert {*values} > {"num_envs", *(field.name for field in dataclasses.fields(algorithm.config_class()))}
 
 
-def test_one_lander_flies_under_three_physics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_landers_fly_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = train_tiny_run(tmp_path / "run")
-    monkeypatch.setattr(sys, "argv", ["three_physics.py", str(run), str(tmp_path / "lander.gif")])
-    runpy.run_path(str(EXAMPLES / "three_physics.py"), run_name="__main__")
-    with Image.open(tmp_path / "lander.gif") as picture:
-        assert picture.size == (3 * 280, 187)
-        assert picture.n_frames > 5  # type: ignore[attr-defined]  # of pictures with several
+    monkeypatch.setattr(sys, "argv", ["side_by_side.py", str(tmp_path / "wind.gif"), f"one={run}", f"other={run}"])
+    runpy.run_path(str(EXAMPLES / "side_by_side.py"), run_name="__main__")
+    with Image.open(tmp_path / "wind.gif") as picture:
+        assert picture.size == (2 * 360, 240)
+        assert picture.n_frames > 5
 
 
 def test_equations_of_ones_own_are_one_short_file_which_trains_and_evaluates(

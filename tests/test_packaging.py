@@ -84,6 +84,11 @@ def test_the_extra_sb3_is_tested_with_the_versions_that_the_constraints_pin() ->
         assert all(pinned[name] in versions for name, versions in wanted.items())
 
 
+def test_readme_clones_the_address_of_pyproject_which_has_none_yet() -> None:
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["gym_dr"]["address"]
+    assert f"git clone {address or 'ADDRESS'} gym_dr" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_citation_names_the_version() -> None:
     lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
     assert f"version: {gym_dr.__version__}" in lines

@@ -65,7 +65,7 @@ class FrozenPolicy:
             raise CheckpointError(f"{self.source}: the policy does not fit {spaces}: {error}") from None
 
     def make_envs(
-        self, draws: Draws, *, render_mode: str | None = None, together: int | None = None
+        self, draws: Draws, *, render_mode: str | None = None, together: int | None = None, mode: str = "auto"
     ) -> VectorEnv[Any, Any, Any]:
         """Makes a vector environment with these draws, wrapped as in the policy's training.
 
@@ -73,11 +73,12 @@ class FrozenPolicy:
             draws: The distribution of its draws, and the names that ``options["params"]`` may set.
             render_mode: With one, there is a single sub-environment.
             together: Most sub-environments at once; None for as many as are useful.
+            mode: Without pictures, how they are stepped: "auto", "native", "sync" or "async".
         """
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         alone = getattr(family_of(self.env), "only", None) is not None  # an object of the user
         most = 1 if alone else together or (NATIVE_ENVS if native else PYTHON_ENVS)
-        num_envs, mode, shown = min(most, draws.episodes), "auto", {}
+        num_envs, shown = min(most, draws.episodes), {}
         if render_mode is not None:
             num_envs, mode, shown = 1, "sync", {"render_mode": render_mode}
         randomization = None if self.space is None else draws.randomization
@@ -96,7 +97,8 @@ class FrozenPolicy:
             InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
             CheckpointError: Its weights do not fit.
         """
-        with contextlib.closing(self.make_envs(Draws(episodes=2))) as envs:
+        # single ones: to play one episode, nobody waits until the native environment is compiled
+        with contextlib.closing(self.make_envs(Draws(episodes=2), mode="sync")) as envs:
             act = checked(self.make(envs), envs, self.source, self.env)
             for _ in itertools.islice(drive(act, envs, seed=0), 3):  # a reset and two steps
                 pass
