@@ -123,7 +123,9 @@ def follow(jacobians, gains, observed, begins, first, drift, measured, means, in
 
 
 @njit(**ENTRY)
-def retreat(jacobians, gains, variances, observed, begins, innovations, simulated, pulls, first_pulls, slopes, work):
+def retreat(
+    jacobians, gains, variances, observed, begins, lasting, innovations, simulated, pulls, first_pulls, slopes, work
+):
     """The adjoint of a filter (de Jong 1989; Koopman and Shephard 1992), backward in time.
 
     Args:
@@ -132,6 +134,7 @@ def retreat(jacobians, gains, variances, observed, begins, innovations, simulate
         variances: From ``advance``.
         observed: Shape ``(T, n)``.
         begins: Shape ``(T,)``.
+        lasting: How long each step lasts, over the mean, ``(T,)``.
         innovations: Shape ``(T, n)``.
         simulated: Covariances of the simulator's own noise, ``(T, n, n)``; no rows without.
         pulls: Filled with derivatives of the log-likelihood by the means of states after the steps, ``(T, n)``.
@@ -170,7 +173,7 @@ def retreat(jacobians, gains, variances, observed, begins, innovations, simulate
                 information[k, k] += spread
         for i in range(n):
             pulls[t, i] = pull[i]
-            slopes[1, 0, i] += 0.5 * (pull[i] * pull[i] - information[i, i])
+            slopes[1, 0, i] += 0.5 * lasting[t] * (pull[i] * pull[i] - information[i, i])
         if len(simulated) > 0:
             for i in range(n):
                 for j in range(n):

@@ -55,7 +55,7 @@ def posterior_draws(
         tell: Called with what is done.
     """
     transform = unconstrained(likelihood.prior)
-    if not len(estimate.u) or method == "least-squares" or likelihood.replicates > 1:
+    if not len(estimate.u) or method == "least-squares" or likelihood.replicates > 1 or estimate.unsettled:
         points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=_PARTICLES)
         return Draws(points=points, method="least squares")
     exact, begun = _exact(likelihood, estimate), likelihood.simulator.steps
@@ -150,7 +150,8 @@ def _weighted(
         center = np.average(places, axis=0, weights=weights)
         covariance = np.atleast_2d(np.cov(places.T, aweights=weights)) + 1e-12 * np.eye(len(center))
         proposed = normal(center, np.asarray(np.linalg.inv(covariance)))
-    points = points[resampled(logs - logs.max(), rng, _PARTICLES)]
     few = effective < min(_FEWEST, _ENOUGH * count)
+    power = next_step(logs, 1.0) if few else 1.0
+    points = points[resampled(power * (logs - logs.max()), rng, _PARTICLES)]
     warning = _warning(f"of {count} weighted draws only {effective:.0f} count") if few else ""
     return Draws(points=points, method="particles", warning=warning)

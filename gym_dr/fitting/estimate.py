@@ -22,7 +22,7 @@ from gym_dr.fitting.path import Path
 from gym_dr.fitting.smoother import Chains, Deltas, KalmanFilter, NoiseVariances
 from gym_dr.fitting.unconstrained import UnconstrainedTransform
 
-_ROUNDS = 12  # of Gauss-Newton, at most
+_ROUNDS, _HIDDEN_ROUNDS = 12, 40  # of Gauss-Newton, at most; the same with coordinates that are never measured
 _CONVERGED = 0.05  # standard deviations by which parameters still move
 _SETTLED = 0.4  # the same, in two rounds in a row
 _MARGINAL_STEPS = 2  # of the likelihood's maximization in a round, where steps are random
@@ -134,7 +134,7 @@ def estimate(
     path: Path | None = None,
     *,
     noise: NoiseVariances | Any = None,
-    rounds: int = _ROUNDS,
+    rounds: int | None = None,
     progress: Callable[[int, float], None] = lambda number, shift: None,
 ) -> Estimate:
     """Finds parameters, states and the variances of the noise.
@@ -147,13 +147,14 @@ def estimate(
         start: Where to begin, ``(parameters,)``.
         path: States to begin with; None for ``likelihood.path``.
         noise: Its variances, if they are known; None to fit them.
-        rounds: Of Gauss-Newton, at most; at least one.
+        rounds: Of Gauss-Newton, at most; at least one; None for as many as are usual.
         progress: Called after each round with its number, and how far parameters moved, in standard deviations.
     """
     u, path, fixed = start.copy(), likelihood.path if path is None else path, noise is not None
     scale, forced = _scales(likelihood, u, path), _forced(likelihood, u, path)
     shift = before = np.inf
-    for done in range(1, rounds + 1):
+    moved = np.zeros(len(u))
+    for done in range(1, (rounds or (_HIDDEN_ROUNDS if likelihood.hidden.any() else _ROUNDS)) + 1):
         if noise is None:
             noise = guess_noise(likelihood, u, scale, forced)
         chains, deltas = _linearized(likelihood, u, path, noise, scale)
@@ -173,8 +174,9 @@ def estimate(
                 root = root_of_covariance(marginal.curvature())
                 marginal = replace(marginal, root=root)
             u, shift = marginal.improved(_MARGINAL_STEPS)
-        if done > 3 and shift > 0.7 * before:
-            u = 0.5 * (u + start)
+        turned = done > 3 and (u - start) @ information @ moved < 0.0
+        u = 0.5 * (u + start) if turned and shift > 0.7 * before else u
+        moved = u - start
         deltas = replace(deltas, drift=likelihood.drift(u, path))
         around, path = path, path.moved(likelihood.replay, chains.begins, *kalman.smoothed(deltas))
         progress(done, shift)
@@ -242,6 +244,7 @@ def _linearized(
         jacobians=jacobians,
         second_order=second_order,
         simulated=covariance_of_streams(moved),
+        lasting=motion.holds / motion.holds.mean(),
         begins=motion.begins,
         observed=motion.observed,
         first_observed=motion.first_observed,

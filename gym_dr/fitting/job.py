@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gym_dr.arrays import Array
-from gym_dr.errors import LogError
+from gym_dr.errors import LogError, check_known
 from gym_dr.fitting.draws import Draws, posterior_draws
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
@@ -75,6 +75,8 @@ class FitJob:
 
     def __init__(self, problem: FitProblem, options: FitOptions, tell: Callable[[str], None]) -> None:
         """Simulates nothing yet; ``tell`` will be called with what is done."""
+        for name in options.varies:
+            check_known("parameter to find that varies:", name, problem.prior.names)
         self.problem, self.options, self.tell = problem, options, tell
         self.rng = np.random.default_rng(options.seed)
 
@@ -134,7 +136,7 @@ class FitJob:
             errors=error_table(likelihood.motion, estimate),
             replay=replayed,
             residuals=residual_table(likelihood.motion, estimate),
-            suspicious=misfit.suspicious(varies),
+            suspicious=misfit.suspicious(bool(varies)),
             findings=sentences,
             facts={
                 "episodes": f"{len(used)} fitted, {len(kept)} held out",
@@ -229,7 +231,8 @@ class FitJob:
         if not (self.options.varies and len(estimate.u)):
             return posterior_draws(likelihood, estimate, self.options.method, self.rng, self.tell), estimate
         points, information, left = episode_estimates(likelihood, estimate, self.tell)
-        points = draw_points(*population(points, information), _PARTICLES, self.rng)
+        own = np.isin(self.problem.prior.names, self.options.varies)
+        points = draw_points(*population(points, information, own), _PARTICLES, self.rng)
         return Draws(points=points, method="a distribution over episodes"), left
 
     def _unseen(

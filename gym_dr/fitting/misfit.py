@@ -27,6 +27,7 @@ _ROUNDING = 1e-5  # noise over a coordinate's standard deviation that is taken f
 _NEGLIGIBLE = 0.01  # predictable share of the assumed variance that is ignored
 # the same for random simulators, whose noise is not normal, so that innovations are not quite independent
 _NEGLIGIBLE_RANDOM = 0.1
+_FOREIGN = 0.2  # share of a force's effect that no parameter explains, from which it counts
 _LARGEST = 5.0  # standard deviations at which innovations are clipped
 
 
@@ -66,9 +67,16 @@ def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
             z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
             chance = _chance(z, features) if _predicted(z, features) > negligible else 1.0
             found.append((chance, coordinate.name, k))
+    forces = _forces(motion, estimate)
+    found += [(chance, motion.coordinates[k].name, k) for k, (chance, _, _) in forces.items()]
     if not found:  # simulation and log agree to the last digits
         return Misfit(coordinate="", feature="", p=1.0, episodes_p=float("nan"), explained=0.0)
     p, name, k = min(found)
+    if k in forces:
+        feature, explained = forces[k][1:]
+        p = min(1.0, p * len(found))
+        differ = _between_episodes(motion, estimate)
+        return Misfit(coordinate=name, feature=feature, p=p, episodes_p=differ, explained=explained)
     z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
     pulls = np.abs(features.T @ z) / np.sqrt(np.square(features * z[:, None]).sum(axis=0) + 1e-300)
     return Misfit(
@@ -78,6 +86,37 @@ def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
         episodes_p=_between_episodes(motion, estimate),
         explained=_predicted(z, features),
     )
+
+
+def _forces(motion: LoggedMotion, estimate: Estimate) -> dict[int, tuple[float, str, float]]:
+    """Tests whether forces that the model lacks act on hidden coordinates, by what they would add to all innovations.
+
+    Returns:
+        By coordinate the p-value, the strongest force, and its share of the innovations' variance.
+    """
+    found = {}
+    known = estimate.filter.expected(estimate.deltas) + estimate.path.ends[:, motion.places]
+    before = np.roll(known, 1, axis=0)
+    before[motion.begins] = estimate.deltas.first + estimate.path.states[motion.begins][:, motion.places]
+    actions, labels = _as_numbers(motion.actions)
+    z = np.clip(estimate.innovations, -_LARGEST, _LARGEST).ravel()
+    own = estimate.slopes.reshape(len(z), -1)
+    for k in np.flatnonzero(estimate.forced & ~motion.seen).tolist():
+        speed = before[:, k : k + 1]
+        names = ["", *labels, *(c.name for c in motion.coordinates), f"the direction of {motion.coordinates[k].name}"]
+        features = np.concatenate([np.ones_like(speed), actions, before, np.sign(speed)], axis=1)
+        drift = np.zeros((*estimate.innovations.shape, len(names)))
+        drift[:, k] = features / np.maximum(np.abs(features).max(axis=0), 1e-300)
+        columns = estimate.filter.slopes(drift).reshape(len(z), -1)
+        columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+        columns -= own @ np.linalg.lstsq(own, columns, rcond=1e-10)[0]
+        basis, values, _ = np.linalg.svd(columns, full_matrices=False)
+        basis = basis[:, values > _FOREIGN]
+        explained = float(np.square(basis.T @ z).sum())
+        strengths = np.abs(columns.T @ z)
+        chance = float(scipy.stats.chi2.sf(explained, basis.shape[1]))
+        found[k] = chance, names[int(np.argmax(strengths))], explained / int(motion.observed.sum())
+    return found
 
 
 def _predicted(z: Array, features: Array) -> float:

@@ -43,7 +43,7 @@ class Question:
 class FitOptions:
     """How to fit; see ``gym_dr.fit``."""
 
-    varies: bool = False
+    varies: tuple[str, ...] = ()
     method: str = "auto"
     held_out: float = 0.2
     margin: float = 1.0

@@ -29,7 +29,7 @@ class NoiseVariances:
     """Variances of the noise of n coordinates."""
 
     measured: Array  # (n,) of measurement noise, S
-    process: Array  # (n,) of process noise in each step, Q
+    process: Array  # (n,) of process noise in a step as long as the mean, Q
     simulated: float = 1.0  # factor of the simulator's own noise, k; 1 as simulated
 
 
@@ -49,6 +49,7 @@ class Chains:
     jacobians: Array  # (T, n, n), J_t = d f(x_t) / d x_t
     second_order: Array  # (T, n, n) covariance of what linearization leaves out, B_t
     simulated: Array | None  # (T, n, n) covariance of the simulator's own noise, R_t; None if it has none
+    lasting: Array  # (T,) how long each step lasts, over the mean, so that its process noise is Q times that
     begins: Mask  # (T,) whether a chain begins with step t
     observed: Mask  # (T, n) what is measured after each step
     first_observed: Mask  # (C, n) what is measured before the first step
@@ -69,6 +70,7 @@ class Chains:
             jacobians=self.jacobians[chosen],
             second_order=self.second_order[chosen],
             simulated=simulated,
+            lasting=self.lasting[chosen],
             begins=begins,
             observed=self.observed[chosen],
             first_observed=np.where(whole, self.first_observed[number], self.observed[before]),
@@ -86,7 +88,7 @@ class Chains:
         process = self.second_order.copy()
         if self.simulated is not None:
             process += noise.simulated * self.simulated
-        own = noise.process + _JITTER * (noise.measured + noise.process + 1e-30)
+        own = noise.process * self.lasting[:, None] + _JITTER * (noise.measured + noise.process + 1e-30)
         process[:, np.arange(n), np.arange(n)] += own
         spread = np.where(self.first_observed, noise.measured, self.prior)
         first = spread[:, None, :] * np.eye(n)
@@ -114,6 +116,10 @@ class KalmanFilter:
         """Innovations ``(T, n)``, independent with variance 1, in order of time; 0 where nothing is measured."""
         found, _ = self._follow(deltas.first[..., None], deltas.drift[..., None], deltas.measured[..., None])
         return np.asarray(found[..., 0] / np.sqrt(self.variances))
+
+    def expected(self, deltas: Deltas) -> Array:
+        """States after the steps ``(T, n)`` as expected from all earlier measurements."""
+        return self._follow(deltas.first[..., None], deltas.drift[..., None], deltas.measured[..., None])[1][..., 0]
 
     def slopes(self, drift: Array) -> Array:
         """Derivatives of the innovations, ``(T, n, k)``, for those of the drift."""
@@ -157,6 +163,7 @@ class KalmanFilter:
             self.variances,
             own.observed,
             own.begins,
+            own.lasting,
             np.ascontiguousarray(innovations),
             simulated,
             pulls,

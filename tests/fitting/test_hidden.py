@@ -43,6 +43,16 @@ def test_parameters_are_found_from_positions_alone(gain: float) -> None:
     assert not found.suspicious
 
 
+def test_dry_friction_that_the_model_lacks_is_found_in_the_speed() -> None:
+    found = fitted(ridden(friction=0.1))
+    assert found.suspicious
+    assert "residuals of v depend on the direction of v" in found.findings[0]
+
+
+def test_right_models_of_positions_are_not_suspected() -> None:
+    assert not any(fitted(ridden(seed=seed)).suspicious for seed in range(5))
+
+
 def estimated(log: Any, lost: float = 0.0) -> Estimate:
     """The estimate for a log of which a share of the positions is lost."""
     problem = open_problem(log, Question(env=ID, randomize=PRIOR))

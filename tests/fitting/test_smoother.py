@@ -33,6 +33,7 @@ def chains_of(steps: int = 7, seed: int = 0, begins: tuple[int, ...] = (3,), ran
         jacobians=rng.normal(size=(steps, N, N)),
         second_order=second_order,
         simulated=simulated if random else None,
+        lasting=rng.uniform(0.5, 2.0, steps),
         begins=starts,
         observed=observed,
         first_observed=first_observed,
@@ -65,7 +66,7 @@ class Dense:
                 mean.append(deltas.first[chain])
             state += 1
             self.after.append(state)
-            own[state] = np.diag(noise.process) + chains.second_order[t]
+            own[state] = np.diag(noise.process * chains.lasting[t]) + chains.second_order[t]
             own[state] += 0.0 if chains.simulated is None else noise.simulated * chains.simulated[t]
             roots[state] = np.einsum("ij,jab->iab", chains.jacobians[t], roots[state - 1])
             roots[state, :, state] = np.eye(N)
@@ -179,6 +180,7 @@ def test_hidden_speeds_of_exact_positions_are_as_exact_as_these() -> None:
         jacobians=np.broadcast_to(np.array([[1.0, 1e-3], [0.0, 1.0]]), (steps, 2, 2)).copy(),
         second_order=np.zeros((steps, 2, 2)),
         simulated=None,
+        lasting=np.ones(steps),
         begins=np.arange(steps) == 0,
         observed=np.tile([True, False], (steps, 1)),
         first_observed=np.array([[True, False]]),
