@@ -20,12 +20,14 @@ release = version = gym_dr.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "environment_pages",
     "field_comments",
 ]
 exclude_patterns = ["_build", "environments/notes"]
+templates_path = ["_templates"]
 nitpicky = False  # types of numpy and torch are not ours to link
 
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def fit(
     params: Mapping[str, float] | None = None,
     time_step: str | None = None,
     average_actions: bool = False,
-    varies: bool = False,
+    varies: Sequence[str] = (),
     method: str = "auto",
     held_out: float = 0.2,
     margin: float = 1.0,
@@ -55,7 +55,7 @@ def fit(
             most its nominal or known value. Without it, logged intervals take the nearest whole number of steps.
         average_actions: Whether the mean acts where actions of a faster log change within a step of the environment;
             otherwise such a log is refused.
-        varies: Whether parameters vary between episodes; the result is then their distribution.
+        varies: Parameters that vary between episodes, whose result is then their distribution; the others are shared.
         method: "least-squares" takes the likelihood as quadratic around its maximum, "particles" weights
             draws by their simulated likelihood; "auto" does so where the likelihood is not quadratic.
         held_out: Share of the episodes, spread over the log, to hold out of the fit and replay as a test, from 0 to
@@ -75,7 +75,13 @@ def fit(
         RandomizationError: A prior is impossible.
         RunFolderError: The output cannot be written.
     """
-    options = FitOptions(varies=varies, method=method, held_out=held_out, margin=margin, seed=seed)
+    options = FitOptions(
+        varies=(varies,) if isinstance(varies, str) else tuple(varies),
+        method=method,
+        held_out=held_out,
+        margin=margin,
+        seed=seed,
+    )
     question = Question(
         env=env,
         randomize=randomize,

@@ -43,7 +43,10 @@ from gym_dr.fitting.problem import METHODS, Question
     "--average-actions", is_flag=True, help="let the mean act where actions change within a step of the environment"
 )
 @click.option(
-    "--varies", is_flag=True, help="the system varies between episodes: find the distribution of its parameters"
+    "--varies",
+    multiple=True,
+    metavar="NAME",
+    help="a parameter that varies between episodes: its distribution is found; the others are shared; repeatable",
 )
 @click.option(
     "--method",

@@ -41,7 +41,7 @@ def findings(
     values: Mapping[str, Array],
     rng: np.random.Generator,
     *,
-    varies: bool,
+    varies: Collection[str],
 ) -> list[str]:
     """Sentences about the model and the parameters.
 
@@ -52,10 +52,10 @@ def findings(
         table: See ``Fit.parameters``.
         values: name -> values of all particles.
         rng: For the states in which silent parameters are tried.
-        varies: Whether each episode has its own parameters.
+        varies: Parameters of which each episode has its own.
     """
     at_ends = _at_ends(table, values, likelihood.prior.space)
-    sentences = [_verdict(misfit, varies, bool(at_ends)), *at_ends.values()]
+    sentences = [_verdict(misfit, bool(varies), bool(at_ends)), *at_ends.values()]
     if estimate.unsettled:
         sentences.append(
             f"The estimate has not settled after {counted(estimate.rounds, 'round')}: parameters still moved by "
@@ -63,7 +63,7 @@ def findings(
             "with fewer contacts."
         )
     sure = {str(name) for name in table.index if table["identified"][name] == DETERMINED}
-    tied = combinations(values, sure, varies)
+    tied = combinations(values, sure, bool(varies))
     told = {*at_ends, *(() if varies else (name for pair in tied for name in pair))}  # each has one sentence
     groups = {
         how: [str(name) for name in table.index if table["identified"][name] == how and name not in told]
@@ -74,13 +74,15 @@ def findings(
     sentences += tied.values()
     # the log has more information on these than their priors, whose variance is 1/12
     informed = {name for name, own in zip(values, estimate.information.diagonal(), strict=True) if own > 12.0}
-    wide = [name for name in unsure if varies and name in informed]
+    wide = [name for name in unsure if name in varies and name in informed]
     sentences += [f"{name} varies as widely as its prior." for name in wide]
     sentences += silent(likelihood, estimate.u, [name for name in unsure if name not in wide], rng)
     if any(map(is_of_sensor, likelihood.prior.names)):
         sentences.append(
             "Gains and offsets of sensors are not in the ranges: correct the readings before a policy sees them."
         )
+    if varies and (shared := [name for name in values if name not in varies]):
+        sentences.append(f"All episodes share {', '.join(shared)}.")
     for reason, count in likelihood.motion.skipped:
         sentences.append(f"{counted(count, 'step')} could not be replayed: {reason}.")
     return sentences

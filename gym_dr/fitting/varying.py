@@ -1,8 +1,8 @@
 """A system that varies between episodes: the distribution of its parameters.
 
-Each episode has its own parameters ``u_e ~ N(mean, covariance)``. Its log-likelihood is about quadratic around its own
-maximum. Expectation maximization finds mean and covariance (Dempster, Laird and Rubin 1977): where an episode does not
-identify a parameter, the others do.
+Each episode has its own parameters ``u_e ~ N(mean, covariance)``, without covariance for those that all episodes share.
+Its log-likelihood is about quadratic around its own maximum. Expectation maximization finds mean and covariance
+(Dempster, Laird and Rubin 1977): where an episode does not identify a parameter, the others do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.estimate import Estimate, estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.noise import fit_noise
@@ -26,6 +26,7 @@ _TURNS = 8  # of the episodes' estimates and the noise, at most
 _SETTLED = 0.05  # relative change of a standard deviation of noise that counts as none
 _ITERATIONS = 500
 _PRIOR_EPISODES = 1.0  # weight of the prior's variance, in episodes
+_FAINT = 1e-3  # information of the prior on the mean, where no episode has any
 _WIDEST = 2.0 / 12.0  # variance, at most; cut off at the ends of the prior, it is about as wide as the prior
 
 
@@ -88,30 +89,34 @@ def _joined(kind: type[Part], parts: Sequence[Part]) -> Part:
     return kind(**joined)
 
 
-def population(points: Array, information: Array) -> tuple[Array, Array, Array]:
+def population(points: Array, information: Array, varies: Mask) -> tuple[Array, Array, Array]:
     """The mean of parameters over episodes, their covariance, and the covariance of the mean.
 
     Args:
         points: Maxima of the episodes' likelihoods, ``(episodes, parameters)``.
         information: Their curvatures, ``(episodes, parameters, parameters)``.
+        varies: Which parameters vary between episodes, ``(parameters,)``; all episodes share the others.
     """
     episodes, size = points.shape
-    prior = np.eye(size) / 12.0
-    mean, covariance = np.full(size, 0.5), _WIDEST * np.eye(size)
+    own = np.flatnonzero(varies)
+    prior, inside = np.eye(len(own)) / 12.0, information[:, own][:, :, own]
+    mean, covariance = np.full(size, 0.5), _WIDEST * np.eye(len(own))
     for _ in range(_ITERATIONS):
-        inverse = np.linalg.inv(covariance)
-        spreads = np.linalg.inv(information + inverse)
-        pulled = np.einsum("eij,ej->ei", information, points) + inverse @ mean
-        centers = np.einsum("eij,ej->ei", spreads, pulled)
-        before, mean = mean, centers.mean(axis=0)
-        moved = centers - mean
+        spreads = np.linalg.inv(inside + np.linalg.inv(covariance))
+        # of the points around the mean: (inverse information + covariance)^-1, also where an episode has no information
+        precisions = information - information[:, :, own] @ spreads @ information[:, own]
+        precision = precisions.sum(axis=0)
+        before, pulled = covariance, np.einsum("eij,ej->i", precisions, points)
+        mean = np.linalg.solve(precision + _FAINT * np.eye(size), pulled + _FAINT * 0.5)
+        moved = np.einsum("eij,ejk,ek->ei", spreads, information[:, own], points - mean)
         # one degree of freedom less, as the mean comes from the same episodes; what none identifies stays as it is
         between = (moved.T @ moved + _PRIOR_EPISODES * 0.01 * prior) / max(episodes - 1, 1)
         covariance = _limited(spreads.mean(axis=0) + between)
-        if np.abs(mean - before).max() < 1e-8:
+        if np.abs(covariance - before).max() < 1e-8:
             break
-    precision = np.linalg.inv(np.linalg.inv(information + 1e-9 * np.eye(size)) + covariance).sum(axis=0)
-    return mean, covariance, np.linalg.inv(precision + 12.0 * np.eye(size))
+    whole = np.zeros((size, size))
+    whole[np.ix_(own, own)] = covariance
+    return mean, whole, np.linalg.inv(precision + 12.0 * np.eye(size))
 
 
 def _limited(covariance: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gym_dr.api.fit import check
+from gym_dr.errors import UnknownNameError
 from gym_dr.fitting.problem import Question
 from gym_dr.fitting.results import Fit
 from gym_dr.randomization.distributions import Constant, Integer, Uniform
@@ -253,13 +254,31 @@ def various() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def population(various: Any) -> Fit:
     """A fit of all episodes, which knows that they vary."""
-    return fit(various, varies=True, held_out=0.0)
+    return fit(various, varies="length", held_out=0.0)
 
 
 def test_a_system_that_varies_is_found_with_its_variation(population: Fit) -> None:
     assert number(population, "length", "mean") == pytest.approx(0.6, abs=0.03)
     assert number(population, "length", "std") == pytest.approx(0.061, rel=0.35)
     assert population.facts["method"] == "a distribution over episodes"
+
+
+def test_parameters_that_episodes_share_are_found_with_those_that_vary() -> None:
+    forces = np.linspace(8.0, 13.0, 16)
+    log = logged(params={"length": 0.7, "force_mag": forces}, episodes=16, noise=0.003)
+    asked: dict[str, Any] = {"length": (0.25, 1.0), "force_mag": (5.0, 16.0)}
+    found = fit(log, randomize=asked, varies=["force_mag"], held_out=0.0)
+    assert abs(number(found, "length", "mean") - 0.7) < 4 * number(found, "length", "std")
+    assert number(found, "length", "std") < 0.005
+    assert number(found, "force_mag", "mean") == pytest.approx(forces.mean(), abs=1.0)
+    assert number(found, "force_mag", "std") == pytest.approx(forces.std(), rel=0.35)
+    assert not found.suspicious
+    assert "All episodes share length." in found.findings
+
+
+def test_only_parameters_that_are_to_be_found_can_vary(various: Any) -> None:
+    with pytest.raises(UnknownNameError, match="parameter to find that varies"):
+        fit(various, varies=["masscart"])
 
 
 def test_a_system_that_varies_is_suspected_unless_it_is_said_to(population: Fit, various: Any) -> None:
@@ -274,7 +293,7 @@ def test_a_parameter_that_varies_as_its_prior_does_is_not_said_to_be_hidden() ->
     log = logged(params={"length": np.tile([0.5, 0.7], 6)}, episodes=12, steps=20, noise=0.003)
     asked: dict[str, Any] = {"length": (0.5, 0.7), "x_threshold": (2.0, 3.0)}
     # none held out: every fourth episode has the same length
-    found = fit(log, randomize=asked, varies=True, held_out=0.0)
+    found = fit(log, randomize=asked, varies=[*asked], held_out=0.0)
     assert found.randomization == found.prior
     assert "length varies as widely as its prior." in found.findings
     assert "x_threshold keeps its prior: no step that can be replayed depends on it." in found.findings
@@ -286,7 +305,7 @@ def test_parameters_of_a_population_that_vary_together_are_not_said_to_be_open()
     masses = np.linspace(0.6, 1.4, 8)
     log = logged("gym_dr/PendulumDR-v1", {"m": masses, "l": masses}, episodes=8, steps=60, noise=0.002)
     asked: dict[str, Any] = {"m": (0.4, 1.6), "l": (0.4, 1.6)}
-    said = " ".join(fit(log, env="gym_dr/PendulumDR-v1", randomize=asked, varies=True).findings)
+    said = " ".join(fit(log, env="gym_dr/PendulumDR-v1", randomize=asked, varies=[*asked]).findings)
     assert "l and m vary together: the ratio l/m is " in said
     assert "is determined" not in said
 
@@ -297,7 +316,7 @@ def test_the_errors_of_a_system_that_varies_are_those_that_its_variation_leaves(
     masses, lengths = np.linspace(0.8, 1.6, count), np.linspace(0.6, 1.4, count)[::-1]
     log = logged(pendulum, {"m": masses, "l": lengths}, episodes=count, steps=60, noise=0.002)
     asked: dict[str, Any] = {"m": (0.5, 2.0), "l": (0.4, 1.6), "obs_noise": (0.0, 1.0)}
-    found = fit(log, env=pendulum, randomize=asked, varies=True, held_out=0.0)
+    found = fit(log, env=pendulum, randomize=asked, varies=["m", "l"], held_out=0.0)
     assert not found.suspicious
     np.testing.assert_allclose(found.errors["measured"], 0.002, rtol=0.2)
     assert (found.errors["process"] < 0.001).all()
