@@ -52,6 +52,33 @@ def on_clock(
     return [_exact(one, step) if exact else _clocked(one, step, average_actions) for one in timed]
 
 
+def in_single_steps(episode: LoggedEpisode) -> LoggedEpisode:
+    """The same episode with a row for each step of the environment, in which nothing is measured between two rows."""
+    holds, count = episode.holds, len(episode)
+    rows, acting = np.append(0, np.cumsum(holds)), np.repeat(np.arange(count), holds)
+
+    def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if values.ndim and len(values) == count:
+            return values[acting]
+        if not (values.ndim and len(values) == count + 1 and values.dtype.kind in "biuf"):
+            return values
+        found = np.full((len(acting) + 1, *values.shape[1:]), np.nan)
+        found[rows] = values
+        return found
+
+    time = None if episode.time is None else np.interp(np.arange(len(acting) + 1), rows, episode.time)
+    return replace(
+        episode,
+        observations=spread(episode.observations),
+        actions=episode.actions[acting],
+        time=time,
+        others={name: spread(values) for name, values in episode.others.items()},
+        holds=np.ones(len(acting), np.int64),
+        gaps=episode.gaps[acting],
+        known={name: values[acting] for name, values in episode.known.items()},
+    )
+
+
 def _time(episode: LoggedEpisode) -> Array:
     time = np.asarray(episode.time, np.float64)
     return np.asarray(time - time[0])

@@ -7,6 +7,7 @@ parameters, and smooth the states again (Gauss-Newton for states and parameters 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +32,8 @@ _SILENT = 1e-12  # effect of a parameter over the smallest ``LoggedMotion.scale`
 _GUESS_ROWS = 400  # steps that the first guess looks at, about
 _STILL_ROUNDS = 3  # of smoothing alone
 _OPEN = 3.0  # standard deviations of a coordinate in the log that its first value may be away, if it is not measured
-_KINEMATIC = 1.5  # effects of a parameter beyond those through other coordinates, over these
+_AROUND = 0.3  # standard deviation around the path, in units of coordinates' sizes, of states in which steps are tried
+_KINEMATIC = 0.05  # share of a position's moves that its speed may leave over
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,7 +153,8 @@ def estimate(
         progress: Called after each round with its number, and how far parameters moved, in standard deviations.
     """
     u, path, fixed = start.copy(), likelihood.path if path is None else path, noise is not None
-    scale, forced = _scales(likelihood, u, path), _forced(likelihood, u, path)
+    scale = _scales(likelihood, u, path)
+    forced = _forced(likelihood, u, path, scale)
     shift = before = np.inf
     moved = np.zeros(len(u))
     for done in range(1, (rounds or (_HIDDEN_ROUNDS if likelihood.hidden.any() else _ROUNDS)) + 1):
@@ -220,16 +223,22 @@ def _scales(likelihood: Likelihood, u: Array, path: Path) -> Array:
     return scale
 
 
-def _forced(likelihood: Likelihood, u: Array, path: Path) -> Mask:
-    """Where forces act, ``(n,)``: not in positions, which parameters move through hidden speeds alone."""
-    hidden, measured = likelihood.hidden, likelihood.motion.seen
-    if not hidden.any():
-        return np.asarray(measured)
+def _forced(likelihood: Likelihood, u: Array, path: Path, scale: Array) -> Mask:
+    """Where forces act, ``(n,)``: not in positions, which move by the speed before and after a step, and no more."""
+    forced = likelihood.motion.seen | likelihood.hidden
     rows = np.arange(0, len(likelihood.motion), max(1, len(likelihood.motion) // _GUESS_ROWS))
-    part, states = likelihood.part(rows), path.states[rows]
-    by_parameters = np.abs(part.by_parameters(u, states)).mean(axis=0)
-    effects = np.stack([part.effects(u, states, k) for k in range(len(hidden))], axis=1)
-    return np.asarray(hidden | measured & (by_parameters > _KINEMATIC * effects @ by_parameters).any(axis=1))
+    part, places = likelihood.part(rows), likelihood.motion.places
+    spread = _AROUND * scale * np.random.default_rng(0).standard_normal((len(rows), len(scale)))
+    states = likelihood.replay.add(path.states[rows], spread)
+    ends = part.simulated(states, u)
+    moved = np.nan_to_num(likelihood.replay.difference(ends, states)) / part.motion.holds[:, None]
+    for i, j in itertools.permutations(range(len(scale)) if likelihood.replicates == 1 else (), 2):
+        speeds = np.nan_to_num(np.stack([states[:, places[j]], ends[:, places[j]]], axis=1))
+        weights = np.linalg.lstsq(speeds, moved[:, i], rcond=None)[0]
+        rest = np.square(moved[:, i] - speeds @ weights).sum()
+        moves = 2.0 * weights.sum() > np.abs(weights).sum() and rest < _KINEMATIC**2 * np.square(moved[:, i]).sum()
+        forced[i] &= not moves
+    return np.asarray(forced)
 
 
 def _linearized(

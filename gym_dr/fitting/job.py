@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,14 +24,16 @@ from gym_dr.fitting.misfit import find_misfit
 from gym_dr.fitting.motion import LoggedMotion, read_motion, stretches
 from gym_dr.fitting.path import Path
 from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
-from gym_dr.fitting.prior import NOISE
+from gym_dr.fitting.prior import DELAYS, NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem
 from gym_dr.fitting.results import Fit
+from gym_dr.fitting.sensors import is_of_sensor
 from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import counted
+from gym_dr.wrappers.sensors import sensor_of
 
 _PARTICLES = 4000
 _DELAY_ROWS = 600  # steps that decide on a delay
@@ -61,10 +64,10 @@ def _clock(problem: FitProblem) -> list[str]:
     """Sentences on how long logged steps last, and on what else the log tells."""
     holds = np.concatenate([episode.holds for episode in problem.episodes])
     sentences = []
-    if problem.hold > 1:
-        sentences.append(f"Each logged action acts for {problem.hold} steps of the environment.")
-    elif not problem.hold:
+    if holds.min() < holds.max():
         sentences.append(f"Logged actions act for {holds.min()} to {holds.max()} steps of the environment.")
+    elif holds[0] > 1:
+        sentences.append(f"Each logged action acts for {holds[0]} steps of the environment.")
     if names := list(problem.episodes[0].known):
         sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences
@@ -102,8 +105,8 @@ class FitJob:
         held = {int((i + 0.5) / count * len(problem.episodes)) for i in range(count)}  # even: the system may drift
         used = [episode for i, episode in enumerate(problem.episodes) if i not in held]
         kept = [problem.episodes[i] for i in sorted(held)]
-        delay, chances = self._delay(used)
-        likelihood, guess = self._begin(used, delay)
+        delays, chances = self._delays(used)
+        likelihood, guess = self._begin(used, delays)
         estimate = maximum(likelihood, *beginning(likelihood, guess), progress=self._tell_round)
         likelihood.motion = replace(likelihood.motion, scale=estimate.scale)
         self.tell("sampling the posterior")
@@ -112,7 +115,7 @@ class FitJob:
         values = prior.values(drawn.points)
         table = parameter_table(prior, values)
         self.tell("replaying held-out episodes")
-        unseen = self._unseen(kept, estimate, delay)
+        unseen = self._unseen(kept, estimate, delays)
         physics = {
             "nominal": dict(prior.known),
             "fitted": prior.params(estimate.u),  # the means may be far from all draws
@@ -121,8 +124,8 @@ class FitJob:
         replayed = replay_errors(shown, path, physics, likelihood.motion.scale)
         sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
         sentences += [drawn.warning] if drawn.warning else []
-        if prior.delay:
-            sentences.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
+        for name, steps in delays.items():
+            sentences.append(f"{name}: {counted(steps, 'step')} ({100 * chances[name].max():.0f} %).")
         if prior.noise is not None:
             sentences.append(noise_sentence(_noise(likelihood, estimate), prior.noise))
         replayed_episodes = 0 if unseen is None else len(np.unique(shown.motion.episode))
@@ -153,54 +156,69 @@ class FitJob:
         table: pd.DataFrame,
         likelihood: Likelihood,
         estimate: Estimate,
-        chances: Array,
+        chances: Mapping[str, Array],
     ) -> Randomization:
         """What the log leaves possible, disturbances included."""
         prior, margin, others = self.problem.prior, self.options.margin, {}
-        if prior.delay:
-            others[prior.delay] = delay_distribution(prior.delays, chances)
+        for delay in prior.delays:
+            if not is_of_sensor(delay.name):
+                others[delay.name] = delay_distribution(delay.steps, chances[delay.name])
         if prior.noise is not None:
             others[NOISE] = noise_distribution(_noise(likelihood, estimate), margin, prior.noise)
         contraction = {str(name): float(value) for name, value in table["contraction"].items()}
         return randomization_of(prior, values, contraction, others, margin)
 
-    def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
-        return read_motion(episodes, simulator, self.problem.prior.params(u), delay // max(self.problem.hold, 1))
+    def _motion(
+        self, episodes: Sequence[LoggedEpisode], u: Array, delays: Mapping[str, int], simulator: Simulator
+    ) -> LoggedMotion:
+        ages = {sensor_of(name): steps for name, steps in delays.items() if is_of_sensor(name)}
+        late = sum(delays.get(name, 0) for name in DELAYS)
+        return read_motion(episodes, simulator, self.problem.prior.params(u), late, ages)
 
-    def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
-        """The most likely delay, and the probabilities of all possible delays."""
+    def _delays(self, episodes: Sequence[LoggedEpisode]) -> tuple[dict[str, int], dict[str, Array]]:
+        """The most likely delays, and the probabilities of all possible ones, by name."""
         prior = self.problem.prior
-        if len(prior.delays) == 1:
-            return prior.delays[0], np.ones(1)
-        simulator, scores = Simulator(self.problem.replay), []
-        middle = np.full(len(prior.names), 0.5)
-        last = max(prior.delays)  # read first, as episodes may be too short for it
-        motions = {d: self._motion(episodes, middle, d, simulator) for d in sorted(prior.delays, reverse=True)}
-        for delay in prior.delays:
-            motion = motions[delay]
-            rows = np.flatnonzero(motion.steps >= last)  # the same for every delay
-            part = motion.rows(rows[stretches(len(rows), _DELAY_ROWS)])
-            part = replace(part, scale=motions[last].scale)
+        names, every = [delay.name for delay in prior.delays], [delay.steps for delay in prior.delays]
+        tried = [dict(zip(names, steps, strict=True)) for steps in itertools.product(*every)]
+        if len(tried) == 1:
+            return tried[0], {name: np.ones(1) for name in names}
+        simulator, scores, middle = Simulator(self.problem.replay), [], np.full(len(prior.names), 0.5)
+        last = {name: max(steps) for name, steps in zip(names, every, strict=True)}
+        longest = self._motion(episodes, middle, last, simulator)  # read first: episodes may be too short for it
+        ages = max((steps for name, steps in last.items() if is_of_sensor(name)), default=0)
+        ends = np.array([len(episode) for episode in episodes])
+        for delays in tried:
+            motion = self._motion(episodes, middle, delays, simulator)
+            # the same rows for all delays
+            rows = np.flatnonzero((motion.steps >= longest.steps[0]) & (motion.steps < ends[motion.episode] - ages))
+            part = replace(motion.rows(rows[stretches(len(rows), _DELAY_ROWS)]), scale=longest.scale)
             likelihood = Likelihood(part, simulator, prior, middle)
-            tried = maximum(likelihood, *beginning(likelihood, middle), rounds=3)
-            scores.append(tried.log_likelihood)
-            self.tell(f"tried a delay of {counted(delay, 'step')}")
-        logs = np.array(scores) + np.log(np.maximum(prior.delay_weights, 1e-300))
+            scores.append(maximum(likelihood, *beginning(likelihood, middle), rounds=3).log_likelihood)
+            self.tell("tried " + ", ".join(f"{name} of {counted(steps, 'step')}" for name, steps in delays.items()))
+        logs = np.array(scores).reshape([len(steps) for steps in every])
+        for k, delay in enumerate(prior.delays):
+            logs += np.expand_dims(np.log(delay.weights), tuple(j for j in range(logs.ndim) if j != k))
         chances = np.exp(logs - logs.max())
-        return prior.delays[int(np.argmax(chances))], chances / chances.sum()
+        chances /= chances.sum()
+        alone = {name: chances.sum(tuple(j for j in range(logs.ndim) if j != k)) for k, name in enumerate(names)}
+        return tried[int(np.argmax(logs))], alone
 
     def _tell_round(self, number: int, shift: float) -> None:
         self.tell(f"round {number}, parameters moved by {shift:.2g} standard deviations")
 
     def _likelihood(
-        self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
+        self,
+        episodes: Sequence[LoggedEpisode],
+        u: Array,
+        delays: Mapping[str, int],
+        phases: npt.NDArray[np.int64] | None,
     ) -> Likelihood:
         simulator = Simulator(self.problem.replay)
-        likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior, u)
+        likelihood = Likelihood(self._motion(episodes, u, delays, simulator), simulator, self.problem.prior, u)
         likelihood.phases = phases
         return likelihood
 
-    def _begin(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Array]:
+    def _begin(self, episodes: Sequence[LoggedEpisode], delays: Mapping[str, int]) -> tuple[Likelihood, Array]:
         """A first guess of parameters, hidden coordinates and phases, in turn.
 
         Returns:
@@ -212,7 +230,7 @@ class FitJob:
         u, phases = np.full(len(prior.names), 0.5), None
         turns = _GUESSES if forced or replay.size > len(replay.coordinates) else 1
         for turn in range(turns):
-            likelihood = self._likelihood(episodes, u, delay, phases)
+            likelihood = self._likelihood(episodes, u, delays, phases)
             _check_enough(likelihood)
             if forced and turn == 0:
                 likelihood.phases = np.zeros((len(likelihood.motion), len(profiles)), np.int64)
@@ -236,12 +254,12 @@ class FitJob:
         return Draws(points=points, method="a distribution over episodes"), left
 
     def _unseen(
-        self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int
+        self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delays: Mapping[str, int]
     ) -> tuple[Likelihood, Path] | None:
         """Held-out episodes and their smoothed states; None without any step that can be replayed."""
         profiles = list(self.problem.replay.force_profiles)
         try:
-            likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None
+            likelihood = self._likelihood(episodes, estimate.u, delays, None) if episodes else None
         except LogError:
             return None
         if likelihood is None:

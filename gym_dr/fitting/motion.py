@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.replay import Coordinate
+from gym_dr.envs.replay import Coordinate, LogReplay, Reading
 from gym_dr.errors import LogError, located
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.simulator import Simulator
@@ -99,7 +99,11 @@ def stretches(steps: int, most: int, together: int = _STRETCH) -> Indices:
 
 
 def read_motion(
-    episodes: Sequence[LoggedEpisode], simulator: Simulator, params: Mapping[str, float], late: int = 0
+    episodes: Sequence[LoggedEpisode],
+    simulator: Simulator,
+    params: Mapping[str, float],
+    late: int = 0,
+    ages: Mapping[str, int] | None = None,
 ) -> LoggedMotion:
     """Reads states from observations.
 
@@ -111,6 +115,7 @@ def read_motion(
         params: Parameters of that simulation: name -> value.
         late: Logged steps after which an action acts. Before the first logged one does, the action is unknown, so
             motion begins there.
+        ages: Logged steps after which a coordinate is read: name -> steps; None for none.
 
     Raises:
         LogError: No step can be replayed.
@@ -122,7 +127,8 @@ def read_motion(
         with located(episode.source):
             reading = replay.read(episode.observations, episode.others)
             reasons = {**reading.reasons, _GAP: episode.gaps}
-            readings.append(replace(reading, usable=reading.usable & ~episode.gaps, reasons=reasons))
+            was = _when_it_was(reading.states, replay, ages or {})
+            readings.append(Reading(states=was, usable=reading.usable & ~episode.gaps, reasons=reasons))
     lost: dict[str, int] = {}
     for reading in readings:
         for reason, mask in reading.reasons.items():
@@ -179,6 +185,15 @@ def _spread(states: Array, simulator: Simulator) -> Array:
     known = np.where(np.isnan(states).all(axis=0), 0.0, states)
     middle = np.repeat(np.nanmean(known, axis=0)[None], len(known), axis=0)
     return np.asarray(np.maximum(np.nanstd(simulator.replay.difference(known, middle), axis=0), 1e-9))
+
+
+def _when_it_was(states: Array, replay: LogReplay, ages: Mapping[str, int]) -> Array:
+    """States ``(T + 1, size)`` with each coordinate in the row in which it was what is read ``ages`` rows later."""
+    states = states.copy()
+    for coordinate, place in zip(replay.coordinates, replay.places.tolist(), strict=True):
+        if age := ages.get(coordinate.name, 0):
+            states[:, place] = np.append(states[age:, place], np.full(min(age, len(states)), np.nan))
+    return states
 
 
 def _led(

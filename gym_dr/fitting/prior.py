@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError
+from gym_dr.fitting.sensors import DELAY
 from gym_dr.randomization.distributions import Bernoulli, Choice, Constant, Distribution, Integer
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import with_rules
@@ -20,7 +22,18 @@ from gym_dr.wrappers.disturbed_space import DisturbedSpace
 
 DELAYS = ("action_delay", "obs_delay")
 NOISE = "obs_noise"
+_UNIFORMS = (np.arange(4096) + 0.5) / 4096
+_TRIED = 50  # combinations of delays, at most
 _EDGE = 1e-9  # uniforms stay this far inside (0, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delay:
+    """A delay to find, of all actions, all observations or a sensor."""
+
+    name: str  # one of DELAYS, or "obs_delay:theta"
+    steps: tuple[int, ...]  # that are possible
+    weights: tuple[float, ...]  # their probabilities
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,9 +43,7 @@ class Prior:
     space: ParamSpace  # of the environment
     randomization: Randomization  # of the parameters to find
     known: Mapping[str, float]  # values of other parameters that are not nominal
-    delay: str = ""  # one of DELAYS; empty for none
-    delays: tuple[int, ...] = (0,)  # steps that are possible
-    delay_weights: tuple[float, ...] = (1.0,)  # their probabilities
+    delays: tuple[Delay, ...] = ()
     noise: Distribution | None = None  # of ``obs_noise``; None if it is not to be found
 
     @property
@@ -76,14 +87,14 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         UnknownNameError: There is no such parameter.
     """
     rules = with_rules(randomization, randomize or {}, DisturbedSpace(space, DISTURBANCES.values()))
-    disturbances = {name: rules[name] for name in rules if name not in space}
+    disturbances = {name: rules[name] for name in rules if name not in space or name.startswith(f"{DELAY}:")}
     own = rules.without(disturbances)
     if both := [name for name in randomize or () if name in known]:
         raise RandomizationError(
             f"{', '.join(both)}: expected in `randomize` or in `params`, got both. Leave a known value out of "
             "`randomize`."
         )
-    if given := [name for name in known if name in DISTURBANCES and name not in space]:
+    if given := [name for name in known if name in DISTURBANCES and (name not in space or name.startswith(DELAY))]:
         raise RandomizationError(
             f"{given[0]}: expected parameters of the environment in `params`. Give a delay or noise that you know as "
             f"`randomize={ {given[0]: known[given[0]]} }`."
@@ -101,9 +112,9 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
             )
     chosen = ranges_of(wanted, space) | {name: (value, value) for name, value in checked.items()}
     checked |= switches_needed(space, chosen)
-    delay, delays, weights = _delays(disturbances)
+    delays = _delays(disturbances)
     noise = disturbances[NOISE].distribution if NOISE in disturbances else None
-    if not wanted and not delay and noise is None:
+    if not wanted and not delays and noise is None:
         raise RandomizationError(
             "Expected parameters to find, each with the range in which it may be, such as "
             "`randomize={'gravity': 'uniform:-12:-6'}`."
@@ -112,59 +123,31 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         space=space,
         randomization=wanted,
         known=checked,
-        delay=delay,
         delays=delays,
-        delay_weights=weights,
         noise=noise,
     )
 
 
-def with_whole_delays(prior: Prior, hold: int) -> Prior:
-    """The same prior with only the delays that a log can show, in steps of the environment.
-
-    Args:
-        prior: With all delays.
-        hold: Steps of the environment for which a logged action acts; 0 if they differ.
-
-    Raises:
-        RandomizationError: There are none.
-    """
-    if not hold:
-        if any(prior.delays):
-            raise RandomizationError(
-                f"{prior.delay}: expected a log at a fixed rate to find a delay in, got intervals of different lengths."
-            )
-        return prior
-    kept = [k for k, delay in enumerate(prior.delays) if delay % hold == 0]
-    if not kept:
-        raise RandomizationError(
-            f"{prior.delay}: expected multiples of {hold}, such as {hold}, got {', '.join(map(str, prior.delays))}. "
-            f"Each logged action acts for {hold} steps of the environment, and delays are in such steps."
-        )
-    weights = np.array(prior.delay_weights)[kept]
-    return replace(
-        prior,
-        delays=tuple(prior.delays[k] for k in kept),
-        delay_weights=tuple((weights / weights.sum()).tolist()),
-    )
-
-
-def _delays(disturbances: Mapping[str, Any]) -> tuple[str, tuple[int, ...], tuple[float, ...]]:
-    """The delay to find, its possible values and their probabilities."""
-    unknown = [name for name in disturbances if name not in (*DELAYS, NOISE)]
+def _delays(disturbances: Mapping[str, Any]) -> tuple[Delay, ...]:
+    """The delays to find, their possible values and the probabilities of these."""
+    asked = [name for name in disturbances if name in DELAYS or name.startswith(f"{DELAY}:")]
+    unknown = [name for name in disturbances if name not in (*asked, NOISE)]
     if unknown:
         raise RandomizationError(
             f"{unknown[0]}: expected parameters of the environment, {', '.join(DELAYS)} or {NOISE}. A log does not "
             "show other disturbances: they look like process noise, which a fit estimates too."
         )
-    asked = [name for name in DELAYS if name in disturbances]
-    if len(asked) > 1:
+    if all(name in asked for name in DELAYS):
         raise RandomizationError(f"Expected {DELAYS[0]} or {DELAYS[1]}, got both: in a log they look the same.")
-    if not asked:
-        return "", (0,), (1.0,)
-    rule = disturbances[asked[0]]
-    uniforms = (np.arange(4096) + 0.5) / 4096
-    values, counts = np.unique(rule.distribution.ppf(uniforms), return_counts=True)
-    if len(values) > 50 or (values != np.floor(values)).any():
-        raise RandomizationError(f"{asked[0]}: expected at most 50 whole numbers, such as integer:0:3, got {rule!r}.")
-    return asked[0], tuple(int(v) for v in values), tuple((counts / counts.sum()).tolist())
+    found: list[Delay] = []
+    for name in asked:
+        values, counts = np.unique(disturbances[name].distribution.ppf(_UNIFORMS), return_counts=True)
+        combined = len(values) * math.prod(len(one.steps) for one in found)
+        if (values != np.floor(values)).any() or combined > _TRIED:
+            raise RandomizationError(
+                f"{name}: expected whole numbers, such as integer:0:3, and at most {_TRIED} combinations with other "
+                f"delays, got {disturbances[name]!r}."
+            )
+        weights = (counts / counts.sum()).tolist()
+        found.append(Delay(name=name, steps=tuple(map(int, values)), weights=tuple(weights)))
+    return tuple(found)

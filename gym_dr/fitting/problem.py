@@ -10,10 +10,10 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.errors import ConfigError, check_known, located
-from gym_dr.fitting.clock import on_clock
+from gym_dr.fitting.clock import in_single_steps, on_clock
 from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
+from gym_dr.fitting.prior import Prior, make_prior
 from gym_dr.fitting.sensors import is_of_sensor, sensor_params
 from gym_dr.fitting.told import told_constants, with_told
 from gym_dr.options import check_values, is_number, is_whole
@@ -75,8 +75,7 @@ class FitProblem:
 
     env: str
     episodes: Sequence[LoggedEpisode]
-    hold: int  # steps of the environment in each logged step; 0 if they differ
-    time_step: float | None  # duration of these steps, s; None if it is not known
+    time_step: float | None  # duration of the environment's steps, s; None if it is not known
     prior: Prior
     replay: LogReplay
 
@@ -118,13 +117,12 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         episodes = with_told(episodes, [name for name in told if name not in constant])
         if exact is not None:
             episodes = [_with_steps(episode, exact) for episode in episodes]
-        holds = np.unique(np.concatenate([episode.holds for episode in episodes]))
-        prior = with_whole_delays(prior, int(holds[0]) if len(holds) == 1 else 0)
+        if prior.delays:  # which are in steps of the environment
+            episodes = list(map(in_single_steps, episodes))
     except BaseException:
         envs.close()
         raise
-    hold = int(holds[0]) if len(holds) == 1 else 0
-    return FitProblem(env=env, episodes=episodes, hold=hold, time_step=step, prior=prior, replay=replay)
+    return FitProblem(env=env, episodes=episodes, time_step=step, prior=prior, replay=replay)
 
 
 def _check_sensors(names: Sequence[str], episodes: Sequence[LoggedEpisode], replay: LogReplay) -> None:

@@ -1,4 +1,4 @@
-"""Sensors whose readings are not the coordinates themselves: a gain and an offset of each, as parameters of a fit.
+"""Sensors whose readings are not the coordinates themselves: gain, offset and delay of each, as parameters of a fit.
 
 All states of a fit are as sensors read them, and so are the measured ones. Only the simulator knows the true ones. So
 noise has the unit of the reading, and a gain changes no density that a likelihood would have to account for.
@@ -17,31 +17,29 @@ from gym_dr.arrays import Array
 from gym_dr.envs.replay import Coordinate, LogReplay
 from gym_dr.randomization.space import Param
 
-GAIN, OFFSET = "obs_gain", "obs_offset"
+GAIN, OFFSET, DELAY = "obs_gain", "obs_offset", "obs_delay"
+_LONGEST = 1000  # steps of delay
 
 
 def sensor_params(coordinates: Sequence[Coordinate]) -> list[Param]:
-    """The parameters of all sensors: ``obs_gain:NAME`` and ``obs_offset:NAME`` of each coordinate."""
-    gains = [
-        Param(name=f"{GAIN}:{one.name}", nominal=1, low=1e-6, high=math.inf, doc=f"what is read per {one.name}")
-        for one in coordinates
-    ]
-    return gains + [
-        Param(
-            name=f"{OFFSET}:{one.name}",
-            nominal=0,
-            low=-math.inf,
-            high=math.inf,
-            unit=one.unit,
-            doc=f"what is read where {one.name} is 0",
-        )
-        for one in coordinates
-    ]
+    """``obs_gain:NAME``, ``obs_offset:NAME`` and ``obs_delay:NAME`` of each coordinate."""
+    found = []
+    for one in coordinates:
+        kinds = {
+            GAIN: (1.0, 1e-6, math.inf, "", "float", f"what is read per {one.name}"),
+            OFFSET: (0.0, -math.inf, math.inf, one.unit, "float", f"what is read where {one.name} is 0"),
+            DELAY: (0, 0, _LONGEST, "steps", "int", f"age of what is read of {one.name}"),
+        }
+        found += [
+            Param(name=f"{kind}:{one.name}", nominal=nominal, low=low, high=high, unit=unit, kind=whole, doc=doc)
+            for kind, (nominal, low, high, unit, whole, doc) in kinds.items()
+        ]
+    return found
 
 
 def is_of_sensor(name: str) -> bool:
     """Whether a parameter is one of a sensor, not of the environment."""
-    return name.startswith((f"{GAIN}:", f"{OFFSET}:"))
+    return name.startswith((f"{GAIN}:", f"{OFFSET}:", f"{DELAY}:"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -36,22 +36,24 @@ def state_from(observation: tuple[float, ...]) -> tuple[float, ...]:
     return observation[0], math.nan
 
 
-register_equations(
-    ID,
-    params=[
-        Param(name="gain", nominal=2.0, low=-9.0, high=9.0, unit="m/s^2", doc="acceleration under full action"),
-        Param(name="drag", nominal=1.0, low=0.0, high=9.0, unit="1/s", doc="of the air"),
-    ],
-    observation_space=Box(-np.inf, np.inf, (1,)),
-    action_space=Box(-1.0, 1.0, (1,)),
-    start={"x": (-0.1, 0.1), "v": (-0.1, 0.1)},
-    begin=begin,
-    step=step,
-    observe=observe,
-    presets={"default": {"gain": (-5.0, 5.0)}},
-    state_from=state_from,
-    time_step=STEP,
-)
+def register() -> None:
+    """Registers it; in a test, ``forgotten_afterwards``."""
+    register_equations(
+        ID,
+        params=[
+            Param(name="gain", nominal=2.0, low=-9.0, high=9.0, unit="m/s^2", doc="acceleration under full action"),
+            Param(name="drag", nominal=1.0, low=0.0, high=9.0, unit="1/s", doc="of the air"),
+        ],
+        observation_space=Box(-np.inf, np.inf, (1,)),
+        action_space=Box(-1.0, 1.0, (1,)),
+        start={"x": (-0.1, 0.1), "v": (-0.1, 0.1)},
+        begin=begin,
+        step=step,
+        observe=observe,
+        presets={"default": {"gain": (-5.0, 5.0)}},
+        state_from=state_from,
+        time_step=STEP,
+    )
 
 
 def ridden(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import LogError
-from gym_dr.fitting.clock import on_clock
+from gym_dr.fitting.clock import in_single_steps, on_clock
 from gym_dr.fitting.logs import LoggedEpisode, read_log
 
 STEPS = 6
@@ -68,6 +68,18 @@ def test_intervals_of_more_than_five_medians_are_gaps_over_which_the_clock_runs_
 def test_a_step_of_variable_length_divides_each_interval_evenly() -> None:
     (episode,) = on_clock([logged([0.0, 0.01, 0.03, 0.055, 0.0551])], 0.02, exact=True)
     assert episode.holds.tolist() == [1, 1, 2, 1]
+
+
+def test_in_single_steps_nothing_is_measured_between_two_rows() -> None:
+    (episode,) = on_clock([logged([0.0, 0.1, 0.4, 0.5], np.array([[1.0], [2.0], [3.0]]), state=np.arange(4.0))], 0.1)
+    found = in_single_steps(episode)
+    assert found.actions.ravel().tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
+    assert np.isnan(found.observations).any(axis=1).tolist() == [False, False, True, True, False, False]
+    np.testing.assert_array_equal(found.observations[[0, 1, 4, 5]], episode.observations)
+    np.testing.assert_array_equal(found.others["state"], [0.0, 1.0, np.nan, np.nan, 2.0, 3.0])
+    assert found.time is not None
+    np.testing.assert_allclose(found.time, 0.1 * np.arange(6))
+    assert found.holds.tolist() == [1] * 5
 
 
 # ---- faster logs ----

@@ -17,16 +17,16 @@ from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.problem import Question
 from gym_dr.fitting.results import Fit
 from gym_dr.fitting.simulator import Simulator
-from tests.fitting import cart_on_rail
-from tests.fitting.cart_on_rail import ID, ridden
-from tests.registered import registered_anew
+from tests.fitting.cart_on_rail import ID, register, ridden
+from tests.registered import forgotten_afterwards
 
 PRIOR: dict[str, Any] = {"gain": (-5.0, 5.0), "drag": (0.0, 4.0)}
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with registered_anew(cart_on_rail.__name__, monkeypatch):
+def _registered() -> Iterator[None]:
+    with forgotten_afterwards():
+        register()
         yield
 
 

@@ -103,3 +103,12 @@ def test_residuals_of_what_is_not_measured_are_no_features() -> None:
     assert "the residual of x one step before" in names
     assert "the residual of x_dot one step before" not in names
     assert len(names) == features.shape[1]
+
+
+def test_forces_act_on_speeds_and_not_on_positions() -> None:
+    problem = open_problem(logged(params=TRUTH), Question(env=CART, randomize=PRIOR))
+    simulator = Simulator(problem.replay)
+    likelihood = Likelihood(read_motion(problem.episodes, simulator, {}), simulator, problem.prior)
+    found = estimate(likelihood, np.full(2, 0.5), rounds=1)
+    problem.close()
+    assert found.forced.tolist() == [False, True, False, True]

@@ -102,6 +102,14 @@ def test_episodes_shorter_than_a_delay_are_left_out() -> None:
         read_motion([ridden(1)[0], ridden(2)[0]], SIMULATOR, {}, LATE)
 
 
+def test_what_is_read_late_belongs_to_the_row_in_which_it_was() -> None:
+    episode = ridden(6)[0]
+    motion = read_motion([episode], SIMULATOR, {}, ages={"x": 2})
+    np.testing.assert_array_equal(motion.first[0, 0], episode.observations[2, 0])
+    np.testing.assert_array_equal(motion.measured[:4, 0], episode.observations[3:, 0])
+    assert motion.observed[:, 0].tolist() == [True] * 4 + [False] * 2
+
+
 @pytest.mark.parametrize("steps", [601, 623, 625, 700, 1201, 40_000])
 def test_a_part_of_a_log_comes_from_all_of_it(steps: int) -> None:
     rows = stretches(steps, 600)

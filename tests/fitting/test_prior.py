@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.fitting.prior import Prior, make_prior, with_whole_delays
+from gym_dr.fitting.prior import Delay, Prior, make_prior
 from gym_dr.randomization.distributions import Bernoulli, Choice, Integer, Uniform
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization, Scale
@@ -54,7 +54,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a delay that is no number of steps": ({"action_delay": (0.0, 3.0)}, "action_delay"),
     "a factor of a delay": ({"action_delay": Scale(Integer(0, 3))}, "Scale multiplies its nominal value"),
-    "too many delays": ({"obs_delay": Integer(0, 60)}, "obs_delay: expected at most 50 whole numbers"),
+    "too many delays": (
+        {"obs_delay": Integer(0, 60)},
+        "and at most 50 combinations",
+    ),
     "actions from the future": ({"action_delay": Integer(-2, -1)}, "'action_delay': expected a whole number"),
     "negative noise": ({"obs_noise": (-3.0, -1.0)}, "'obs_noise': expected a finite value from 0"),
     "beyond the bounds": ({"length": (0.0, 1.0)}, "length"),
@@ -77,7 +80,7 @@ def test_unknown_parameters_are_refused_with_a_proposal(asked: Any, known: Any) 
 def test_a_delay_that_is_known_is_a_constant_prior() -> None:
     with pytest.raises(RandomizationError, match=r"that you know as `randomize=\{'action_delay': 1\}`\."):
         prior({"action_delay": 1}, length=(0.4, 0.6))
-    assert prior(action_delay=1).delays == (1,)
+    assert prior(action_delay=1).delays == (Delay(name="action_delay", steps=(1,), weights=(1.0,)),)
 
 
 def test_known_values_beyond_the_bounds_are_refused() -> None:
@@ -120,31 +123,24 @@ def test_a_file_is_a_prior(tmp_path: Path) -> None:
 
 
 def test_a_delay_has_whole_steps_with_equal_probabilities() -> None:
-    found = prior(action_delay=Integer(1, 3))
-    assert (found.delay, found.delays) == ("action_delay", (1, 2, 3))
-    np.testing.assert_allclose(found.delay_weights, [1 / 3] * 3, atol=1e-3)
-    assert found.names == ()
+    whole = prior(action_delay=Integer(1, 3))
+    (found,) = whole.delays
+    assert (found.name, found.steps) == ("action_delay", (1, 2, 3))
+    np.testing.assert_allclose(found.weights, [1 / 3] * 3, atol=1e-3)
+    assert whole.names == ()
 
 
 def test_a_choice_of_delays_keeps_its_probabilities() -> None:
-    found = prior(obs_delay=Choice((0.0, 4.0), (0.25, 0.75)))
-    assert (found.delay, found.delays) == ("obs_delay", (0, 4))
-    np.testing.assert_allclose(found.delay_weights, [0.25, 0.75], atol=1e-3)
-
-
-def test_of_a_slower_log_only_delays_of_whole_logged_steps_are_possible() -> None:
-    found = with_whole_delays(prior(action_delay=Choice((0.0, 1.0, 2.0), (0.2, 0.2, 0.6))), 2)
-    assert found.delays == (0, 2)
-    np.testing.assert_allclose(found.delay_weights, [0.25, 0.75], atol=1e-3)
-    with pytest.raises(RandomizationError, match=r"action_delay: expected multiples of 2, such as 2, got 1, 3\. Each"):
-        with_whole_delays(prior(action_delay=Choice((1.0, 3.0))), 2)
+    (found,) = prior(obs_delay=Choice((0.0, 4.0), (0.25, 0.75))).delays
+    assert (found.name, found.steps) == ("obs_delay", (0, 4))
+    np.testing.assert_allclose(found.weights, [0.25, 0.75], atol=1e-3)
 
 
 def test_noise_is_asked_for_and_no_parameter_of_the_environment() -> None:
     found = prior(length=(0.4, 0.6), obs_noise=(0.0, 1.0))
     assert found.noise == Uniform(0.0, 1.0)
     assert found.names == ("length",)
-    assert (found.delay, found.delays) == ("", (0,))
+    assert found.delays == ()
 
 
 # ---- points and values ----

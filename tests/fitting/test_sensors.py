@@ -10,6 +10,7 @@ import pytest
 from gym_dr.envs.replay import Coordinate
 from gym_dr.errors import GymDrError, UnknownNameError
 from gym_dr.fitting.sensors import Sensors, sensor_params, split
+from gym_dr.randomization.distributions import Integer
 from tests.api.fit_sample import LENGTH, fit, number
 from tests.fitting.logged import logged
 
@@ -69,6 +70,18 @@ def test_a_sensor_that_is_known_is_accounted_for() -> None:
     found = fit(misread(), params={"obs_gain:theta": 1.1, "obs_offset:theta": 0.05})
     assert abs(number(found, "length", "mean") - 0.7) < 4 * number(found, "length", "std")
     assert not found.suspicious
+    assert list(found.randomization) == ["length"]
+
+
+def test_the_delay_of_a_sensor_is_found_together_with_the_physics() -> None:
+    log = logged(params=TRUTH, episodes=20, noise=0.002)
+    for episode in log:
+        episode["observations"][2:, 3] = episode["observations"][:-2, 3]  # read two steps late
+    assert fit(log).suspicious
+    found = fit(log, randomize={**LENGTH, "obs_delay:theta_dot": Integer(0, 3), "obs_delay:x_dot": Integer(0, 1)})
+    assert "obs_delay:theta_dot: 2 steps (100 %)." in found.findings
+    assert "obs_delay:x_dot: 0 steps (100 %)." in found.findings
+    assert abs(number(found, "length", "mean") - 0.7) < 4 * number(found, "length", "std")
     assert list(found.randomization) == ["length"]
 
 
