@@ -32,11 +32,12 @@ from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import counted
+from gym_dr.wording import counted, percent
 from gym_dr.wrappers.sensors import sensor_of
 
 _PARTICLES = 4000
 _DELAY_ROWS = 600  # steps that decide on a delay
+_ROUGH = 0.02  # error of intervals in whole steps, over their median, that is told
 _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 
 
@@ -51,6 +52,9 @@ def preview(problem: FitProblem) -> list[str]:
     coordinates = list(zip(motion.coordinates, motion.seen, strict=True))
     compared = [f"{one.name} ({one.unit})" if one.unit else one.name for one, seen in coordinates if seen]
     sentences.append(f"Compared: {', '.join(compared)}.")
+    shares = motion.observed.mean(axis=0).tolist()
+    for one, share in zip(motion.coordinates, shares, strict=True):
+        sentences += [f"{one.name} is measured after {percent(share)} of the steps."] if 0.0 < share < 1.0 else []
     if hidden := [one.name for one, seen in coordinates if not seen]:
         sentences.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
     kept = [name for name in prior.names if name in unidentifiable]
@@ -68,6 +72,11 @@ def _clock(problem: FitProblem) -> list[str]:
         sentences.append(f"Logged actions act for {holds.min()} to {holds.max()} steps of the environment.")
     elif holds[0] > 1:
         sentences.append(f"Each logged action acts for {holds[0]} steps of the environment.")
+    if problem.time_step is not None and problem.episodes[0].time is not None and not problem.episodes[0].known:
+        logged = np.concatenate([np.diff(np.asarray(episode.time)) for episode in problem.episodes])
+        missed = float(np.sqrt(np.square(logged - holds * problem.time_step).mean()))
+        if missed > _ROUGH * np.median(logged):
+            sentences.append(f"Whole steps miss the logged intervals by {missed:.2g} s (root mean square).")
     if names := list(problem.episodes[0].known):
         sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences

@@ -60,6 +60,40 @@ def test_a_gap_begins_a_new_chain() -> None:
     assert holds_the_truth(fit(parts))
 
 
+def test_sensors_may_have_other_rates_and_speeds_none() -> None:
+    log = logged(params={**TRUTH, "masscart": 1.3}, episodes=10, steps=60, noise=0.003)
+    for episode in log:
+        rows = np.arange(len(episode["observations"]))
+        episode["observations"][:, [1, 3]] = np.nan  # speeds
+        episode["observations"][rows % 4 != 0, 0] = np.nan  # the position, at a quarter of the angle's rate
+    asked: dict[str, Any] = {**LENGTH, "masscart": (0.5, 2.0)}
+    told = check(log, Question(env=CART, randomize=asked))
+    assert "Compared: x (m), theta (rad)." in told
+    assert any(text.startswith("x is measured after 2") for text in told)
+    found = fit(log, randomize=asked)
+    assert holds_the_truth(found)
+    assert holds_the_truth(found, "masscart", 1.3)
+    assert not found.suspicious
+
+
+def test_rows_that_are_lost_take_nothing_but_information() -> None:
+    log = logged(params=TRUTH, episodes=10, noise=0.003)
+    for episode in log:
+        episode["observations"][RNG.random(len(episode["observations"])) < 0.4] = np.nan
+    found = fit(log)
+    assert holds_the_truth(found)
+    assert not found.suspicious
+
+
+def test_how_far_whole_steps_miss_the_log_is_told() -> None:
+    log = logged(episodes=6, steps=12, hold=4)
+    for episode in log:
+        count = len(episode["observations"])
+        episode["time"] = 0.08 * np.arange(count) + RNG.uniform(-0.004, 0.004, count)
+    told = check(log, Question(env=CART, randomize=LENGTH))
+    assert [text for text in told if text.startswith("Whole steps miss the logged intervals by 0.00")]
+
+
 def test_what_the_log_tells_of_each_episode_is_simulated() -> None:
     masses = np.linspace(0.6, 1.6, 16)
     log = logged(params={**TRUTH, "masscart": masses}, episodes=16, noise=0.002)
