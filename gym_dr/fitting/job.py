@@ -32,18 +32,19 @@ from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import counted
+from gym_dr.wording import counted, percent
 from gym_dr.wrappers.sensors import sensor_of
 
 _PARTICLES = 4000
 _DELAY_ROWS = 600  # steps that decide on a delay
+_ROUGH = 0.02  # error of intervals in whole steps, over their median, that is told
 _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 
 
 def preview(problem: FitProblem) -> list[str]:
     """Sentences on steps, coordinates and parameters."""
     prior, unidentifiable = problem.prior, problem.replay.unidentifiable
-    motion = read_motion(problem.episodes, Simulator(problem.replay), {})
+    motion = read_motion(problem.episodes, problem.replay)
     steps = counted(sum(map(len, problem.episodes)), "step")
     sentences = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
     sentences += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
@@ -51,6 +52,9 @@ def preview(problem: FitProblem) -> list[str]:
     coordinates = list(zip(motion.coordinates, motion.seen, strict=True))
     compared = [f"{one.name} ({one.unit})" if one.unit else one.name for one, seen in coordinates if seen]
     sentences.append(f"Compared: {', '.join(compared)}.")
+    shares = motion.observed.mean(axis=0).tolist()
+    for one, share in zip(motion.coordinates, shares, strict=True):
+        sentences += [f"{one.name} is measured after {percent(share)} of the steps."] if 0.0 < share < 1.0 else []
     if hidden := [one.name for one, seen in coordinates if not seen]:
         sentences.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
     kept = [name for name in prior.names if name in unidentifiable]
@@ -68,6 +72,11 @@ def _clock(problem: FitProblem) -> list[str]:
         sentences.append(f"Logged actions act for {holds.min()} to {holds.max()} steps of the environment.")
     elif holds[0] > 1:
         sentences.append(f"Each logged action acts for {holds[0]} steps of the environment.")
+    if problem.time_step is not None and problem.episodes[0].time is not None and not problem.episodes[0].known:
+        logged = np.concatenate([np.diff(np.asarray(episode.time)) for episode in problem.episodes])
+        missed = float(np.sqrt(np.square(logged - holds * problem.time_step).mean()))
+        if missed > _ROUGH * np.median(logged):
+            sentences.append(f"Whole steps miss the logged intervals by {missed:.2g} s (root mean square).")
     if names := list(problem.episodes[0].known):
         sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences
@@ -168,12 +177,9 @@ class FitJob:
         contraction = {str(name): float(value) for name, value in table["contraction"].items()}
         return randomization_of(prior, values, contraction, others, margin)
 
-    def _motion(
-        self, episodes: Sequence[LoggedEpisode], u: Array, delays: Mapping[str, int], simulator: Simulator
-    ) -> LoggedMotion:
+    def _motion(self, episodes: Sequence[LoggedEpisode], delays: Mapping[str, int]) -> LoggedMotion:
         ages = {sensor_of(name): steps for name, steps in delays.items() if is_of_sensor(name)}
-        late = sum(delays.get(name, 0) for name in DELAYS)
-        return read_motion(episodes, simulator, self.problem.prior.params(u), late, ages)
+        return read_motion(episodes, self.problem.replay, sum(delays.get(name, 0) for name in DELAYS), ages)
 
     def _delays(self, episodes: Sequence[LoggedEpisode]) -> tuple[dict[str, int], dict[str, Array]]:
         """The most likely delays, and the probabilities of all possible ones, by name."""
@@ -184,11 +190,11 @@ class FitJob:
             return tried[0], {name: np.ones(1) for name in names}
         simulator, scores, middle = Simulator(self.problem.replay), [], np.full(len(prior.names), 0.5)
         last = {name: max(steps) for name, steps in zip(names, every, strict=True)}
-        longest = self._motion(episodes, middle, last, simulator)  # read first: episodes may be too short for it
+        longest = self._motion(episodes, last)  # read first: episodes may be too short for it
         ages = max((steps for name, steps in last.items() if is_of_sensor(name)), default=0)
         ends = np.array([len(episode) for episode in episodes])
         for delays in tried:
-            motion = self._motion(episodes, middle, delays, simulator)
+            motion = self._motion(episodes, delays)
             # the same rows for all delays
             rows = np.flatnonzero((motion.steps >= longest.steps[0]) & (motion.steps < ends[motion.episode] - ages))
             part = replace(motion.rows(rows[stretches(len(rows), _DELAY_ROWS)]), scale=longest.scale)
@@ -214,7 +220,7 @@ class FitJob:
         phases: npt.NDArray[np.int64] | None,
     ) -> Likelihood:
         simulator = Simulator(self.problem.replay)
-        likelihood = Likelihood(self._motion(episodes, u, delays, simulator), simulator, self.problem.prior, u)
+        likelihood = Likelihood(self._motion(episodes, delays), simulator, self.problem.prior, u)
         likelihood.phases = phases
         return likelihood
 

@@ -104,22 +104,26 @@ class FitFiles:
         return self.randomization.with_suffix(".html")
 
     def check(self, logs: Collection[Path]) -> None:
-        """Checks that all can be written, before anything is fitted.
+        """Checks that all can be written, before anything is fitted, and makes their folder.
 
         Args:
             logs: Files and folders of the log, without links.
 
         Raises:
-            ConfigError: The path does not end in .toml, its folder does not exist, or a file would replace one of the
+            ConfigError: The path does not end in .toml, its folder cannot be made, or a file would replace one of the
                 log or lie between them.
         """
         path = self.randomization
-        if path.suffix != ".toml" or not path.parent.is_dir():
-            raise ConfigError(f"`output`: expected a file that ends in .toml in an existing folder, got {str(path)!r}.")
+        if path.suffix != ".toml":
+            raise ConfigError(f"`output`: expected a file that ends in .toml, got {str(path)!r}.")
         for file in (path, self.particles, self.page):
             place = Path(os.path.realpath(file))
             if place in logs or place.parent in logs:
                 raise ConfigError(f"`output`: expected a file that is not part of the log, got {str(file)!r}.")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"`output`: {str(path.parent)!r} cannot be made: {error.strerror}.") from None
 
 
 def particle_bytes(fit: Fit) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -83,16 +84,18 @@ def import_source(needed_for: str, source: str) -> None:
         importlib.import_module(source)  # Gymnasium does the same with the "FILE.py:ID" of a file
     except GymDrError:  # of its registrations
         raise
-    except (ImportError, OSError, TypeError, ValueError) as error:  # the last two: not a module's name at all
+    except Exception as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
+        inside = [(f.filename, f.lineno) for f in frames if f.filename not in (__file__, importlib.__file__)]
+        inside += [(error.filename or "", error.lineno)] if isinstance(error, SyntaxError) else []
+        if not inside:  # it was not even found
+            raise ConfigError(
+                f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, add its folder to "
+                "PYTHONPATH, or name its file: FILE.py:ID."
+            ) from None
         raise ConfigError(
-            f"{needed_for}: module {source!r} cannot be imported: {error}. Install it, add its folder to PYTHONPATH, "
-            "or name its file: FILE.py:ID."
-        ) from None
-    except Exception as error:  # of the module's own code
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
-        raise ConfigError(
-            f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {where[0]}:{where[1]}."
+            f"{needed_for}: module {source!r} fails with {type(error).__name__}: {error}, at {inside[-1][0]}:"
+            f"{inside[-1][1]}."
         ) from error
 
 

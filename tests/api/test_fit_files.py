@@ -42,11 +42,18 @@ def test_the_file_is_one_that_environments_take(found: Fit, output: Path) -> Non
     envs.close()
 
 
-@pytest.mark.parametrize("name", ["fitted.json", "no/fitted.toml"])
-def test_an_output_that_cannot_be_written_is_refused(name: str, short: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"`output`: expected a file that ends in \.toml in an existing folder, got"):
-        fit(short, output=tmp_path / name)
+def test_an_output_that_cannot_be_written_is_refused(short: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`output`: expected a file that ends in \.toml, got"):
+        fit(short, output=tmp_path / "fitted.json")
     assert not list(tmp_path.iterdir())
+    (tmp_path / "taken").touch()
+    with pytest.raises(ConfigError, match=r"`output`: .*taken' cannot be made"):
+        fit(short, output=tmp_path / "taken" / "fitted.toml")
+
+
+def test_the_folder_of_an_output_is_made(short: Any, tmp_path: Path) -> None:
+    fit(short, output=tmp_path / "of" / "rides" / "fitted.toml")
+    assert (tmp_path / "of" / "rides" / "fitted.toml").is_file()
 
 
 def test_an_output_neither_replaces_the_log_nor_lies_among_its_episodes(

@@ -99,7 +99,7 @@ def test_checking_with_an_output_is_a_mistake() -> None:
         (("flights", *ASKED, "--method", "mcmc"), "'mcmc' is not one of"),
         (
             ("flights", *ASKED, "--output", "mine.json"),
-            "--output: expected a file that ends in .toml in an existing folder, got 'mine.json'",
+            "--output: expected a file that ends in .toml, got 'mine.json'",
         ),
     ],
     ids=str,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.api.fit import check
+from gym_dr.api.fit import check, open_problem
 from gym_dr.errors import ConfigError, LogError, UnknownNameError
 from gym_dr.fitting.problem import Question
 from tests.api.fit_sample import LENGTH, fit, number
@@ -49,6 +49,17 @@ def test_steps_last_as_long_as_the_log_needs_where_a_parameter_is_their_duration
     assert not found.suspicious
 
 
+def test_the_time_step_of_a_robot_is_that_of_its_simulation() -> None:
+    # of which each step of the environment has four, of 0.002 s
+    count = 12
+    log = {"observations": np.zeros((count + 1, 11)), "actions": np.zeros((count, 3)), "time": 0.012 * np.arange(13)}
+    asked: dict[str, Any] = {"body_mass:torso": (2.0, 5.0)}
+    problem = open_problem(log, Question(env="gym_dr/HopperDR-v5", randomize=asked, time_step="timestep"))
+    problem.close()
+    assert problem.episodes[0].holds.tolist() == [2] * count
+    np.testing.assert_allclose(problem.episodes[0].known["timestep"], 0.0015)
+
+
 def test_a_gap_begins_a_new_chain() -> None:
     log = logged(params=TRUTH, episodes=10, steps=30, noise=0.002)
     parts = [{**one, "time": STEP * np.arange(len(one["observations"]))} for one in log]
@@ -58,6 +69,40 @@ def test_a_gap_begins_a_new_chain() -> None:
     told = check(parts, Question(env=CART, randomize=LENGTH))
     assert "10 steps cannot: a gap, in which nobody knows what acted." in told
     assert holds_the_truth(fit(parts))
+
+
+def test_sensors_may_have_other_rates_and_speeds_none() -> None:
+    log = logged(params={**TRUTH, "masscart": 1.3}, episodes=10, steps=60, noise=0.003)
+    for episode in log:
+        rows = np.arange(len(episode["observations"]))
+        episode["observations"][:, [1, 3]] = np.nan  # speeds
+        episode["observations"][rows % 4 != 0, 0] = np.nan  # the position, at a quarter of the angle's rate
+    asked: dict[str, Any] = {**LENGTH, "masscart": (0.5, 2.0)}
+    told = check(log, Question(env=CART, randomize=asked))
+    assert "Compared: x (m), theta (rad)." in told
+    assert any(text.startswith("x is measured after 2") for text in told)
+    found = fit(log, randomize=asked)
+    assert holds_the_truth(found)
+    assert holds_the_truth(found, "masscart", 1.3)
+    assert not found.suspicious
+
+
+def test_rows_that_are_lost_take_nothing_but_information() -> None:
+    log = logged(params=TRUTH, episodes=10, noise=0.003)
+    for episode in log:
+        episode["observations"][RNG.random(len(episode["observations"])) < 0.4] = np.nan
+    found = fit(log)
+    assert holds_the_truth(found)
+    assert not found.suspicious
+
+
+def test_how_far_whole_steps_miss_the_log_is_told() -> None:
+    log = logged(episodes=6, steps=12, hold=4)
+    for episode in log:
+        count = len(episode["observations"])
+        episode["time"] = 0.08 * np.arange(count) + RNG.uniform(-0.004, 0.004, count)
+    told = check(log, Question(env=CART, randomize=LENGTH))
+    assert [text for text in told if text.startswith("Whole steps miss the logged intervals by 0.00")]
 
 
 def test_what_the_log_tells_of_each_episode_is_simulated() -> None:

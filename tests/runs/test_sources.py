@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import ConfigError
-from gym_dr.runs.sources import check_source, source_of
+from gym_dr.runs.sources import check_source, import_source, source_of
 from tests.cli.command import gymdr, refused
 from tests.registered import forgotten_afterwards
 from tests.runs.test_launch import training_of
@@ -109,6 +109,22 @@ def test_a_module_that_registered_an_environment_is_named(tmp_path: Path, monkey
 @pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "CartPole-v1", "gym_dr:gym_dr/LunarLanderDR-v3"])
 def test_environments_that_are_always_there_name_nothing(env_id: str) -> None:
     assert source_of(env_id) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("from math import no_such_name", "ImportError: cannot import name 'no_such_name'"),
+        ("open('no_such_file')", "FileNotFoundError: "),
+        ("int('three')", "ValueError: "),
+        ("1 +", "SyntaxError: "),
+    ],
+)
+def test_what_fails_inside_a_module_is_told_with_its_place(line: str, cause: str, tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text(f"x = 1\n{line}\n")
+    with pytest.raises(ConfigError, match=rf"fails\.py' fails with {cause}.*fails\.py:2\."):
+        import_source("Mine-v0", str(tmp_path / "fails.py"))
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
@@ -141,7 +142,21 @@ def checked(equations: Equations, nominal: Sequence[float]) -> Equations:
     unknown = [name for name in names("pushed", equations.pushed) if name not in begun._fields]
     if unknown:
         raise EquationsError(f"pushed: expected fields of the state ({', '.join(begun._fields)}), got {unknown[0]!r}.")
-    return replace(equations, physics=type(physics), state=type(begun))
+    return replace(
+        equations, physics=type(physics), state=type(begun), rewarded=not _steps_alone(equations, physics, begun)
+    )
+
+
+def _steps_alone(equations: Equations, physics: Any, state: Any) -> bool:
+    """Whether ``step`` returns the next state alone."""
+    space, noise = equations.action_space, equations.process_noise
+    numbers = [0.0] if isinstance(space, Discrete) else np.clip(0.0, space.low, space.high).tolist()
+    action = numbers[0] if len(numbers) == 1 else tuple(numbers)
+    middles = [made_of("ProcessNoise", noise, (float(one.ppf(0.5)) for one in noise.values()))] if noise else []
+    try:
+        return type(equations.step(physics, state, action, *middles)) is type(state)
+    except Exception:  # the trial of an environment tells it
+        return False
 
 
 def made_of(name: str, fields: Iterable[str], numbers: Iterable[float]) -> Any:

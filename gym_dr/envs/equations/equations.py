@@ -39,7 +39,8 @@ class Equations:
     begin: Callable[[Any, Any], Any]  # physics, those random numbers -> the first state
     # physics, state, action and, if there is any, process noise -> next state, reward, terminated; the action is a
     # number, or a tuple of the numbers of a Box that has several
-    step: Callable[..., tuple[Any, float, bool]]
+    step: Callable[..., Any]
+    rewarded: bool = True  # False if ``step`` returns the next state alone
     observe: Callable[[Any, Any], tuple[float, ...]]  # physics, state -> observation, not yet in the space's dtype
 
 

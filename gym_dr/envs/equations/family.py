@@ -64,11 +64,11 @@ def equations_family(
     params: Sequence[Param] | ParamSpace,
     observation_space: Box,
     action_space: Box | Discrete,
-    start: Mapping[str, Any],
     begin: Callable[[Any, Any], Any],
-    step: Callable[..., tuple[Any, float, bool]],
+    step: Callable[..., Any],
     observe: Callable[[Any, Any], tuple[float, ...]],
-    presets: Mapping[str, Any],
+    start: Mapping[str, Any] | None = None,
+    presets: Mapping[str, Any] | None = None,
     derive: Callable[[Any], Any] | None = None,
     process_noise: Mapping[str, Any] | None = None,
     pushed: Sequence[str] = (),
@@ -99,13 +99,13 @@ def equations_family(
         params: What may vary. Functions get them as a named tuple in this order, followed by ``options``.
         observation_space: A Box of one row.
         action_space: A Discrete, or a Box of one row. ``step`` gets a number, or a tuple if a Box has several.
-        start: name -> ``Uniform``, its bounds, or ``Normal``: random numbers that begin an episode.
-        begin: ``begin(c, u)`` -> the first state, a named tuple; ``u`` is a named tuple of those numbers.
-        step: ``step(c, state, action)`` -> next state, reward and whether the episode terminates; with process noise
-            ``step(c, state, action, w)``.
+        begin: ``begin(c, u)`` -> the first state, a named tuple; ``u`` is a named tuple of the numbers of ``start``.
+        step: ``step(c, state, action)`` -> next state, reward and whether the episode terminates, or the next state
+            alone, enough to fit parameters to logs; with process noise ``step(c, state, action, w)``.
         observe: ``observe(c, state)`` -> a tuple, the observation.
+        start: name -> ``Uniform``, its bounds, or ``Normal``: random numbers that begin an episode; None for none.
         presets: name -> randomization, as a mapping or a ``Randomization``; "default" is used if no other is
-            given.
+            given. None for one that varies nothing.
         derive: ``derive(p)`` -> a named tuple of what follows from the parameters, once per episode; None for the
             parameters themselves.
         process_noise: name -> ``Uniform``, its bounds, or ``Normal``: random numbers of each step, which ``step`` gets
@@ -149,7 +149,7 @@ def equations_family(
                 params=namedtuple("Params", checks.names("params", [*space, *(options or {})])),
                 physics=tuple,  # replaced by what derive and begin return
                 state=tuple,
-                start=checks.random_numbers("start", start),
+                start=checks.random_numbers("start", start or {}),
                 process_noise=checks.random_numbers("process_noise", process_noise or {}),
                 pushed=tuple(checks.names("pushed", pushed)),
                 clip_actions=clip_actions,
@@ -161,7 +161,7 @@ def equations_family(
             [*space.nominal.values(), *(options or {}).values()],
         )
         checks.check_interface(equations, interface)
-        own = checks.checked_presets(presets, space)
+        own = checks.checked_presets({"default": {}} if presets is None else presets, space)
         threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
     env = EnvId(

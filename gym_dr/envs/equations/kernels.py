@@ -178,11 +178,11 @@ def _action_reader(equations: Equations, places: Sequence[str]) -> Any:
 def _stepper(equations: Equations, step: Any, action: Sequence[str], noise: Sequence[str]) -> Any:
     """``step`` with the action and the noise that are in these places."""
     chosen = action[0] if len(action) == 1 else f"({', '.join(action)})"
-    more, make = "", None
+    more, make, end = "", None, "" if equations.rewarded else ", 0.0, False"
     if noise:
         more, make = f", make({', '.join(noise)})", namedtuple("ProcessNoise", equations.process_noise)
     return _written(
-        f"def made(constants, state, block, lane): return step(constants, state, {chosen}{more})",
+        f"def made(constants, state, block, lane): return step(constants, state, {chosen}{more}){end}",
         step=step,
         make=make,
     )

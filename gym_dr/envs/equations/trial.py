@@ -94,6 +94,8 @@ class _Trial:
             before, action = state, self._action()
             noise = (self._random("ProcessNoise", e.process_noise),) if e.process_noise else ()
             found = called(e.step, "step", physics, state, action, *noise)
+            if not e.rewarded:
+                found = found, 0.0, False
             if not (isinstance(found, tuple) and len(found) == 3):
                 raise self._wrong(
                     "step", e.step, "three things, next state, reward and whether the episode ends", found

@@ -61,13 +61,23 @@ class Robot:
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
 
 
+def no_reward(before: RobotState, after: RobotState) -> Array:
+    """The reward of a robot that is only fitted to logs."""
+    return np.zeros(len(after.qpos))
+
+
+def at_rest(state: RobotState, rng: KeyedRandom) -> tuple[Array, Array]:
+    """The first states of a robot that is only fitted to logs: those of the keyframe."""
+    return state.qpos, state.qvel
+
+
 def register_robot(
     id: str,  # as in gymnasium.register
     *,
     model: Any,
     observe: Observe,
-    reward: Reward,
-    reset: Reset,
+    reward: Reward = no_reward,
+    reset: Reset = at_rest,
     terminated: Callable[[RobotState], Mask] | None = None,
     memory: Mapping[str, int | tuple[int, ...]] | None = None,
     update: Callable[[RobotState, KeyedRandom], None] | None = None,
@@ -104,9 +114,9 @@ def register_robot(
         observe: State -> observations ``(n, size)``, or its parts by name, ``(n, size of the part)`` each, which become
             sensors.
         reward: States before and after a step -> rewards ``(n,)``, or the terms of their sum by name, which ``info``
-            reports as "reward_NAME".
+            reports as "reward_NAME". Without it, all rewards are 0: enough to fit parameters to logs.
         reset: State and random numbers -> initial positions ``(n, nq)`` and velocities ``(n, nv)`` of episodes. The
-            state has those of the keyframe; its memory is 0 and may be written.
+            state has those of the keyframe, where episodes begin without it; its memory is 0 and may be written.
         terminated: State after a step -> which episodes end, ``(n,)`` bool; None if only the step limit ends them.
         memory: What the task remembers in each sub-environment: name -> shape.
         update: State after a step and random numbers; writes ``state.memory``.
@@ -131,8 +141,8 @@ def register_robot(
         defaults: Options that replace an algorithm's own defaults: algorithm -> name -> value.
         camera: A camera of the model for rendering; None for the one called "track", or a view of everything.
         state_from: Observations ``(n, size)`` -> the positions ``(n, nq)`` and velocities ``(n, nv)`` that they
-            determine, to fit parameters to logs. None if observations begin with positions and velocities, or if
-            logs have them.
+            determine, with nan for the others, to fit parameters to logs. None if observations begin with positions
+            and velocities, or if logs have them.
         actuator_history: Simulation steps for which each actuator remembers controls, the longest ``actuator_delay``
             (MuJoCo 3.5 or later); None for the model's own ``nsample``.
 

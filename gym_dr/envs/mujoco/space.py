@@ -228,9 +228,11 @@ class ModelSpace(ParamSpace):
     def _check_operation(self, name: str, rule: Rule) -> None:
         if self[name].factor and rule.operation != "scale":
             axes = [other.rpartition(".")[2] for other in self._of_field(_head(name)) if other.startswith(f"{name}.")]
-            hint = f", or name a component: {', '.join(f'{name}.{axis}' for axis in axes)}" if axes else ""
+            unit = f" in {FIELDS[_head(name)].unit}" if FIELDS[_head(name)].unit else ""
+            hint = f", or a component{unit}: {', '.join(f'{name}.{axis}' for axis in axes)}" if axes else ""
             raise RandomizationError(
-                f"Parameter {name!r}: one draw scales several numbers; expected Scale(...){hint}, got {rule!r}."
+                f"Parameter {name!r}: it is a factor of several numbers, nominally 1; expected Scale((low, high)), "
+                f"on the command line {name}=scale:LOW:HIGH, for factors from low to high{hint}, got {rule!r}."
             )
 
     def _check_together(self, bounds: Mapping[str, tuple[float, float]]) -> None:
