@@ -56,7 +56,7 @@ def preview(problem: FitProblem) -> list[str]:
     for one, share in zip(motion.coordinates, shares, strict=True):
         sentences += [f"{one.name} is measured after {percent(share)} of the steps."] if 0.0 < share < 1.0 else []
     if hidden := [one.name for one, seen in coordinates if not seen]:
-        sentences.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
+        sentences.append(f"Not observed, inferred from what is: {', '.join(hidden)}.")
     kept = [name for name in prior.names if name in unidentifiable]
     sentences += [f"{name} would keep its prior: {unidentifiable[name]}." for name in kept]
     if rest := [name for name in prior.names if name not in unidentifiable]:
