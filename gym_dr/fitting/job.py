@@ -76,7 +76,10 @@ def _clock(problem: FitProblem) -> list[str]:
         logged = np.concatenate([np.diff(np.asarray(episode.time)) for episode in problem.episodes])
         missed = float(np.sqrt(np.square(logged - holds * problem.time_step).mean()))
         if missed > _ROUGH * np.median(logged):
-            sentences.append(f"Whole steps miss the logged intervals by {missed:.2g} s (root mean square).")
+            sentences.append(
+                f"Whole steps miss the logged intervals by {missed:.2g} s (root mean square). If that matters, name "
+                "the parameter that is the duration of a step (`time_step`)."
+            )
     if names := list(problem.episodes[0].known):
         sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences
