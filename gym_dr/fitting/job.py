@@ -13,7 +13,7 @@ import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, check_known
-from gym_dr.fitting.draws import Draws, posterior_draws
+from gym_dr.fitting.draws import Draws, posterior_draws, widened
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
 from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
@@ -120,8 +120,9 @@ class FitJob:
         likelihood.motion = replace(likelihood.motion, scale=estimate.scale)
         self.tell("sampling the posterior")
         drawn, estimate = self._draws(likelihood, estimate)
-        misfit = find_misfit(likelihood.motion, estimate)
-        values = prior.values(drawn.points)
+        misfit = find_misfit(likelihood, estimate, varies=bool(varies))
+        points = widened(drawn.points, misfit.excess, self.rng)
+        values = prior.values(points)
         table = parameter_table(prior, values)
         self.tell("replaying held-out episodes")
         unseen = self._unseen(kept, estimate, delays)
@@ -148,7 +149,7 @@ class FitJob:
             errors=error_table(likelihood.motion, estimate),
             replay=replayed,
             residuals=residual_table(likelihood.motion, estimate),
-            suspicious=misfit.suspicious(bool(varies)),
+            suspicious=misfit.suspicious,
             findings=sentences,
             facts={
                 "episodes": f"{len(used)} fitted, {len(kept)} held out",

@@ -1,9 +1,11 @@
-"""A test of the model: whether residuals are consistent with noise.
+"""A test of the model: whether residuals are consistent with noise, and what the model lacks if they are not.
 
-If the model is right, innovations are independent of everything before them: states, actions, earlier innovations. So a
-regression on those finds nothing. What the simulator lacks (friction, a delay, another time step) depends on them.
-The statistic of Wooldridge (1991, "On the application of robust, regression-based diagnostics") holds also when noise
-is larger in some steps than in others.
+If the model is right, innovations are independent of everything before them. So nothing is found if a force that
+depends on it is added to the model: on actions, on states as they were expected, on earlier innovations. What the
+simulator lacks (friction, a delay, another time step) is such a force. The statistic of Wooldridge (1991, "On the
+application of robust, regression-based diagnostics") holds also when noise is larger in some steps than in others.
+Episodes are compared by their scores, and differences enter ranges by a sandwich (White 1982, "Maximum likelihood
+estimation of misspecified models").
 """
 
 from __future__ import annotations
@@ -17,163 +19,151 @@ import numpy.typing as npt
 import scipy.stats
 
 from gym_dr.arrays import Array
+from gym_dr.envs.replay import Coordinate
 from gym_dr.fitting.estimate import Estimate
+from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.motion import LoggedMotion
 
-LEVEL = 0.01  # share of right models that are called suspicious
+LEVEL = 0.01  # share of right models in which something is found
 _STEPS_A_FEATURE = 8  # at least, of a regression
-_CLEAR = 0.01  # share of noise in a state's variance up to which the state is a feature
-_ROUNDING = 1e-5  # noise over a coordinate's standard deviation that is taken for rounding
-_NEGLIGIBLE = 0.01  # predictable share of the assumed variance that is ignored
+# share of how much a coordinate changes that is too little for an alarm
+_NEGLIGIBLE = 0.01
 # the same for random simulators, whose noise is not normal, so that innovations are not quite independent
-_NEGLIGIBLE_RANDOM = 0.1
-_FOREIGN = 0.2  # share of a force's effect that no parameter explains, from which it counts
+_NEGLIGIBLE_RANDOM = 0.05
+_FOREIGN = 0.2  # share of a force's effect that no parameter or other force explains, from which it counts
 _LARGEST = 5.0  # standard deviations at which innovations are clipped
+_PRECISION = 12.0  # of a uniform prior
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lack:
+    """What the model lacks in the changes of one coordinate."""
+
+    coordinate: Coordinate
+    feature: str  # on which it depends most; empty if on nothing
+    cause: str  # what such a lack is like
+    p: float  # p-value over all coordinates
+    size: float  # root mean square in a step of what depends on that, in the coordinate's unit
+    share: float  # of the coordinate's changes in the log
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contradiction:
+    """How parameters differ between episodes."""
+
+    p: float  # p-value of equal parameters
+    odd: int | None  # row of the episode that contradicts all others, which agree; None if several differ
+    name: int  # parameter that differs most
+    points: Array  # (episodes, parameters) the episodes' own estimates; of the others in the row of ``odd + 1``
+    share: float  # what the differences change, of the changes in the log
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Misfit:
     """Evidence against a model."""
 
-    coordinate: str  # whose residuals are least consistent with noise
-    feature: str  # on which they depend most; empty if their mean is not 0
-    p: float  # p-value over all coordinates
-    episodes_p: float  # p-value of equal parameters in all episodes; nan for one episode
-    explained: float  # estimated share of that coordinate's variance
+    lack: Lack | None  # the largest that is significant; None if nothing can be compared
+    contradiction: Contradiction | None  # None for one episode, or without parameters
+    negligible: float  # share up to which either is no alarm
+    excess: Array  # (parameters, parameters) covariance that ranges need beyond that of noise
 
-    def suspicious(self, varies: bool) -> bool:
-        """Whether residuals are not consistent with noise, given whether parameters may vary between episodes."""
-        return self.p < LEVEL or self.episodes_differ(varies)
+    def lacks(self) -> bool:
+        """Whether the model lacks something that matters."""
+        return self.lack is not None and self.lack.p < LEVEL and self.lack.share > self.negligible
 
-    def episodes_differ(self, varies: bool) -> bool:
-        """Whether episodes have different parameters although they may not."""
-        return not varies and self.episodes_p < LEVEL / 2
+    def episodes_differ(self) -> bool:
+        """Whether parameters differ between episodes by more than does not matter."""
+        found = self.contradiction
+        return found is not None and found.p < LEVEL / 2 and found.share > self.negligible
 
-
-def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
-    """Tests whether innovations depend on what was known before."""
-    names, features = _features(motion, estimate)
-    follows = ~motion.begins
-    rows = follows if follows.mean() > 0.5 else np.ones_like(follows)
-    features = features[rows]
-    most = max(1, len(features) // _STEPS_A_FEATURE)
-    names, features = names[:most], features[:, :most]
-    found = []
-    negligible = _NEGLIGIBLE if estimate.chains.simulated is None else _NEGLIGIBLE_RANDOM
-    measured = motion.seen
-    noticed = np.sqrt(estimate.noise.measured + estimate.noise.process) > _ROUNDING * motion.scale
-    for k, coordinate in enumerate(motion.coordinates):
-        if measured[k] and noticed[k]:
-            z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
-            chance = _chance(z, features) if _predicted(z, features) > negligible else 1.0
-            found.append((chance, coordinate.name, k))
-    forces = _forces(motion, estimate)
-    found += [(chance, motion.coordinates[k].name, k) for k, (chance, _, _) in forces.items()]
-    if not found:  # simulation and log agree to the last digits
-        return Misfit(coordinate="", feature="", p=1.0, episodes_p=float("nan"), explained=0.0)
-    p, name, k = min(found)
-    if k in forces:
-        feature, explained = forces[k][1:]
-        p = min(1.0, p * len(found))
-        differ = _between_episodes(motion, estimate)
-        return Misfit(coordinate=name, feature=feature, p=p, episodes_p=differ, explained=explained)
-    z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
-    pulls = np.abs(features.T @ z) / np.sqrt(np.square(features * z[:, None]).sum(axis=0) + 1e-300)
-    return Misfit(
-        coordinate=name,
-        feature=names[int(np.argmax(pulls))],
-        p=min(1.0, p * len(found)),
-        episodes_p=_between_episodes(motion, estimate),
-        explained=_predicted(z, features),
-    )
+    @property
+    def suspicious(self) -> bool:
+        """Whether residuals are not consistent with noise."""
+        return self.lacks() or self.episodes_differ()
 
 
-def _forces(motion: LoggedMotion, estimate: Estimate) -> dict[int, tuple[float, str, float]]:
-    """Tests whether forces that the model lacks act on hidden coordinates, by what they would add to all innovations.
+def find_misfit(likelihood: Likelihood, estimate: Estimate, *, varies: bool = False) -> Misfit:
+    """Tests whether innovations depend on what was known before.
 
-    Returns:
-        By coordinate the p-value, the strongest force, and its share of the innovations' variance.
+    Args:
+        likelihood: Of the logged steps.
+        estimate: Its maximum.
+        varies: Whether parameters may differ between episodes.
     """
-    found = {}
-    known = estimate.filter.expected(estimate.deltas) + estimate.path.ends[:, motion.places]
-    before = np.roll(known, 1, axis=0)
-    before[motion.begins] = estimate.deltas.first + estimate.path.states[motion.begins][:, motion.places]
-    actions, labels = _as_numbers(motion.actions)
-    z = np.clip(estimate.innovations, -_LARGEST, _LARGEST).ravel()
-    own = estimate.slopes.reshape(len(z), -1)
-    for k in np.flatnonzero(estimate.forced & ~motion.seen).tolist():
-        speed = before[:, k : k + 1]
-        names = ["", *labels, *(c.name for c in motion.coordinates), f"the direction of {motion.coordinates[k].name}"]
-        features = np.concatenate([np.ones_like(speed), actions, before, np.sign(speed)], axis=1)
-        drift = np.zeros((*estimate.innovations.shape, len(names)))
-        drift[:, k] = features / np.maximum(np.abs(features).max(axis=0), 1e-300)
-        columns = estimate.filter.slopes(drift).reshape(len(z), -1)
-        columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        columns -= own @ np.linalg.lstsq(own, columns, rcond=1e-10)[0]
-        basis, values, _ = np.linalg.svd(columns, full_matrices=False)
-        basis = basis[:, values > _FOREIGN]
-        explained = float(np.square(basis.T @ z).sum())
-        strengths = np.abs(columns.T @ z)
-        chance = float(scipy.stats.chi2.sf(explained, basis.shape[1]))
-        found[k] = chance, names[int(np.argmax(strengths))], explained / int(motion.observed.sum())
+    motion, count = likelihood.motion, len(estimate.u)
+    z = np.clip(estimate.innovations, -_LARGEST, _LARGEST)
+    own = estimate.slopes.reshape(z.size, count)
+    changes = np.sqrt(np.square(likelihood.replay.difference(estimate.path.ends, estimate.path.states)).mean(axis=0))
+    negligible = _NEGLIGIBLE if estimate.chains.simulated is None else _NEGLIGIBLE_RANDOM
+    names, causes, features = _features(motion, estimate)
+    by_parameters = likelihood.by_parameters(estimate.u, estimate.path.states).reshape(*z.shape, count)
+    pushed = motion.seen | estimate.forced if motion.seen.all() else estimate.forced
+    forced = np.flatnonzero(pushed & (changes > 0.0)).tolist()
+    lacks, excess = [], np.zeros((count, count))
+    for k in forced:
+        drift = np.zeros((*z.shape, len(names)))
+        drift[:, k] = features
+        columns = estimate.filter.slopes(drift).reshape(z.size, len(names))
+        norms = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+        p, strongest, size = _chance(z, _foreign(columns / norms, own))
+        size = size / float(norms[strongest])
+        lack = Lack(
+            coordinate=motion.coordinates[k],
+            feature=names[strongest],
+            cause=causes[strongest],
+            p=min(1.0, p * len(forced)),
+            size=size,
+            share=size / float(changes[k]),
+        )
+        lacks.append(lack)
+        if lack.p < LEVEL and lack.share > negligible:
+            excess += _absorbed(z, own, columns * size)
+    contradiction = None if varies else _contradiction(motion, estimate, z, by_parameters, changes)
+    found = Misfit(
+        lack=min(lacks, key=lambda lack: -lack.share if lack.p < LEVEL else lack.p, default=None),
+        contradiction=contradiction,
+        negligible=negligible,
+        excess=excess,
+    )
+    if found.episodes_differ():
+        excess += _sandwich(motion, estimate, z)
     return found
 
 
-def _predicted(z: Array, features: Array) -> float:
-    """The variance of innovations ``(T,)``, of an assumed 1, that features ``(T, k)`` predict."""
-    solved = np.linalg.lstsq(features, z, rcond=None)[0]
-    return float(np.square(features @ solved).mean())
+def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], list[str], Array]:
+    """What is known before each step: names, what forces that depend on it are like, and numbers ``(T, k)``.
 
-
-def _chance(z: Array, features: Array) -> float:
-    """The p-value of a robust regression of innovations ``(T,)`` on features ``(T, k)``."""
-    scores = features * z[:, None]
-    scale = np.sqrt(np.square(scores).mean(axis=0))
-    scores = scores[:, scale > 1e-9] / scale[scale > 1e-9]
-    if not scores.shape[1]:
-        return 1.0
-    solved, _, rank, _ = np.linalg.lstsq(scores, np.ones(len(z)), rcond=1e-8)
-    statistic = float(np.square(scores @ solved).sum())
-    return float(scipy.stats.chi2.sf(statistic, rank))
-
-
-def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Array]:
-    """Standardized features that are known before each step: names and ``(T, k)``; the first is constant and nameless.
-
-    States that are mostly noise are left out: where episodes begin alike, measured states are mostly errors.
+    All are 1 in the root mean square; the first is constant and nameless.
     """
-    innovations = estimate.innovations
-    measured = motion.seen
-    sharp = measured & (estimate.noise.measured < _CLEAR * np.square(motion.scale))
-    clear = np.flatnonzero(sharp).tolist()
-    follows = ~motion.begins
-    states = np.stack([np.zeros(len(motion)), *(_coordinate(motion, k) for k in clear)], axis=1)[:, 1:]
+    known = estimate.filter.expected(estimate.deltas) + estimate.path.ends[:, motion.places]
+    states = np.roll(known, 1, axis=0)
+    states[motion.begins] = estimate.deltas.first + estimate.path.states[motion.begins][:, motion.places]
+    for k, coordinate in enumerate(motion.coordinates):
+        if coordinate.angle:
+            states[:, k] = np.remainder(states[:, k] + np.pi, 2.0 * np.pi) - np.pi
     actions, labels = _as_numbers(motion.actions)
-    earlier = np.where(follows[:, None], np.roll(actions, 1, axis=0), 0.0)
-    residuals = np.where(follows[:, None], np.roll(np.clip(innovations, -_LARGEST, _LARGEST), 1, axis=0), 0.0)
-    every, shown = [c.name for c in motion.coordinates], np.flatnonzero(measured).tolist()
-    named = [every[k] for k in clear]
+    fresh, every = motion.begins[:, None], [c.name for c in motion.coordinates]
+    earlier = np.where(fresh, 0.0, np.roll(actions, 1, axis=0))
+    residuals = np.where(fresh, 0.0, np.roll(np.clip(estimate.innovations, -_LARGEST, _LARGEST), 1, axis=0))
     columns = [
-        (labels, actions),
-        (named, states),
-        ([f"{label} one step before" for label in labels], earlier),
-        ([f"the residual of {every[k]} one step before" for k in shown], residuals[:, shown]),
-        ([f"the direction of {name}" for name in named], np.sign(states)),
+        ([""], "an offset or a tilt", np.ones((len(motion), 1))),
+        (labels, "a wrong gain", actions),
+        (every, "a spring or damping", states),
+        ([f"the direction of {name}" for name in every], "dry friction", np.sign(states)),
+        ([f"{label} one step before" for label in labels], "a delay", earlier),
+        (
+            [f"the residual of {name} one step before" for name in every],
+            "something that is not in its state",
+            residuals,
+        ),
     ]
-    names = [name for group, _ in columns for name in group]
-    table = np.concatenate([values for _, values in columns], axis=1)
-    spread = table.std(axis=0)
-    varying = spread > 1e-9
-    table = (table[:, varying] - table[:, varying].mean(axis=0)) / spread[varying]
-    kept = [name for name, keep in zip(names, varying, strict=True) if keep]
-    return ["", *kept], np.concatenate([np.ones((len(table), 1)), table], axis=1)
-
-
-def _coordinate(motion: LoggedMotion, k: int) -> Array:
-    """The measured values of a coordinate before each step, angles between -pi and pi."""
-    values = motion.before[:, motion.places[k]]
-    values = np.where(np.isnan(values), np.nanmean(values), values)
-    return np.remainder(values + np.pi, 2 * np.pi) - np.pi if motion.coordinates[k].angle else values
+    names = [name for group, _, _ in columns for name in group]
+    causes = [cause for group, cause, _ in columns for _ in group]
+    table = np.concatenate([values for _, _, values in columns], axis=1)
+    table[:, 1:] -= table[:, 1:].mean(axis=0)
+    size = np.sqrt(np.square(table).mean(axis=0))
+    kept = np.flatnonzero(size > 1e-9)[: max(1, len(table) // _STEPS_A_FEATURE)].tolist()
+    return [names[k] for k in kept], [causes[k] for k in kept], table[:, kept] / size[kept]
 
 
 def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
@@ -185,20 +175,107 @@ def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
     return flat, [f"action {k}" for k in range(flat.shape[1])]
 
 
-def _between_episodes(motion: LoggedMotion, estimate: Estimate) -> float:
-    """The p-value of a score test of equal parameters in all episodes."""
-    episodes = np.unique(motion.episode)
-    if len(episodes) < 2 or not len(estimate.u):
-        return float("nan")
-    statistic, degrees = 0.0, 0
-    for episode in episodes:
-        rows = motion.episode == episode
-        slopes = estimate.slopes[rows].reshape(-1, len(estimate.u))
-        score = slopes.T @ np.clip(estimate.innovations[rows], -_LARGEST, _LARGEST).reshape(-1)
-        values, vectors = np.linalg.eigh(slopes.T @ slopes)
-        good = values > max(1e-6 * values.max(), 12.0)
+def _chance(z: Array, foreign: Array) -> tuple[float, int, float]:
+    """The p-value of a robust regression of innovations on forces, the strongest force, and its size if alone.
+
+    Args:
+        z: Innovations, ``(T, n)``.
+        foreign: Their slopes by forces, less what parameters explain, in units of all, ``(T n, k)``.
+    """
+    squares, vectors = np.linalg.eigh(foreign.T @ foreign)
+    basis = foreign @ (vectors[:, squares > _FOREIGN**2] / np.sqrt(squares[squares > _FOREIGN**2]))
+    scores = (basis * z.reshape(-1, 1)).reshape(*z.shape, basis.shape[1]).sum(axis=1)
+    solved, _, rank, _ = np.linalg.lstsq(scores, np.ones(len(z)), rcond=1e-8)
+    p = float(scipy.stats.chi2.sf(np.square(scores @ solved).sum(), rank)) if rank else 1.0
+    norms = np.maximum(np.linalg.norm(foreign, axis=0), _FOREIGN)
+    pulls = np.abs(foreign.T @ z.ravel()) / norms
+    strongest = int(np.argmax(pulls))
+    return p, strongest, float(pulls[strongest] / norms[strongest])
+
+
+def _foreign(columns: Array, own: Array) -> Array:
+    """Columns ``(count, k)`` without what others, ``(count, parameters)``, explain."""
+    return np.asarray(columns - own @ np.linalg.lstsq(own, columns, rcond=1e-10)[0])
+
+
+def _absorbed(z: Array, own: Array, columns: Array) -> Array:
+    """The covariance that parameters need because they may have taken up forces as large as those found.
+
+    With forces of this size in the model, the estimate would move and be less certain.
+
+    Args:
+        z: Innovations, ``(T, n)``.
+        own: Their slopes by parameters, ``(T n, parameters)``.
+        columns: Their slopes by forces in units as large as those found, ``(T n, k)``.
+    """
+    size = own.shape[1]
+    together = np.concatenate([own, columns], axis=1)
+    weights = np.append(np.full(size, _PRECISION), np.ones(columns.shape[1]))
+    covariance = np.linalg.inv(together.T @ together + np.diag(weights))
+    moved = (covariance @ (together.T @ z.ravel()))[:size]
+    alone = np.linalg.inv(own.T @ own + _PRECISION * np.eye(size))
+    return np.asarray(covariance[:size, :size] - alone + np.outer(moved, moved))
+
+
+# ---- differences between episodes ------------------------------------------------------------------------------------
+
+
+def _by_episode(motion: LoggedMotion, estimate: Estimate, z: Array) -> tuple[Array, Array]:
+    """Each episode's score ``(episodes, parameters)`` and information ``(episodes, parameters, parameters)``."""
+    parts = [motion.episode == episode for episode in np.unique(motion.episode)]
+    slopes = [estimate.slopes[rows].reshape(-1, len(estimate.u)) for rows in parts]
+    scores = [-one.T @ z[rows].ravel() for one, rows in zip(slopes, parts, strict=True)]
+    return np.stack(scores), np.stack([one.T @ one for one in slopes])
+
+
+def _differ(scores: Array, information: Array) -> tuple[float, Array]:
+    """The p-value of a score test of equal parameters, and that of each episode against all others."""
+    whole = information.sum(axis=0)
+    centered = scores - np.einsum("eij,jk,k->ei", information, np.linalg.pinv(whole), scores.sum(axis=0))
+    alone = []
+    for score, own in zip(centered, information, strict=True):
+        values, vectors = np.linalg.eigh(own - own @ np.linalg.pinv(whole) @ own)
+        good = values > max(1e-6 * values.max(), _PRECISION)
+        statistic = float(np.square((vectors[:, good].T @ score) / np.sqrt(values[good])).sum())
+        alone.append(float(scipy.stats.chi2.sf(statistic, good.sum())) if good.any() else 1.0)
+    statistic, degrees = 0.0, -int((np.linalg.eigvalsh(whole) > _PRECISION).sum())
+    for score, own in zip(centered, information, strict=True):
+        values, vectors = np.linalg.eigh(own)
+        good = values > max(1e-6 * values.max(), _PRECISION)
         statistic += float(np.square((vectors[:, good].T @ score) / np.sqrt(values[good])).sum())
         degrees += int(good.sum())
-    total = np.linalg.eigvalsh(estimate.information)
-    degrees -= int((total > max(1e-6 * total.max(), 12.0)).sum())
-    return float(scipy.stats.chi2.sf(statistic, degrees)) if degrees > 0 else float("nan")
+    together = float(scipy.stats.chi2.sf(statistic, degrees)) if degrees > 0 else 1.0
+    return min(together, *(len(alone) * p for p in alone)), np.array(alone)
+
+
+def _contradiction(
+    motion: LoggedMotion, estimate: Estimate, z: Array, by_parameters: Array, changes: Array
+) -> Contradiction | None:
+    """How parameters differ between episodes; None for one episode, or without parameters."""
+    scores, information = _by_episode(motion, estimate, z) if len(estimate.u) else (np.zeros((0, 0)), np.zeros(0))
+    if len(scores) < 2:
+        return None
+    p, alone = _differ(scores, information)
+    first, odd = int(np.argmin(alone)), None
+    rest = np.delete(np.arange(len(scores)), first)
+    if p < LEVEL / 2 and len(rest) > 1 and _differ(scores[rest], information[rest])[0] >= LEVEL / 2:
+        odd = first
+        scores = np.stack([scores[first], scores[rest].sum(axis=0)])
+        information = np.stack([information[first], information[rest].sum(axis=0)])
+    spreads = np.linalg.inv(information + _PRECISION * np.eye(len(estimate.u)))
+    moved = np.einsum("eij,ej->ei", spreads, scores)
+    certain = np.einsum("eii->ei", spreads)
+    name = int(np.argmax(np.ptp(moved, axis=0) / np.sqrt(certain.sum(axis=0))))
+    most = int(np.argmax(np.abs(moved[:, name])))
+    shares = np.sqrt(np.square(by_parameters @ moved[most]).mean(axis=0)) / np.maximum(changes, 1e-300)
+    points = np.clip(estimate.u + moved, 0.0, 1.0)
+    return Contradiction(p=p, odd=odd, name=name, points=points, share=float(shares[changes > 0.0].max(initial=0.0)))
+
+
+def _sandwich(motion: LoggedMotion, estimate: Estimate, z: Array) -> Array:
+    """The covariance of the estimate by differences between episodes, with t-distributed tails for few of them."""
+    scores, information = _by_episode(motion, estimate, z)
+    spread = np.linalg.inv(information.sum(axis=0) + _PRECISION * np.eye(scores.shape[1]))
+    count, moved = len(scores), (scores - scores.mean(axis=0)) @ spread
+    tails = scipy.stats.t.ppf(0.95, count - 1) / scipy.stats.norm.ppf(0.95)
+    return np.asarray(moved.T @ moved * count / (count - 1) * tails**2)
