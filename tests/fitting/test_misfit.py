@@ -25,7 +25,7 @@ def misfit_of(log: Any, randomize: Any = None, params: Any = None) -> Misfit:
     try:
         simulator = Simulator(problem.replay)
         middle = np.full(len(problem.prior.names), 0.5)
-        motion = read_motion(problem.episodes, simulator, problem.prior.params(middle))
+        motion = read_motion(problem.episodes, problem.replay)
         likelihood = Likelihood(motion, simulator, problem.prior)
         return find_misfit(likelihood, estimate(likelihood, first_guess(likelihood, middle)))
     finally:
@@ -117,3 +117,12 @@ def test_what_is_too_small_to_matter_is_no_alarm() -> None:
     assert found.lack.p < 1e-6
     assert not found.suspicious
     assert not found.excess.any()
+
+
+def test_forces_act_on_speeds_and_not_on_positions() -> None:
+    problem = open_problem(logged(params=TRUTH), Question(env=CART, randomize=PRIOR))
+    simulator = Simulator(problem.replay)
+    likelihood = Likelihood(read_motion(problem.episodes, problem.replay), simulator, problem.prior)
+    found = estimate(likelihood, np.full(2, 0.5), rounds=1)
+    problem.close()
+    assert found.forced.tolist() == [False, True, False, True]

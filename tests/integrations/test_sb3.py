@@ -21,7 +21,7 @@ from gymnasium.wrappers import TimeAwareObservation
 import gym_dr
 from gym_dr.errors import ConfigError
 from gym_dr.wrappers.vector_params import VectorParams
-from tests.pages import ROOT, run_program
+from tests.pages import ROOT, blocks, run_program
 
 pytest.importorskip("stable_baselines3")
 
@@ -420,6 +420,13 @@ def test_the_example_trains_evaluates_and_says_what_was_drawn(
     assert lines[-3].startswith("Return over 100 draws: ")
     assert lines[-2].startswith("Worst: ")
     assert "gravity" in lines[-1]
+
+
+def test_the_first_page_trains_and_evaluates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (script,) = blocks(ROOT / "docs" / "index.md", "py")
+    exec(script, {"gym_dr": gym_dr})
+    assert (tmp_path / "sb3" / "evaluation.json").exists()
 
 
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
