@@ -41,6 +41,7 @@ def findings(
     misfit: Misfit,
     table: pd.DataFrame,
     values: Mapping[str, Array],
+    at_ends: Mapping[str, str],
     rng: np.random.Generator,
     *,
     varies: Collection[str],
@@ -53,10 +54,10 @@ def findings(
         misfit: Evidence against the model.
         table: See ``Fit.parameters``.
         values: name -> values of all particles.
+        at_ends: See ``at_ends_of_priors``.
         rng: For the states in which silent parameters are tried.
         varies: Parameters of which each episode has its own.
     """
-    at_ends = _at_ends(table, values, likelihood.prior.space)
     sentences = [*_verdict(misfit, likelihood, bool(at_ends)), *at_ends.values()]
     if estimate.unsettled:
         sentences.append(
@@ -90,12 +91,12 @@ def findings(
     return sentences
 
 
-def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:
+def at_ends_of_priors(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:
     """Parameters at an end of their prior: name -> a sentence.
 
     Args:
         table: See ``Fit.parameters``.
-        values: name -> values of all particles.
+        values: name -> values of all particles, before ranges are widened.
         space: Whose bounds no prior can go beyond.
     """
     sentences = {}
@@ -131,14 +132,15 @@ def _verdict(misfit: Misfit, likelihood: Likelihood, at_ends: bool) -> list[str]
 
 
 def _lack(lack: Lack, likelihood: Likelihood) -> str:
-    duration, unit = _duration(likelihood), lack.coordinate.unit
+    duration, unit, name = _duration(likelihood), lack.coordinate.unit, lack.coordinate.name
+    on = f"mostly with {lack.feature}" if lack.feature else "always alike"
+    why = f"{on}, like {lack.cause} (p = {lack.p:.1g})"
+    if not lack.is_force:
+        off = f"{lack.size:.2g} {unit}".rstrip()
+        return f"Readings of {name} are off by {off}, {percent(lack.share)} of its standard deviation, {why}."
     per = f"{unit[:-2]}/s^2" if unit.endswith("/s") else f"{unit}/s" if unit else "per second"
     size = f"{lack.size / duration:.2g} {per}" if duration else f"{lack.size:.2g} {unit} a step".replace("  ", " ")
-    on = f"mostly with {lack.feature}" if lack.feature else "always alike"
-    return (
-        f"In the rate of change of {lack.coordinate.name} {size} are missing, {percent(lack.share)} of that rate in "
-        f"the log, {on}, like {lack.cause} (p = {lack.p:.1g})."
-    )
+    return f"In the rate of change of {name} {size} are missing, {percent(lack.share)} of that rate in the log, {why}."
 
 
 def _duration(likelihood: Likelihood) -> float:

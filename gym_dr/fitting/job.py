@@ -16,7 +16,7 @@ from gym_dr.errors import LogError, check_known
 from gym_dr.fitting.draws import Draws, posterior_draws, widened
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
-from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
+from gym_dr.fitting.findings import at_ends_of_priors, findings, noise_sentence, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
@@ -124,6 +124,7 @@ class FitJob:
         points = widened(drawn.points, misfit.excess, self.rng)
         values = prior.values(points)
         table = parameter_table(prior, values)
+        at_ends = at_ends_of_priors(table, prior.values(drawn.points), prior.space)
         self.tell("replaying held-out episodes")
         unseen = self._unseen(kept, estimate, delays)
         physics = {
@@ -132,7 +133,7 @@ class FitJob:
         }
         shown, path = unseen or (likelihood, estimate.smoothed)
         replayed = replay_errors(shown, path, physics, likelihood.motion.scale)
-        sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
+        sentences = findings(likelihood, estimate, misfit, table, values, at_ends, self.rng, varies=varies)
         sentences += [drawn.warning] if drawn.warning else []
         for name, steps in delays.items():
             sentences.append(f"{name}: {counted(steps, 'step')} ({100 * chances[name].max():.0f} %).")

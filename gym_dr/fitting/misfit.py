@@ -1,8 +1,8 @@
 """A test of the model: whether residuals are consistent with noise, and what the model lacks if they are not.
 
-If the model is right, innovations are independent of everything before them. So nothing is found if a force that
-depends on it is added to the model: on actions, on states as they were expected, on earlier innovations. What the
-simulator lacks (friction, a delay, another time step) is such a force. The statistic of Wooldridge (1991, "On the
+If the model is right, innovations are independent of everything before them. So nothing is found if a force or an error
+of a sensor is added to the model that depends on actions, on expected states, or on earlier innovations. What the
+simulator lacks (friction, a delay, another time step) is like one of these. The statistic of Wooldridge (1991, "On the
 application of robust, regression-based diagnostics") holds also when noise is larger in some steps than in others.
 Episodes are compared by their scores, and differences enter ranges by a sandwich (White 1982, "Maximum likelihood
 estimation of misspecified models").
@@ -31,20 +31,23 @@ _NEGLIGIBLE = 0.01
 # the same for random simulators, whose noise is not normal, so that innovations are not quite independent
 _NEGLIGIBLE_RANDOM = 0.05
 _FOREIGN = 0.2  # share of a force's effect that no parameter or other force explains, from which it counts
+_END = 1e-6  # of a prior
 _LARGEST = 5.0  # standard deviations at which innovations are clipped
 _PRECISION = 12.0  # of a uniform prior
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lack:
-    """What the model lacks in the changes of one coordinate."""
+    """What the model lacks in one coordinate."""
 
     coordinate: Coordinate
+    is_force: bool  # whether it is in how the coordinate changes, not in how it is measured
     feature: str  # on which it depends most; empty if on nothing
     cause: str  # what such a lack is like
     p: float  # p-value over all coordinates
+    pull: float  # of that alone on innovations, in standard deviations
     size: float  # root mean square in a step of what depends on that, in the coordinate's unit
-    share: float  # of the coordinate's changes in the log
+    share: float  # of the coordinate's changes in the log, or of its standard deviation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +65,7 @@ class Contradiction:
 class Misfit:
     """Evidence against a model."""
 
-    lack: Lack | None  # the largest that is significant; None if nothing can be compared
+    lack: Lack | None  # that with the strongest pull, or the smallest p; None if nothing can be compared
     contradiction: Contradiction | None  # None for one episode, or without parameters
     negligible: float  # share up to which either is no alarm
     excess: Array  # (parameters, parameters) covariance that ranges need beyond that of noise
@@ -93,34 +96,41 @@ def find_misfit(likelihood: Likelihood, estimate: Estimate, *, varies: bool = Fa
     motion, count = likelihood.motion, len(estimate.u)
     z = np.clip(estimate.innovations, -_LARGEST, _LARGEST)
     own = estimate.slopes.reshape(z.size, count)
+    free = np.minimum(estimate.u, 1.0 - estimate.u) > _END  # others are held by their prior
     changes = np.sqrt(np.square(likelihood.replay.difference(estimate.path.ends, estimate.path.states)).mean(axis=0))
     negligible = _NEGLIGIBLE if estimate.chains.simulated is None else _NEGLIGIBLE_RANDOM
     names, causes, features = _features(motion, estimate)
     by_parameters = likelihood.by_parameters(estimate.u, estimate.path.states).reshape(*z.shape, count)
     pushed = motion.seen | estimate.forced if motion.seen.all() else estimate.forced
-    forced = np.flatnonzero(pushed & (changes > 0.0)).tolist()
+    tried = [(k, True, changes[k]) for k in np.flatnonzero(pushed & (changes > 0.0)).tolist()]
+    tried += [(k, False, estimate.scale[k]) for k in np.flatnonzero(motion.seen).tolist()]
     lacks, excess = [], np.zeros((count, count))
-    for k in forced:
-        drift = np.zeros((*z.shape, len(names)))
-        drift[:, k] = features
-        columns = estimate.filter.slopes(drift).reshape(z.size, len(names))
+    for k, is_force, whole in tried:
+        moved, still = np.zeros((*z.shape, len(names))), np.zeros((*z.shape, len(names)))
+        moved[:, k] = features
+        columns = estimate.filter.slopes(*((moved, still) if is_force else (still, moved)))
+        columns = columns.reshape(z.size, len(names))
         norms = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        p, strongest, size = _chance(z, _foreign(columns / norms, own))
+        p, strongest, pull, size = _chance(z, _foreign(columns / norms, own[:, free]))
         size = size / float(norms[strongest])
         lack = Lack(
             coordinate=motion.coordinates[k],
+            is_force=is_force,
             feature=names[strongest],
             cause=causes[strongest],
-            p=min(1.0, p * len(forced)),
+            p=min(1.0, p * len(tried)),
             size=size,
-            share=size / float(changes[k]),
+            share=size / float(whole),
+            pull=pull,
         )
         lacks.append(lack)
         if lack.p < LEVEL and lack.share > negligible:
             excess += _absorbed(z, own, columns * size)
     contradiction = None if varies else _contradiction(motion, estimate, z, by_parameters, changes)
     found = Misfit(
-        lack=min(lacks, key=lambda lack: -lack.share if lack.p < LEVEL else lack.p, default=None),
+        lack=min(
+            lacks, key=lambda one: (one.share <= negligible, -one.pull) if one.p < LEVEL else (2, one.p), default=None
+        ),
         contradiction=contradiction,
         negligible=negligible,
         excess=excess,
@@ -175,8 +185,8 @@ def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
     return flat, [f"action {k}" for k in range(flat.shape[1])]
 
 
-def _chance(z: Array, foreign: Array) -> tuple[float, int, float]:
-    """The p-value of a robust regression of innovations on forces, the strongest force, and its size if alone.
+def _chance(z: Array, foreign: Array) -> tuple[float, int, float, float]:
+    """The p-value of a robust regression of innovations on forces, the strongest force, its pull, and its size if alone.
 
     Args:
         z: Innovations, ``(T, n)``.
@@ -190,7 +200,7 @@ def _chance(z: Array, foreign: Array) -> tuple[float, int, float]:
     norms = np.maximum(np.linalg.norm(foreign, axis=0), _FOREIGN)
     pulls = np.abs(foreign.T @ z.ravel()) / norms
     strongest = int(np.argmax(pulls))
-    return p, strongest, float(pulls[strongest] / norms[strongest])
+    return p, strongest, float(pulls[strongest]), float(pulls[strongest] / norms[strongest])
 
 
 def _foreign(columns: Array, own: Array) -> Array:
@@ -245,7 +255,7 @@ def _differ(scores: Array, information: Array) -> tuple[float, Array]:
         statistic += float(np.square((vectors[:, good].T @ score) / np.sqrt(values[good])).sum())
         degrees += int(good.sum())
     together = float(scipy.stats.chi2.sf(statistic, degrees)) if degrees > 0 else 1.0
-    return min(together, *(len(alone) * p for p in alone)), np.array(alone)
+    return min(1.0, 2.0 * together, *(2.0 * len(alone) * p for p in alone)), np.array(alone)
 
 
 def _contradiction(
