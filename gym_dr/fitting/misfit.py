@@ -31,7 +31,7 @@ _NEGLIGIBLE = 0.01
 # the same for random simulators, whose noise is not normal, so that innovations are not quite independent
 _NEGLIGIBLE_RANDOM = 0.05
 _FOREIGN = 0.2  # share of a force's effect that no parameter or other force explains, from which it counts
-_END = 1e-6  # of a prior
+_END = 1e-4  # distance of a point from an end of its range, up to which it cannot move there
 _LARGEST = 5.0  # standard deviations at which innovations are clipped
 _PRECISION = 12.0  # of a uniform prior
 
@@ -186,7 +186,7 @@ def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
 
 
 def _chance(z: Array, foreign: Array) -> tuple[float, int, float, float]:
-    """The p-value of a robust regression of innovations on forces, the strongest force, its pull, and its size if alone.
+    """A robust regression of innovations on forces: p-value, the strongest force, its pull, and its size if alone.
 
     Args:
         z: Innovations, ``(T, n)``.
