@@ -48,7 +48,8 @@ def fit(
     Args:
         log: Episodes, in any form that ``gym_dr.fitting.logs.read_log`` reads, or a data set of Minari.
         env: Id of an environment with a native vector environment.
-        randomize: Parameters to find -> their priors; also ``obs_noise``, and ``action_delay`` or ``obs_delay``.
+        randomize: Parameters to find -> their priors; also ``obs_noise``, ``action_delay`` or ``obs_delay``, and the
+            ``obs_gain:NAME``, ``obs_offset:NAME`` and ``obs_delay:NAME`` of sensors of coordinates.
         randomization: A whole prior: a preset or a file; ``randomize`` replaces rules of it.
         params: Known values that are not nominal: name -> value.
         time_step: The parameter that is the duration of a step: each step lasts as long as the log's times need, at

@@ -21,7 +21,7 @@ from gym_dr.fitting.problem import METHODS, Question
     multiple=True,
     metavar="NAME=PRIOR",
     help="a parameter to find and its prior, such as gravity=-12:-6; also action_delay=integer:0:3 or obs_delay, "
-    "and obs_noise=0:1; repeatable",
+    "obs_noise=0:1, and obs_gain:NAME, obs_offset:NAME and obs_delay:NAME of a sensor; repeatable",
 )
 @click.option(
     "--randomization", metavar="PRESET|FILE", help="a whole prior; --randomize replaces single parameters of it"

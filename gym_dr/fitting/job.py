@@ -44,7 +44,7 @@ _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 def preview(problem: FitProblem) -> list[str]:
     """Sentences on steps, coordinates and parameters."""
     prior, unidentifiable = problem.prior, problem.replay.unidentifiable
-    motion = read_motion(problem.episodes, Simulator(problem.replay), {})
+    motion = read_motion(problem.episodes, problem.replay)
     steps = counted(sum(map(len, problem.episodes)), "step")
     sentences = [f"{counted(len(problem.episodes), 'episode')}, {steps}; {len(motion):,} can be replayed."]
     sentences += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
@@ -177,12 +177,9 @@ class FitJob:
         contraction = {str(name): float(value) for name, value in table["contraction"].items()}
         return randomization_of(prior, values, contraction, others, margin)
 
-    def _motion(
-        self, episodes: Sequence[LoggedEpisode], u: Array, delays: Mapping[str, int], simulator: Simulator
-    ) -> LoggedMotion:
+    def _motion(self, episodes: Sequence[LoggedEpisode], delays: Mapping[str, int]) -> LoggedMotion:
         ages = {sensor_of(name): steps for name, steps in delays.items() if is_of_sensor(name)}
-        late = sum(delays.get(name, 0) for name in DELAYS)
-        return read_motion(episodes, simulator, self.problem.prior.params(u), late, ages)
+        return read_motion(episodes, self.problem.replay, sum(delays.get(name, 0) for name in DELAYS), ages)
 
     def _delays(self, episodes: Sequence[LoggedEpisode]) -> tuple[dict[str, int], dict[str, Array]]:
         """The most likely delays, and the probabilities of all possible ones, by name."""
@@ -193,11 +190,11 @@ class FitJob:
             return tried[0], {name: np.ones(1) for name in names}
         simulator, scores, middle = Simulator(self.problem.replay), [], np.full(len(prior.names), 0.5)
         last = {name: max(steps) for name, steps in zip(names, every, strict=True)}
-        longest = self._motion(episodes, middle, last, simulator)  # read first: episodes may be too short for it
+        longest = self._motion(episodes, last)  # read first: episodes may be too short for it
         ages = max((steps for name, steps in last.items() if is_of_sensor(name)), default=0)
         ends = np.array([len(episode) for episode in episodes])
         for delays in tried:
-            motion = self._motion(episodes, middle, delays, simulator)
+            motion = self._motion(episodes, delays)
             # the same rows for all delays
             rows = np.flatnonzero((motion.steps >= longest.steps[0]) & (motion.steps < ends[motion.episode] - ages))
             part = replace(motion.rows(rows[stretches(len(rows), _DELAY_ROWS)]), scale=longest.scale)
@@ -223,7 +220,7 @@ class FitJob:
         phases: npt.NDArray[np.int64] | None,
     ) -> Likelihood:
         simulator = Simulator(self.problem.replay)
-        likelihood = Likelihood(self._motion(episodes, u, delays, simulator), simulator, self.problem.prior, u)
+        likelihood = Likelihood(self._motion(episodes, delays), simulator, self.problem.prior, u)
         likelihood.phases = phases
         return likelihood
 

@@ -22,12 +22,12 @@ from gym_dr.fitting.motion import LoggedMotion
 
 LEVEL = 0.01  # share of right models that are called suspicious
 _STEPS_A_FEATURE = 8  # at least, of a regression
-_CLEAR = 0.01  # share of noise in a state's variance up to which the state is a feature
 _ROUNDING = 1e-5  # noise over a coordinate's standard deviation that is taken for rounding
 _NEGLIGIBLE = 0.01  # predictable share of the assumed variance that is ignored
 # the same for random simulators, whose noise is not normal, so that innovations are not quite independent
 _NEGLIGIBLE_RANDOM = 0.1
-_FOREIGN = 0.2  # share of a force's effect that no parameter explains, from which it counts
+_FOREIGN = 0.2  # share of a force's effect that no parameter and no other force explains, from which it counts
+_END = 1e-4  # distance of a point from an end of its range, up to which it cannot move there
 _LARGEST = 5.0  # standard deviations at which innovations are clipped
 
 
@@ -51,129 +51,84 @@ class Misfit:
 
 
 def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
-    """Tests whether innovations depend on what was known before."""
+    """Tests whether the model lacks forces, by what they would add to all later innovations.
+
+    A force acts in a single coordinate, in proportion to what was known before each step. What parameters could do as
+    well is taken out.
+    """
     names, features = _features(motion, estimate)
-    follows = ~motion.begins
-    rows = follows if follows.mean() > 0.5 else np.ones_like(follows)
-    features = features[rows]
-    most = max(1, len(features) // _STEPS_A_FEATURE)
-    names, features = names[:most], features[:, :most]
-    found = []
+    z = np.clip(estimate.innovations, -_LARGEST, _LARGEST)
+    free = (estimate.u > _END) & (estimate.u < 1.0 - _END)
+    own = estimate.slopes[..., free].reshape(z.size, -1)
     negligible = _NEGLIGIBLE if estimate.chains.simulated is None else _NEGLIGIBLE_RANDOM
-    measured = motion.seen
-    noticed = np.sqrt(estimate.noise.measured + estimate.noise.process) > _ROUNDING * motion.scale
-    for k, coordinate in enumerate(motion.coordinates):
-        if measured[k] and noticed[k]:
-            z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
-            chance = _chance(z, features) if _predicted(z, features) > negligible else 1.0
-            found.append((chance, coordinate.name, k))
-    forces = _forces(motion, estimate)
-    found += [(chance, motion.coordinates[k].name, k) for k, (chance, _, _) in forces.items()]
+    noticed = np.sqrt(estimate.noise.measured + estimate.noise.process) > _ROUNDING * estimate.scale
+    most = max(1, int(motion.observed.any(axis=1).sum()) // _STEPS_A_FEATURE)
+    found = []
+    for k in np.flatnonzero((motion.seen | estimate.forced) & noticed).tolist():
+        drift = np.zeros((*z.shape, min(most, len(names))))
+        drift[:, k] = features[:, :most]
+        columns = estimate.filter.slopes(drift).reshape(z.size, -1)
+        columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+        columns -= own @ np.linalg.lstsq(own, columns, rcond=1e-10)[0]
+        foreign = np.flatnonzero(np.linalg.norm(columns, axis=0) > _FOREIGN)
+        basis, values, _ = np.linalg.svd(columns[:, foreign], full_matrices=False)
+        basis = basis[:, values > _FOREIGN]
+        explained = float(np.square(basis.T @ z.ravel()).sum()) / int(motion.observed.sum())
+        scores = (basis * z.reshape(-1, 1)).reshape(*z.shape, -1).sum(axis=1)
+        pulls = np.abs(columns[:, foreign].T @ z.ravel())
+        feature = names[foreign[np.argmax(pulls)]] if len(foreign) else ""
+        found.append((_chance(scores) if explained > negligible else 1.0, -explained, k, feature))
     if not found:  # simulation and log agree to the last digits
         return Misfit(coordinate="", feature="", p=1.0, episodes_p=float("nan"), explained=0.0)
-    p, name, k = min(found)
-    if k in forces:
-        feature, explained = forces[k][1:]
-        p = min(1.0, p * len(found))
-        differ = _between_episodes(motion, estimate)
-        return Misfit(coordinate=name, feature=feature, p=p, episodes_p=differ, explained=explained)
-    z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
-    pulls = np.abs(features.T @ z) / np.sqrt(np.square(features * z[:, None]).sum(axis=0) + 1e-300)
+    p, explained, k, feature = min(found)
+    name = motion.coordinates[k].name
     return Misfit(
         coordinate=name,
-        feature=names[int(np.argmax(pulls))],
+        feature=feature,
         p=min(1.0, p * len(found)),
         episodes_p=_between_episodes(motion, estimate),
-        explained=_predicted(z, features),
+        explained=-explained,
     )
 
 
-def _forces(motion: LoggedMotion, estimate: Estimate) -> dict[int, tuple[float, str, float]]:
-    """Tests whether forces that the model lacks act on hidden coordinates, by what they would add to all innovations.
-
-    Returns:
-        By coordinate the p-value, the strongest force, and its share of the innovations' variance.
-    """
-    found = {}
-    known = estimate.filter.expected(estimate.deltas) + estimate.path.ends[:, motion.places]
-    before = np.roll(known, 1, axis=0)
-    before[motion.begins] = estimate.deltas.first + estimate.path.states[motion.begins][:, motion.places]
-    actions, labels = _as_numbers(motion.actions)
-    z = np.clip(estimate.innovations, -_LARGEST, _LARGEST).ravel()
-    own = estimate.slopes.reshape(len(z), -1)
-    for k in np.flatnonzero(estimate.forced & ~motion.seen).tolist():
-        speed = before[:, k : k + 1]
-        names = ["", *labels, *(c.name for c in motion.coordinates), f"the direction of {motion.coordinates[k].name}"]
-        features = np.concatenate([np.ones_like(speed), actions, before, np.sign(speed)], axis=1)
-        drift = np.zeros((*estimate.innovations.shape, len(names)))
-        drift[:, k] = features / np.maximum(np.abs(features).max(axis=0), 1e-300)
-        columns = estimate.filter.slopes(drift).reshape(len(z), -1)
-        columns /= np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        columns -= own @ np.linalg.lstsq(own, columns, rcond=1e-10)[0]
-        basis, values, _ = np.linalg.svd(columns, full_matrices=False)
-        basis = basis[:, values > _FOREIGN]
-        explained = float(np.square(basis.T @ z).sum())
-        strengths = np.abs(columns.T @ z)
-        chance = float(scipy.stats.chi2.sf(explained, basis.shape[1]))
-        found[k] = chance, names[int(np.argmax(strengths))], explained / int(motion.observed.sum())
-    return found
-
-
-def _predicted(z: Array, features: Array) -> float:
-    """The variance of innovations ``(T,)``, of an assumed 1, that features ``(T, k)`` predict."""
-    solved = np.linalg.lstsq(features, z, rcond=None)[0]
-    return float(np.square(features @ solved).mean())
-
-
-def _chance(z: Array, features: Array) -> float:
-    """The p-value of a robust regression of innovations ``(T,)`` on features ``(T, k)``."""
-    scores = features * z[:, None]
-    scale = np.sqrt(np.square(scores).mean(axis=0))
-    scores = scores[:, scale > 1e-9] / scale[scale > 1e-9]
+def _chance(scores: Array) -> float:
+    """The p-value of scores ``(T, k)`` whose means are 0, whatever their variances."""
     if not scores.shape[1]:
         return 1.0
-    solved, _, rank, _ = np.linalg.lstsq(scores, np.ones(len(z)), rcond=1e-8)
-    statistic = float(np.square(scores @ solved).sum())
-    return float(scipy.stats.chi2.sf(statistic, rank))
+    solved, _, rank, _ = np.linalg.lstsq(scores, np.ones(len(scores)), rcond=1e-8)
+    return float(scipy.stats.chi2.sf(float(np.square(scores @ solved).sum()), rank))
 
 
 def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Array]:
-    """Standardized features that are known before each step: names and ``(T, k)``; the first is constant and nameless.
+    """What is known before each step: names and ``(T, k)``; the first is constant and nameless.
 
-    States that are mostly noise are left out: where episodes begin alike, measured states are mostly errors.
+    States are as expected from all earlier measurements.
     """
-    innovations = estimate.innovations
-    measured = motion.seen
-    sharp = measured & (estimate.noise.measured < _CLEAR * np.square(motion.scale))
-    clear = np.flatnonzero(sharp).tolist()
-    follows = ~motion.begins
-    states = np.stack([np.zeros(len(motion)), *(_coordinate(motion, k) for k in clear)], axis=1)[:, 1:]
+    expected = estimate.filter.expected(estimate.deltas) + estimate.path.ends[:, motion.places]
+    before = np.roll(expected, 1, axis=0)
+    before[motion.begins] = estimate.deltas.first + estimate.path.states[motion.begins][:, motion.places]
+    turning = [coordinate.angle for coordinate in motion.coordinates]
+    states = np.where(turning, np.remainder(before + np.pi, 2 * np.pi) - np.pi, before)
     actions, labels = _as_numbers(motion.actions)
-    earlier = np.where(follows[:, None], np.roll(actions, 1, axis=0), 0.0)
-    residuals = np.where(follows[:, None], np.roll(np.clip(innovations, -_LARGEST, _LARGEST), 1, axis=0), 0.0)
-    every, shown = [c.name for c in motion.coordinates], np.flatnonzero(measured).tolist()
-    named = [every[k] for k in clear]
+    named = [coordinate.name for coordinate in motion.coordinates]
     columns = [
+        ([""], np.ones((len(motion), 1))),
         (labels, actions),
         (named, states),
-        ([f"{label} one step before" for label in labels], earlier),
-        ([f"the residual of {every[k]} one step before" for k in shown], residuals[:, shown]),
+        ([f"{label} one step before" for label in labels], _earlier(motion, actions)),
         ([f"the direction of {name}" for name in named], np.sign(states)),
     ]
     names = [name for group, _ in columns for name in group]
     table = np.concatenate([values for _, values in columns], axis=1)
-    spread = table.std(axis=0)
-    varying = spread > 1e-9
-    table = (table[:, varying] - table[:, varying].mean(axis=0)) / spread[varying]
-    kept = [name for name, keep in zip(names, varying, strict=True) if keep]
-    return ["", *kept], np.concatenate([np.ones((len(table), 1)), table], axis=1)
+    table[:, 1:] -= table[:, 1:].mean(axis=0)
+    spread = np.sqrt(np.square(table).mean(axis=0))
+    kept = np.flatnonzero(spread > 1e-9)
+    return [names[k] for k in kept], table[:, kept] / spread[kept]
 
 
-def _coordinate(motion: LoggedMotion, k: int) -> Array:
-    """The measured values of a coordinate before each step, angles between -pi and pi."""
-    values = motion.before[:, motion.places[k]]
-    values = np.where(np.isnan(values), np.nanmean(values), values)
-    return np.remainder(values + np.pi, 2 * np.pi) - np.pi if motion.coordinates[k].angle else values
+def _earlier(motion: LoggedMotion, values: Array) -> Array:
+    """Values ``(T, k)`` one step before; 0 where chains begin."""
+    return np.where(motion.begins[:, None], 0.0, np.roll(values, 1, axis=0))
 
 
 def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:

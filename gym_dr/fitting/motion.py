@@ -13,11 +13,11 @@ from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.replay import Coordinate, LogReplay, Reading
 from gym_dr.errors import LogError, located
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.simulator import Simulator
 from gym_dr.wording import counted
 
 _STRETCH = 25  # steps
 _GAP = "a gap, in which nobody knows what acted"
+_KNOWN = "known/"
 _OF_STEPS = ("measured", "observed", "actions", "episode", "time", "intervals", "steps", "holds")
 
 
@@ -99,20 +99,13 @@ def stretches(steps: int, most: int, together: int = _STRETCH) -> Indices:
 
 
 def read_motion(
-    episodes: Sequence[LoggedEpisode],
-    simulator: Simulator,
-    params: Mapping[str, float],
-    late: int = 0,
-    ages: Mapping[str, int] | None = None,
+    episodes: Sequence[LoggedEpisode], replay: LogReplay, late: int = 0, ages: Mapping[str, int] | None = None
 ) -> LoggedMotion:
     """Reads states from observations.
 
-    Numbers of a state that are no coordinates, such as a lander's legs, are simulated up to where a chain begins.
-
     Args:
         episodes: The log.
-        simulator: Of the environment.
-        params: Parameters of that simulation: name -> value.
+        replay: Of the environment.
         late: Logged steps after which an action acts. Before the first logged one does, the action is unknown, so
             motion begins there.
         ages: Logged steps after which a coordinate is read: name -> steps; None for none.
@@ -121,7 +114,6 @@ def read_motion(
         LogError: No step can be replayed.
         EnvStateError: A logged column has the wrong shape.
     """
-    replay = simulator.replay
     readings = []
     for episode in episodes:
         with located(episode.source):
@@ -137,54 +129,50 @@ def read_motion(
     if not any(reading.usable.any() for reading in readings):
         why = "; ".join(f"{count} steps: {reason}" for reason, count in skipped)
         raise LogError(f"No logged step can be replayed. {why}")
-    usable = [np.flatnonzero(reading.usable[late:]) for reading in readings]
-    if sum(map(len, usable)) == 0:
+    parts = [_columns(*each, late) for each in zip(range(len(episodes)), episodes, readings, strict=True)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if not len(columns["measured"]):
         raise LogError(f"Expected episodes of more than {counted(late, 'step')}, after which actions act.")
-    states = [reading.states[late:] for reading in readings]
-    actions = [episode.actions[: max(len(episode) - late, 0)] for episode in episodes]
-    holds = [episode.holds for episode in episodes]
-    begins = [np.diff(rows, prepend=-2) != 1 for rows in usable]
-    first = np.concatenate([s[rows[new]] for s, rows, new in zip(states, usable, begins, strict=True)])
-    others = np.setdiff1d(np.arange(first.shape[1]), replay.places)
-    if np.isnan(first[:, others]).any():
-        led = _led(states, actions, [one[late:] for one in holds], simulator, params)
-        whole = np.concatenate([s[rows[new]] for s, rows, new in zip(led, usable, begins, strict=True)])
-        first[:, others] = whole[:, others]
-    counts = list(map(len, usable))
-    clocks = [np.append(0, np.cumsum(one)) for one in holds]
-    times = [clock if e.time is None else e.time - e.time[0] for clock, e in zip(clocks, episodes, strict=True)]
-    starts = [rows + late for rows in usable]
-    measured = np.concatenate([s[1:][rows] for s, rows in zip(states, usable, strict=True)])
+    names = episodes[0].known
     found = LoggedMotion(
         coordinates=replay.coordinates,
-        first=first,
-        measured=measured,
-        first_observed=replay.seen(~np.isnan(first)),
-        observed=replay.seen(~np.isnan(measured)),
-        begins=np.concatenate(begins),
-        actions=np.concatenate([a[rows] for a, rows in zip(actions, usable, strict=True)]),
-        episode=np.repeat(np.arange(len(episodes)), counts),
-        time=np.concatenate([t[rows] for t, rows in zip(times, starts, strict=True)]).astype(np.float64),
-        intervals=np.concatenate([np.diff(t)[rows] for t, rows in zip(times, starts, strict=True)]).astype(np.float64),
-        steps=np.concatenate([clock[rows] for clock, rows in zip(clocks, starts, strict=True)]),
-        holds=np.concatenate([one[rows] for one, rows in zip(holds, starts, strict=True)]),
-        known={
-            name: np.concatenate([one.known[name][rows] for one, rows in zip(episodes, starts, strict=True)])
-            for name in episodes[0].known
-        },
+        first_observed=replay.seen(~np.isnan(columns["first"])),
+        observed=replay.seen(~np.isnan(columns["measured"])),
+        known={name: columns.pop(f"{_KNOWN}{name}") for name in names},
         scale=np.ones(len(replay.coordinates)),
         places=replay.places,
         inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),
         skipped=skipped,
+        **columns,
     )
-    return replace(found, scale=np.where(found.seen, _spread(found.before, simulator), np.nan))
+    return replace(found, scale=np.where(found.seen, _spread(found.before, replay), np.nan))
 
 
-def _spread(states: Array, simulator: Simulator) -> Array:
+def _columns(number: int, episode: LoggedEpisode, reading: Reading, late: int) -> dict[str, npt.NDArray[Any]]:
+    """What one episode adds to ``LoggedMotion``, by the names of its fields."""
+    usable = np.flatnonzero(reading.usable[late:])
+    begins, states, rows = np.diff(usable, prepend=-2) != 1, reading.states[late:], usable + late
+    steps = np.append(0, np.cumsum(episode.holds))
+    time = steps.astype(np.float64) if episode.time is None else episode.time - episode.time[0]
+    return {
+        "first": states[usable[begins]],
+        "measured": states[usable + 1],
+        "begins": begins,
+        "actions": episode.actions[usable],
+        "episode": np.full(len(usable), number),
+        "time": time[rows],
+        "intervals": np.diff(time)[rows],
+        "steps": steps[rows],
+        "holds": episode.holds[rows],
+        **{f"{_KNOWN}{name}": values[rows] for name, values in episode.known.items()},
+    }
+
+
+def _spread(states: Array, replay: LogReplay) -> Array:
     """The standard deviation of each coordinate over states ``(T, size)``, without those that are nan, ``(n,)``."""
     known = np.where(np.isnan(states).all(axis=0), 0.0, states)
     middle = np.repeat(np.nanmean(known, axis=0)[None], len(known), axis=0)
-    return np.asarray(np.maximum(np.nanstd(simulator.replay.difference(known, middle), axis=0), 1e-9))
+    return np.asarray(np.maximum(np.nanstd(replay.difference(known, middle), axis=0), 1e-9))
 
 
 def _when_it_was(states: Array, replay: LogReplay, ages: Mapping[str, int]) -> Array:
@@ -194,21 +182,3 @@ def _when_it_was(states: Array, replay: LogReplay, ages: Mapping[str, int]) -> A
         if age := ages.get(coordinate.name, 0):
             states[:, place] = np.append(states[age:, place], np.full(min(age, len(states)), np.nan))
     return states
-
-
-def _led(
-    states: list[Array], actions: list[Any], holds: list[Indices], simulator: Simulator, params: Mapping[str, float]
-) -> list[Array]:
-    """States of whole episodes with unobserved numbers from a simulation that follows the measured ones."""
-    filled = [s.copy() for s in states]
-    start = np.nan_to_num(simulator.start(params))  # numbers that are only drawn may be missing at first
-    for s in filled:
-        s[:1] = np.where(np.isnan(s[:1]), start, s[:1])  # none if the episode is shorter than a delay
-    for t in range(max(map(len, actions))):
-        alive = [k for k, a in enumerate(actions) if t < len(a)]
-        rows, acting = np.stack([filled[k][t] for k in alive]), np.stack([actions[k][t] for k in alive])
-        after = simulator.predict(rows, acting, params, holds=np.array([holds[k][t] for k in alive]))
-        for k, row in zip(alive, after, strict=True):
-            missing = np.isnan(filled[k][t + 1])
-            filled[k][t + 1, missing] = row[missing]
-    return filled

@@ -112,11 +112,12 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         exact = question.time_step
         if exact is not None and exact in (*prior.names, *told):
             raise ConfigError(f"`time_step`: expected a parameter that neither the fit nor the log sets, got {exact}.")
-        step = _time_step(replay, prior) if exact is None else prior.value(exact)
+        per = 1.0 if exact is None else _per_step(replay, prior, exact)
+        step = _time_step(replay, prior) if exact is None else per * prior.value(exact)
         episodes = on_clock(episodes, step, exact=exact is not None, average_actions=question.average_actions)
         episodes = with_told(episodes, [name for name in told if name not in constant])
         if exact is not None:
-            episodes = [_with_steps(episode, exact) for episode in episodes]
+            episodes = [_with_steps(episode, exact, per) for episode in episodes]
         if prior.delays:  # which are in steps of the environment
             episodes = list(map(in_single_steps, episodes))
     except BaseException:
@@ -137,11 +138,16 @@ def _check_sensors(names: Sequence[str], episodes: Sequence[LoggedEpisode], repl
             )
 
 
-def _with_steps(episode: LoggedEpisode, name: str) -> LoggedEpisode:
-    """An episode in which a parameter is the duration of each step."""
+def _per_step(replay: LogReplay, prior: Prior, name: str) -> float:
+    """How many times a step lasts a parameter: 1, or as many as there are steps of the simulation in it."""
+    return replay.time_step / prior.space[name].nominal if isinstance(replay.time_step, float) else 1.0
+
+
+def _with_steps(episode: LoggedEpisode, name: str, per: float) -> LoggedEpisode:
+    """An episode in which a parameter is, ``per`` times, the duration of each step."""
     if episode.time is None:
         raise ConfigError(f"`time_step`: expected a log with times, got none in {episode.source}.")
-    durations = np.diff(episode.time) / episode.holds
+    durations = np.diff(episode.time) / (per * episode.holds)
     return replace(episode, known={**episode.known, name: durations})
 
 

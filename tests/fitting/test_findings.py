@@ -105,7 +105,7 @@ def cart() -> Iterator[tuple[FitProblem, Likelihood]]:
     asked: Any = {"length": (0.4, 0.6), "masspole": (0.05, 0.2), "x_threshold": (2.0, 3.0)}
     problem = open_problem(logged(episodes=5, steps=15), Question(env=CART, randomize=asked))
     simulator = Simulator(problem.replay)
-    motion = read_motion(problem.episodes, simulator, {})
+    motion = read_motion(problem.episodes, problem.replay)
     yield problem, Likelihood(motion, simulator, problem.prior)
     problem.close()
 
@@ -129,7 +129,7 @@ def test_a_correlated_parameter_is_tried_alone() -> None:
     for asked in (prior, reverse):  # a copula moves the later names with the earlier ones
         problem = open_problem(logged(episodes=2, steps=8), Question(env=CART, randomization=asked))
         simulator = Simulator(problem.replay)
-        likelihood = Likelihood(read_motion(problem.episodes, simulator, {}), simulator, problem.prior)
+        likelihood = Likelihood(read_motion(problem.episodes, problem.replay), simulator, problem.prior)
         (found,) = silent(likelihood, np.full(2, 0.5), ["x_threshold"], np.random.default_rng(0))
         problem.close()
         assert found == "x_threshold keeps its prior: no step that can be replayed depends on it."
@@ -146,7 +146,7 @@ def test_the_reason_of_the_environment_is_told() -> None:
     log = logged("gym_dr/LunarLanderDR-v3", episodes=2, steps=45, noise=0.0)
     problem = open_problem(log, Question(env="gym_dr/LunarLanderDR-v3", randomize=lander))
     simulator = Simulator(problem.replay)
-    motion = read_motion(problem.episodes, simulator, {})
+    motion = read_motion(problem.episodes, problem.replay)
     found = silent(Likelihood(motion, simulator, problem.prior), np.full(2, 0.5), ["ground_friction"], RNG)
     problem.close()
     assert found == [f"ground_friction keeps its prior: {problem.replay.unidentifiable['ground_friction']}."]

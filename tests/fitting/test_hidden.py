@@ -56,7 +56,7 @@ def test_right_models_of_positions_are_not_suspected() -> None:
 def estimated(log: Any, lost: float = 0.0) -> Estimate:
     """The estimate for a log of which a share of the positions is lost."""
     problem = open_problem(log, Question(env=ID, randomize=PRIOR))
-    motion = read_motion(problem.episodes, Simulator(problem.replay), {})
+    motion = read_motion(problem.episodes, problem.replay)
     rows = np.random.default_rng(0).random(len(motion)) < lost
     motion = replace(
         motion,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.api.fit import check
+from gym_dr.api.fit import check, open_problem
 from gym_dr.errors import ConfigError, LogError, UnknownNameError
 from gym_dr.fitting.problem import Question
 from tests.api.fit_sample import LENGTH, fit, number
@@ -47,6 +47,17 @@ def test_steps_last_as_long_as_the_log_needs_where_a_parameter_is_their_duration
     found = fit(timed, time_step="tau")
     assert holds_the_truth(found)
     assert not found.suspicious
+
+
+def test_the_time_step_of_a_robot_is_that_of_its_simulation() -> None:
+    # of which each step of the environment has four, of 0.002 s
+    count = 12
+    log = {"observations": np.zeros((count + 1, 11)), "actions": np.zeros((count, 3)), "time": 0.012 * np.arange(13)}
+    asked: dict[str, Any] = {"body_mass:torso": (2.0, 5.0)}
+    problem = open_problem(log, Question(env="gym_dr/HopperDR-v5", randomize=asked, time_step="timestep"))
+    problem.close()
+    assert problem.episodes[0].holds.tolist() == [2] * count
+    np.testing.assert_allclose(problem.episodes[0].known["timestep"], 0.0015)
 
 
 def test_a_gap_begins_a_new_chain() -> None:

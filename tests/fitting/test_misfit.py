@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from gym_dr.api.fit import open_problem
 from gym_dr.fitting.estimate import estimate, first_guess
 from gym_dr.fitting.likelihood import Likelihood
-from gym_dr.fitting.misfit import LEVEL, Misfit, _features, find_misfit
+from gym_dr.fitting.misfit import LEVEL, Misfit, find_misfit
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.problem import Question
 from gym_dr.fitting.simulator import Simulator
@@ -26,7 +25,7 @@ def misfit_of(log: Any, randomize: Any = None, params: Any = None) -> Misfit:
     try:
         simulator = Simulator(problem.replay)
         middle = np.full(len(problem.prior.names), 0.5)
-        motion = read_motion(problem.episodes, simulator, problem.prior.params(middle))
+        motion = read_motion(problem.episodes, problem.replay)
         likelihood = Likelihood(motion, simulator, problem.prior)
         return find_misfit(motion, estimate(likelihood, first_guess(likelihood, middle)))
     finally:
@@ -90,25 +89,10 @@ def test_an_offset_is_told_as_one() -> None:
     assert (found.coordinate, found.feature) == ("x", "")
 
 
-def test_residuals_of_what_is_not_measured_are_no_features() -> None:
-    problem = open_problem(logged(params=TRUTH), Question(env=CART, randomize=PRIOR))
-    simulator = Simulator(problem.replay)
-    motion = read_motion(problem.episodes, simulator, {})
-    likelihood = Likelihood(motion, simulator, problem.prior)
-    found = estimate(likelihood, np.full(2, 0.5), rounds=1)
-    unseen = {name: getattr(motion, name) & [True, False, True, True] for name in ("observed", "first_observed")}
-    hidden = replace(motion, **unseen)
-    names, features = _features(hidden, found)
-    problem.close()
-    assert "the residual of x one step before" in names
-    assert "the residual of x_dot one step before" not in names
-    assert len(names) == features.shape[1]
-
-
 def test_forces_act_on_speeds_and_not_on_positions() -> None:
     problem = open_problem(logged(params=TRUTH), Question(env=CART, randomize=PRIOR))
     simulator = Simulator(problem.replay)
-    likelihood = Likelihood(read_motion(problem.episodes, simulator, {}), simulator, problem.prior)
+    likelihood = Likelihood(read_motion(problem.episodes, problem.replay), simulator, problem.prior)
     found = estimate(likelihood, np.full(2, 0.5), rounds=1)
     problem.close()
     assert found.forced.tolist() == [False, True, False, True]

@@ -33,15 +33,16 @@ def read(observations: Numbers, _: Any) -> Reading:
     return Reading(states=states, usable=usable, reasons={"lost": ~usable})
 
 
+REPLAY: Any = SimpleNamespace(
+    read=read,
+    coordinates=(Coordinate(name="x"), Coordinate(name="force")),
+    difference=lambda states, origins: states - origins,
+    seen=lambda known: known[..., :2],
+    places=np.arange(2),
+    inexact=(),
+)
 SIMULATOR: Any = SimpleNamespace(
-    replay=SimpleNamespace(
-        read=read,
-        coordinates=(Coordinate(name="x"), Coordinate(name="force")),
-        difference=lambda states, origins: states - origins,
-        seen=lambda known: known[..., :2],
-        places=np.arange(2),
-        inexact=(),
-    ),
+    replay=REPLAY,
     start=lambda _: np.zeros(2),
     predict=lambda states, actions, _, **__: pushed(states, actions),
 )
@@ -60,7 +61,7 @@ def ridden(steps: int, seed: int = 0) -> tuple[LoggedEpisode, Numbers]:
 def test_a_start_keeps_what_is_measured_and_fills_gaps_between() -> None:
     episode, states = ridden(6)  # all before the lost step
     episode.observations[3] = np.nan
-    path = start_path(read_motion([episode], SIMULATOR, {}, LATE), SIMULATOR, {})
+    path = start_path(read_motion([episode], REPLAY, LATE), SIMULATOR, {})
     expected = states[2:, 0].copy()
     expected[1] = (expected[0] + expected[2]) / 2.0
     np.testing.assert_allclose(path.states[:, 0], expected[:-1])
@@ -69,7 +70,7 @@ def test_a_start_keeps_what_is_measured_and_fills_gaps_between() -> None:
 
 
 def test_the_table_holds_what_is_measured_and_nothing_else() -> None:
-    motion = read_motion([ridden(10)[0]], SIMULATOR, {}, LATE)
+    motion = read_motion([ridden(10)[0]], REPLAY, LATE)
     assert motion.seen.tolist() == [True, False]
     assert motion.observed.all(axis=0).tolist() == motion.first_observed.all(axis=0).tolist() == [True, False]
     assert np.isnan(motion.measured[:, 1]).all()
@@ -78,7 +79,7 @@ def test_the_table_holds_what_is_measured_and_nothing_else() -> None:
 
 
 def test_a_part_of_the_steps_has_chains_of_its_own() -> None:
-    motion = read_motion([ridden(20)[0]], SIMULATOR, {}, LATE)
+    motion = read_motion([ridden(20)[0]], REPLAY, LATE)
     rows = np.array([1, 2, 3, 6, 7])
     part = motion.rows(rows)
     assert part.begins.tolist() == [True, False, False, True, False]
@@ -89,22 +90,22 @@ def test_a_part_of_the_steps_has_chains_of_its_own() -> None:
 
 def test_a_step_that_cannot_be_replayed_takes_no_others_with_it() -> None:
     # the action that was logged in it acts two steps later all the same
-    motion = read_motion([ridden(10)[0], ridden(12, 1)[0]], SIMULATOR, {}, LATE)
+    motion = read_motion([ridden(10)[0], ridden(12, 1)[0]], REPLAY, LATE)
     assert motion.episode.tolist() == [0] * 7 + [1] * 9
     assert motion.steps.tolist() == [2, 3, 4, 5, 7, 8, 9, 2, 3, 4, 5, 7, 8, 9, 10, 11]
     assert np.flatnonzero(~motion.joined).tolist() == [3, 6, 10, 15]
 
 
 def test_episodes_shorter_than_a_delay_are_left_out() -> None:
-    motion = read_motion([ridden(1)[0], ridden(5)[0]], SIMULATOR, {}, LATE)
+    motion = read_motion([ridden(1)[0], ridden(5)[0]], REPLAY, LATE)
     assert motion.episode.tolist() == [1, 1, 1]
     with pytest.raises(LogError, match="Expected episodes of more than 2 steps, after which actions act"):
-        read_motion([ridden(1)[0], ridden(2)[0]], SIMULATOR, {}, LATE)
+        read_motion([ridden(1)[0], ridden(2)[0]], REPLAY, LATE)
 
 
 def test_what_is_read_late_belongs_to_the_row_in_which_it_was() -> None:
     episode = ridden(6)[0]
-    motion = read_motion([episode], SIMULATOR, {}, ages={"x": 2})
+    motion = read_motion([episode], REPLAY, ages={"x": 2})
     np.testing.assert_array_equal(motion.first[0, 0], episode.observations[2, 0])
     np.testing.assert_array_equal(motion.measured[:4, 0], episode.observations[3:, 0])
     assert motion.observed[:, 0].tolist() == [True] * 4 + [False] * 2

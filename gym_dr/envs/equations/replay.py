@@ -61,8 +61,8 @@ class EquationsLogReplay(LogReplay):
         else:
             nothing = [np.nan] * len(self._fields)
             rows = [
-                nothing if lost else called(self._state_from, "state_from", tuple(row))
-                for row, lost in zip(observations.tolist(), np.isnan(observations).all(axis=1), strict=True)
+                nothing if np.isnan(row).all() else called(self._state_from, "state_from", tuple(row))
+                for row in observations.tolist()
             ]
             states = np.array(rows, np.float64)
             if states.ndim != 2 or states.shape[1] != len(self._fields):
