@@ -16,7 +16,7 @@ from gym_dr import Param
 ID = "servo/Pendulum-v0"
 PER_RADIAN = 4096 / (2 * pi) / (256 * 885)  # duty per unit of kp and radian, as the log's column load shows
 CREEP = 0.05  # rad/s, at which friction has most of its size
-SUBSTEPS = 10
+SUBSTEPS = 5
 
 
 class State(NamedTuple):
@@ -55,9 +55,9 @@ gym_dr.register_equations(
         Param(name="mass", nominal=0.49, low=0.01, high=5.0, unit="kg", doc="at the end of the arm"),
         Param(name="arm", nominal=0.1, low=0.01, high=1.0, unit="m", doc="from the horn to the mass"),
         Param(name="kp", nominal=400.0, low=0.0, high=2000.0, unit="", doc="gain of the controller"),
-        Param(name="volts", nominal=5.0, low=0.0, high=20.0, unit="V", doc="of the supply"),
+        Param(name="volts", nominal=6.0, low=0.0, high=20.0, unit="V", doc="of the supply"),
         Param(name="enabled", nominal=1.0, low=0.0, high=1.0, unit="", doc="1 under voltage, 0 switched off"),
-        Param(name="dt", nominal=0.01, low=0.0, high=0.1, unit="s", doc="duration of a step"),
+        Param(name="dt", nominal=0.02, low=0.0, high=0.1, unit="s", doc="duration of a step"),
     ],
     observation_space=Box(-np.inf, np.inf, (2,)),
     action_space=Box(-7.0, 7.0, (1,)),  # rad, the goal of the controller
@@ -66,6 +66,6 @@ gym_dr.register_equations(
     step=step,
     observe=observe,
     time_step="dt",
-    max_episode_steps=500,
-    defaults={"ppo": {"num_envs": 32, "minibatches": 32, "epochs": 4, "lr": 0.001, "updates": 60}},
+    max_episode_steps=250,
+    defaults={"ppo": {"num_envs": 32, "minibatches": 32, "epochs": 4, "lr": 0.001, "updates": 150}},
 )
