@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from servo import ID, State, step
 
-DRAWS = 20
+DRAWS = 10
 
 
 def simulate(motion, values):
@@ -42,7 +42,7 @@ axes.plot(motion["time"], after.T, color="C0", linewidth=0.8, alpha=0.4, label=n
 axes.plot(motion["time"], measured, "k:", label="measured")
 axes.set(xlabel="time (s)", ylabel="angle (rad)")
 axes.legend(frameon=False)
-figure.savefig(sys.argv[3], dpi=100)
+figure.savefig(sys.argv[3], dpi=80)
 for name, simulated in (("data sheet", before), ("log", after)):
     print(f"{name}: angles wrong by {np.sqrt(np.mean((simulated - measured) ** 2)):.3f} rad (root mean square)")
 print(f"Wrote {sys.argv[3]}")
