@@ -13,10 +13,10 @@ import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, check_known
-from gym_dr.fitting.draws import Draws, posterior_draws
+from gym_dr.fitting.draws import Draws, posterior_draws, widened
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
-from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
+from gym_dr.fitting.findings import at_ends_of_priors, findings, noise_sentence, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
@@ -123,9 +123,11 @@ class FitJob:
         likelihood.motion = replace(likelihood.motion, scale=estimate.scale)
         self.tell("sampling the posterior")
         drawn, estimate = self._draws(likelihood, estimate)
-        misfit = find_misfit(likelihood.motion, estimate)
-        values = prior.values(drawn.points)
+        misfit = find_misfit(likelihood, estimate, varies=bool(varies))
+        points = widened(drawn.points, misfit.excess, self.rng)
+        values = prior.values(points)
         table = parameter_table(prior, values)
+        at_ends = at_ends_of_priors(table, prior.values(drawn.points), prior.space)
         self.tell("replaying held-out episodes")
         unseen = self._unseen(kept, estimate, delays)
         physics = {
@@ -134,7 +136,7 @@ class FitJob:
         }
         shown, path = unseen or (likelihood, estimate.smoothed)
         replayed = replay_errors(shown, path, physics, likelihood.motion.scale)
-        sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
+        sentences = findings(likelihood, estimate, misfit, table, values, at_ends, self.rng, varies=varies)
         sentences += [drawn.warning] if drawn.warning else []
         for name, steps in delays.items():
             sentences.append(f"{name}: {counted(steps, 'step')} ({100 * chances[name].max():.0f} %).")
@@ -151,7 +153,7 @@ class FitJob:
             errors=error_table(likelihood.motion, estimate),
             replay=replayed,
             residuals=residual_table(likelihood.motion, estimate),
-            suspicious=misfit.suspicious(bool(varies)),
+            suspicious=misfit.suspicious,
             findings=sentences,
             facts={
                 "episodes": f"{len(used)} fitted, {len(kept)} held out",
