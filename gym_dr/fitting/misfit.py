@@ -32,6 +32,7 @@ _NEGLIGIBLE = 0.01
 _NEGLIGIBLE_RANDOM = 0.05
 _FOREIGN = 0.2  # share of a force's effect that no parameter or other force explains, from which it counts
 _END = 1e-4  # distance of a point from an end of its range, up to which it cannot move there
+_CLEAR = 0.01  # share of noise in a state's variance up to which forces may depend on it
 _LARGEST = 5.0  # standard deviations at which innovations are clipped
 _PRECISION = 12.0  # of a uniform prior
 
@@ -151,6 +152,8 @@ def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], list
     for k, coordinate in enumerate(motion.coordinates):
         if coordinate.angle:
             states[:, k] = np.remainder(states[:, k] + np.pi, 2.0 * np.pi) - np.pi
+    # where episodes begin alike, what is known of a state with large errors is mostly these, and so are innovations
+    states[:, motion.seen & (estimate.noise.measured > _CLEAR * np.square(estimate.scale))] = 0.0
     actions, labels = _as_numbers(motion.actions)
     fresh, every = motion.begins[:, None], [c.name for c in motion.coordinates]
     earlier = np.where(fresh, 0.0, np.roll(actions, 1, axis=0))
