@@ -53,7 +53,8 @@ from gym_dr.fitting.problem import METHODS, Question
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="least-squares is fast; particles simulates many draws, for likelihoods that are not quadratic; auto chooses",
+    help="likelihood explains each step, with noise; simulation is least squares over simulated stretches, for models "
+    "that err a little everywhere; auto takes the one that predicts held-out motion better",
 )
 @click.option(
     "--held-out",

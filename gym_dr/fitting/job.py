@@ -12,12 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from gym_dr.arrays import Array
-from gym_dr.errors import LogError, check_known
+from gym_dr.errors import ConfigError, LogError, check_known
 from gym_dr.fitting.draws import Draws, posterior_draws
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
 from gym_dr.fitting.findings import findings, noise_sentence, replay_sentences
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
+from gym_dr.fitting.horizons import clock_of
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
@@ -28,6 +29,7 @@ from gym_dr.fitting.prior import DELAYS, NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem
 from gym_dr.fitting.results import Fit
 from gym_dr.fitting.sensors import is_of_sensor
+from gym_dr.fitting.shooting import SIMULATED, STRETCH, shoot, shot_draws
 from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
@@ -120,6 +122,9 @@ class FitJob:
         likelihood.motion = replace(likelihood.motion, scale=estimate.scale)
         self.tell("sampling the posterior")
         drawn, estimate = self._draws(likelihood, estimate)
+        fitted = estimate.u
+        if self.options.method == "simulation":
+            fitted, drawn = self._simulated(likelihood, estimate)
         misfit = find_misfit(likelihood.motion, estimate)
         values = prior.values(drawn.points)
         table = parameter_table(prior, values)
@@ -127,7 +132,7 @@ class FitJob:
         unseen = self._unseen(kept, estimate, delays)
         physics = {
             "nominal": dict(prior.known),
-            "fitted": prior.params(estimate.u),  # the means may be far from all draws
+            "fitted": prior.params(fitted),  # the means may be far from all draws
         }
         shown, path = unseen or (likelihood, estimate.smoothed)
         replayed = replay_errors(shown, path, physics, likelihood.motion.scale)
@@ -253,11 +258,23 @@ class FitJob:
     def _draws(self, likelihood: Likelihood, estimate: Estimate) -> tuple[Draws, Estimate]:
         """Draws of the posterior, and the estimate whose residuals count."""
         if not (self.options.varies and len(estimate.u)):
-            return posterior_draws(likelihood, estimate, self.options.method, self.rng, self.tell), estimate
+            return posterior_draws(likelihood, estimate, self.rng, self.tell), estimate
         points, information, left = episode_estimates(likelihood, estimate, self.tell)
         own = np.isin(self.problem.prior.names, self.options.varies)
         points = draw_points(*population(points, information, own), _PARTICLES, self.rng)
         return Draws(points=points, method="a distribution over episodes"), left
+
+    def _simulated(self, likelihood: Likelihood, estimate: Estimate) -> tuple[Array, Draws]:
+        """The parameters with the least squares over simulated stretches, and draws around them."""
+        if likelihood.replicates > 1:
+            raise ConfigError(
+                f"`method`: expected auto or likelihood, as steps of {self.problem.env} draw random numbers, got "
+                "simulation."
+            )
+        clock = clock_of(self.problem, likelihood.motion)
+        shot = shoot(likelihood, estimate, clock.durations, STRETCH, SIMULATED, self.tell)
+        stretches = f"stretches of about {clock.told(STRETCH)}"
+        return shot.u, Draws(points=shot_draws(likelihood, shot, self.rng), method=f"simulation of {stretches}")
 
     def _unseen(
         self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delays: Mapping[str, int]

@@ -57,7 +57,7 @@ def test_the_file_tells_the_command() -> None:
 
 
 def test_values_that_are_known_are_set() -> None:
-    more = ("--held-out", "0", "--margin", "2", "--varies", "length", "--seed", "3", "--method", "least-squares")
+    more = ("--held-out", "0", "--margin", "2", "--varies", "length", "--seed", "3", "--method", "likelihood")
     result = gymdr("fit", "flights", *ASKED, "--set", "gravity=9.7", *more)
     assert result.code == 0, result.err
     assert "Replay of the fitted episodes themselves" in result.out
