@@ -22,7 +22,7 @@ from gym_dr.fitting.likelihood import EDGE, Likelihood
 from gym_dr.fitting.particles import tempered_particles
 from gym_dr.fitting.unconstrained import unconstrained
 
-STRETCH = 0.5  # s, of a stretch
+STRETCH = 1.0  # s, of a stretch
 SIMULATED = 20_000_000  # steps of the environment, about
 _FEWEST = 10  # logged steps of a stretch
 _SHORTER = 5.0  # how many times shorter the first stretches are, in which hardly any motion is chaotic
@@ -51,14 +51,11 @@ class Stretches:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shot:
-    """Parameters and first states with the least squares over stretches."""
+    """The parameters with the least squares over stretches."""
 
     u: Array  # (parameters,) point of the prior
-    first: Array  # (S, size) states in which the stretches begin
-    squares: float
     precision: Array  # (parameters, parameters), of u
     groups: int  # of stretches, by which it was estimated
-    seconds: float  # of a stretch, about
 
 
 def stretches_of(starts: Indices, lengths: Indices) -> Stretches:
@@ -122,7 +119,7 @@ def rolled(likelihood: Likelihood, rows: Indices, first: Array, points: Array) -
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Normal:
+class NormalEquations:
     """The normal equations of all stretches: squares, gradients and Hessians by parameters and by first states."""
 
     squares: float
@@ -176,29 +173,26 @@ class Shooting:
         self._begun, self._counts_first = motion.before[rows[:, 0]], before[rows[:, 0]]
         self.moving = likelihood.moving.copy()
 
-    def least(self, u: Array, first: Array, rounds: int = _ROUNDS) -> tuple[Array, Array, _Normal]:
-        """Levenberg-Marquardt from parameters ``(parameters,)`` and first states ``(S, size)``."""
-        damping, normal = 1e-3, self._normal(u, first)
+    def least(
+        self, u: Array, first: Array, rounds: int = _ROUNDS, budget: float = np.inf
+    ) -> tuple[Array, Array, NormalEquations]:
+        """Levenberg-Marquardt from parameters ``(parameters,)`` and first states ``(S, size)``, within a budget."""
+        simulator, damping, normal = self.likelihood.simulator, 1e-3, self._normal(u, first)
+        last, gained = simulator.steps + budget, 1.0
         for _ in range(rounds):
             for _ in range(_TRIES):
                 step, moved = normal.step(damping, u, self.moving)
                 tried = u + step, self.likelihood.replay.add(first, moved * self.scale)
-                squares = self._squares(*tried)
-                if squares <= normal.squares:
+                found = self._normal(*tried)
+                if better := found.squares <= normal.squares:
+                    gained = 1.0 - found.squares / max(normal.squares, 1e-300)
+                    (u, first), normal, damping = tried, found, max(damping / 8.0, 1e-9)
+                if better or simulator.steps > last:
                     break
                 damping *= 8.0
-            else:
-                break
-            gained = 1.0 - squares / max(normal.squares, 1e-300)
-            (u, first), damping = tried, max(damping / 8.0, 1e-9)
-            normal = self._normal(u, first)
-            if gained < _CONVERGED:
+            if not better or gained < _CONVERGED or simulator.steps > last:
                 break
         return u, first, normal
-
-    def _squares(self, u: Array, first: Array) -> float:
-        residuals = self._residuals(rolled(self.likelihood, self.stretches.rows, first, self._many(u)), first)
-        return float(sum(np.square(part).sum() for part in residuals))
 
     def _many(self, u: Array) -> Array:
         return np.repeat(u[None], len(self.stretches.lengths), axis=0)
@@ -215,7 +209,7 @@ class Shooting:
         begun = np.where(self._counts_first, self._differences(first, self._begun), 0.0)
         return along, begun, _WEAK * self._differences(first, self.around)
 
-    def _normal(self, u: Array, first: Array) -> _Normal:
+    def _normal(self, u: Array, first: Array) -> NormalEquations:
         count, n = len(first), len(self.scale)
         points, firsts = [self._many(u)], [first]
         sizes = np.where(u < 0.5, _STEP, -_STEP)
@@ -245,7 +239,7 @@ class Shooting:
         own = np.einsum("psln,sln->sp", by_point, along)
         by_state = np.einsum("ksln,sln->sk", by_first, along) + begun + _WEAK * thought
         eliminated = np.linalg.solve(inner, by_state[:, :, None])[:, :, 0]
-        return _Normal(
+        return NormalEquations(
             squares=float(sum(np.square(part).sum() for part in (along, begun, thought))),
             gradient=own.sum(axis=0),
             first_gradient=by_state,
@@ -264,9 +258,10 @@ def shoot(
     budget: float,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Shot:
-    """Least squares over stretches of a log, from the likelihood's estimate and from the middle of the prior.
+    """Least squares over stretches of a log, from the likelihood's estimate.
 
-    Short stretches come first: the squares of long ones may have many minima.
+    Where states are hidden, that may be far off, so the middle of the prior is tried as well. Short stretches come
+    first then: the squares of long ones may have many minima.
 
     Args:
         likelihood: Of the log.
@@ -276,23 +271,27 @@ def shoot(
         budget: Simulated steps, about; a longer log is not used whole.
         tell: Called with what is done.
     """
-    unknown, motion = 1 + len(estimate.u) + len(estimate.scale), likelihood.motion
-    most = int(budget / (2.0 * _ROUNDS * unknown * motion.holds.mean()))
-    short = _of(likelihood, estimate, cut(motion.begins, durations, seconds / _SHORTER, most))
-    begun = [short.least(u, short.around, _ROUNDS // 2) for u in (estimate.u, np.full(len(estimate.u), 0.5))]
-    starts = [u for u, _, _ in sorted(begun, key=lambda found: found[2].squares)]
+    motion, starts = likelihood.motion, [estimate.u]
+    unknown = 1 + len(estimate.u) + len(estimate.scale)
+    most = int(budget / (_ROUNDS * unknown * motion.holds.mean()))
+    if not motion.seen.all():
+        short = _of(likelihood, estimate, cut(motion.begins, durations, seconds / _SHORTER, most // 2))
+        points = (estimate.u, np.full(len(estimate.u), 0.5))
+        begun = [short.least(u, short.around, _ROUNDS, budget / 5) for u in points]
+        starts.append(min(begun, key=lambda found: found[2].squares)[0])
     whole = _of(likelihood, estimate, cut(motion.begins, durations, seconds, most))
-    tell(f"simulating {len(whole.stretches.lengths)} stretches")
-    u, first, normal = min((whole.least(u, whole.around) for u in starts), key=lambda found: found[2].squares)
+    tell(f"simulating {len(whole.stretches.lengths):,} stretches")
+    found = [whole.least(u, whole.around, _ROUNDS, 0.6 * budget / len(starts)) for u in starts]
+    u, _, normal = min(found, key=lambda one: one[2].squares)
     precision, groups = _precision(normal, motion.episode[whole.stretches.rows[:, 0]])
-    return Shot(u=u, first=first, squares=normal.squares, precision=precision, groups=groups, seconds=seconds)
+    return Shot(u=u, precision=precision, groups=groups)
 
 
 def _of(likelihood: Likelihood, estimate: Estimate, stretches: Stretches) -> Shooting:
     return Shooting(likelihood, stretches, estimate.scale, estimate.smoothed.states[stretches.rows[:, 0]])
 
 
-def _precision(normal: _Normal, episode: Indices) -> tuple[Array, int]:
+def _precision(normal: NormalEquations, episode: Indices) -> tuple[Array, int]:
     """The inverse of the sandwich covariance, ``(parameters, parameters)``, and the groups that it comes from.
 
     Groups are episodes, or blocks of them if there are few. A few groups do not show all directions, so their
