@@ -13,8 +13,8 @@ from gym_dr.compiled.flags import ENTRY, KERNEL
 
 
 @njit(**KERNEL)
-def _between(left, middle, transposed, half, found):
-    """Fills ``found`` with J M J', or with J' M J where ``transposed``, for symmetric M; ``half`` is for work."""
+def _between(left, middle, transposed, half, added, found):
+    """Fills ``found`` with J M J' + A, or with J' M J + A where ``transposed``, symmetric; ``half`` is for work."""
     n = len(middle)
     for i in range(n):
         half[i] = 0.0
@@ -25,7 +25,7 @@ def _between(left, middle, transposed, half, found):
                     half[i, j] += factor * middle[k, j]
     for i in range(n):
         for j in range(i + 1):
-            total = 0.0
+            total = added[i, j]
             for k in range(n):
                 total += half[i, k] * (left[k, j] if transposed else left[j, k])
             found[i, j] = total
@@ -57,11 +57,10 @@ def advance(jacobians, noise, errors, observed, begins, first, predicted, gains,
             for i in range(n):
                 for j in range(n):
                     covariance[i, j] = first[chain, i, j]
-        _between(jacobians[t], covariance, False, half, predicted[t])
+        _between(jacobians[t], covariance, False, half, noise[t], covariance)
         for i in range(n):
             for j in range(n):
-                predicted[t, i, j] += noise[t, i, j]
-                covariance[i, j] = predicted[t, i, j]
+                predicted[t, i, j] = covariance[i, j]
         for k in range(n):
             variances[t, k] = 1.0
             if observed[t, k]:
@@ -178,10 +177,8 @@ def retreat(
             for i in range(n):
                 for j in range(n):
                     slopes[3, 0, 0] += 0.5 * simulated[t, i, j] * (pull[i] * pull[j] - information[i, j])
-        _between(jacobians[t], information, True, half, other)
-        for i in range(n):
-            for j in range(n):
-                information[i, j] = other[i, j]
+        other[:] = 0.0
+        _between(jacobians[t], information, True, half, other, information)
         for i in range(n):
             total = 0.0
             for j in range(n):

@@ -58,7 +58,7 @@ def preview(problem: FitProblem) -> list[str]:
     for one, share in zip(motion.coordinates, shares, strict=True):
         sentences += [f"{one.name} is measured after {percent(share)} of the steps."] if 0.0 < share < 1.0 else []
     if hidden := [one.name for one, seen in coordinates if not seen]:
-        sentences.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
+        sentences.append(f"Not observed, inferred from what is: {', '.join(hidden)}.")
     kept = [name for name in prior.names if name in unidentifiable]
     sentences += [f"{name} would keep its prior: {unidentifiable[name]}." for name in kept]
     if rest := [name for name in prior.names if name not in unidentifiable]:
@@ -78,7 +78,10 @@ def _clock(problem: FitProblem) -> list[str]:
         logged = np.concatenate([np.diff(np.asarray(episode.time)) for episode in problem.episodes])
         missed = float(np.sqrt(np.square(logged - holds * problem.time_step).mean()))
         if missed > _ROUGH * np.median(logged):
-            sentences.append(f"Whole steps miss the logged intervals by {missed:.2g} s (root mean square).")
+            sentences.append(
+                f"Whole steps miss the logged intervals by {missed:.2g} s (root mean square). If that matters, name "
+                "the parameter that is the duration of a step (`time_step`)."
+            )
     if names := list(problem.episodes[0].known):
         sentences.append(f"Told by the log, row by row: {', '.join(names)}.")
     return sentences

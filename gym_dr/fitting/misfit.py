@@ -1,9 +1,9 @@
-"""A test of the model: whether residuals are consistent with noise.
+"""A score test of the model: whether forces that it lacks would explain innovations.
 
-If the model is right, innovations are independent of everything before them: states, actions, earlier innovations. So a
-regression on those finds nothing. What the simulator lacks (friction, a delay, another time step) depends on them.
-The statistic of Wooldridge (1991, "On the application of robust, regression-based diagnostics") holds also when noise
-is larger in some steps than in others.
+If the model is right, innovations are independent of everything before them. A missing force (friction, a delay, a
+longer step) adds to a state after each step, and a filter passes that on to all later innovations, which are regressed
+on it. The statistic of Wooldridge (1991, "On the application of robust, regression-based diagnostics") holds also when
+noise is larger in some steps than in others.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def make_problem(episodes: Sequence[LoggedEpisode], question: Question) -> FitPr
         if exact is not None and exact in (*prior.names, *told):
             raise ConfigError(f"`time_step`: expected a parameter that neither the fit nor the log sets, got {exact}.")
         per = 1.0 if exact is None else _per_step(replay, prior, exact)
-        step = _time_step(replay, prior) if exact is None else per * prior.value(exact)
+        step = _time_step(replay, prior, told) if exact is None else per * prior.value(exact)
         episodes = on_clock(episodes, step, exact=exact is not None, average_actions=question.average_actions)
         episodes = with_told(episodes, [name for name in told if name not in constant])
         if exact is not None:
@@ -165,9 +165,9 @@ def _native(env: str, slots: int) -> Any:
     return envs
 
 
-def _time_step(replay: LogReplay, prior: Prior) -> float | None:
-    """Duration of a step, s; None if it is a parameter to find."""
+def _time_step(replay: LogReplay, prior: Prior, told: Mapping[str, float]) -> float | None:
+    """Duration of a step, s; None if it is a parameter to find, or differs within the log."""
     step = replay.time_step
     if isinstance(step, str):
-        return None if step in prior.names else prior.value(step)
+        return None if step in prior.names or (step in told and step not in prior.known) else prior.value(step)
     return step

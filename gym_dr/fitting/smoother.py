@@ -114,12 +114,11 @@ class KalmanFilter:
 
     def innovations(self, deltas: Deltas) -> Array:
         """Innovations ``(T, n)``, independent with variance 1, in order of time; 0 where nothing is measured."""
-        found, _ = self._follow(deltas.first[..., None], deltas.drift[..., None], deltas.measured[..., None])
-        return np.asarray(found[..., 0] / np.sqrt(self.variances))
+        return np.asarray(self._followed(deltas)[0] / np.sqrt(self.variances))
 
     def expected(self, deltas: Deltas) -> Array:
         """States after the steps ``(T, n)`` as expected from all earlier measurements."""
-        return self._follow(deltas.first[..., None], deltas.drift[..., None], deltas.measured[..., None])[1][..., 0]
+        return self._followed(deltas)[1]
 
     def slopes(self, drift: Array) -> Array:
         """Derivatives of the innovations, ``(T, n, k)``, for those of the drift."""
@@ -133,15 +132,20 @@ class KalmanFilter:
 
     def smoothed(self, deltas: Deltas) -> tuple[Array, Array]:
         """The expected states given all measurements: first ones of chains ``(C, n)``, after the steps ``(T, n)``."""
-        found, means = self._follow(deltas.first[..., None], deltas.drift[..., None], deltas.measured[..., None])
-        pulls, first_pulls, _ = self._retreat(found[..., 0])
-        return deltas.first + self.first * first_pulls, means[..., 0] + np.einsum("tij,tj->ti", self.predicted, pulls)
+        found, means = self._followed(deltas)
+        pulls, first_pulls, _ = self._retreat(found)
+        return deltas.first + self.first * first_pulls, means + np.einsum("tij,tj->ti", self.predicted, pulls)
 
     def gradient(self, innovations: Array) -> NoiseVariances:
         """Derivatives of ``log_likelihood`` by each of the ``NoiseVariances``, for innovations ``(T, n)``."""
         _, _, slopes = self._retreat(innovations * np.sqrt(self.variances))
         of_first = np.where(self.chains.first_observed, slopes[2], 0.0).sum(axis=0)
         return NoiseVariances(measured=slopes[0, 0] + of_first, process=slopes[1, 0], simulated=float(slopes[3, 0, 0]))
+
+    def _followed(self, deltas: Deltas) -> tuple[Array, Array]:
+        """Innovations and means, ``(T, n)``."""
+        found, means = self._follow(deltas.first[..., None], deltas.drift[..., None], deltas.measured[..., None])
+        return found[..., 0], means[..., 0]
 
     def _follow(self, first: Array, drift: Array, measured: Array) -> tuple[Array, Array]:
         """Innovations and means, of k filters at once."""

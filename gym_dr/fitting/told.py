@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import LogError, located
 from gym_dr.fitting.logs import LoggedEpisode
+from gym_dr.fitting.sensors import is_of_sensor
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
@@ -36,6 +37,8 @@ def told_constants(episodes: Sequence[LoggedEpisode], space: ParamSpace, wanted:
     for name in names:
         if name in DISTURBANCES or name in wanted:
             continue
+        if is_of_sensor(name):
+            raise LogError(f"{_COLUMN}{name}: expected a parameter of the environment. Set a sensor's with `params`.")
         values = np.concatenate([np.unique(_values(episode, name)) for episode in episodes])
         for end in (values.min(), values.max()):
             space.check({name: float(end)})

@@ -49,6 +49,15 @@ def test_steps_last_as_long_as_the_log_needs_where_a_parameter_is_their_duration
     assert not found.suspicious
 
 
+def test_the_log_may_tell_how_long_steps_last() -> None:
+    lengths = np.linspace(0.012, 0.02, 12)  # s
+    log = logged(params={**TRUTH, "tau": lengths}, episodes=12, noise=0.002)
+    told = [
+        {**one, "params/tau": lengths[k], "time": np.arange(len(one["actions"]) + 1.0)} for k, one in enumerate(log)
+    ]
+    assert holds_the_truth(fit(told))
+
+
 def test_the_time_step_of_a_robot_is_that_of_its_simulation() -> None:
     # of which each step of the environment has four, of 0.002 s
     count = 12
@@ -142,6 +151,7 @@ def test_a_constant_of_the_whole_log_is_set_and_what_is_to_be_found_is_not_read(
         ([{"params/mascart": 1.0}] * 6, UnknownNameError, "Did you mean 'masscart'"),
         ([{"params/masscart": 1.0}] * 5 + [{}], LogError, "expected params/masscart in all episodes"),
         ([{"params/masscart": np.ones(3)}] * 6, LogError, "params/masscart: expected a number, or one for each row"),
+        ([{"params/obs_gain:theta": 1.1}] * 6, LogError, "Set a sensor's with `params`"),
         ([{"params/masscart": np.nan}] * 6, LogError, "params/masscart: expected finite numbers, got nan"),
     ],
 )
