@@ -124,6 +124,7 @@ def command(
         **options,
     )
     click.echo(result.table)
+    click.echo(result.prediction_table)
     for sentence in result.findings:
         click.echo(as_typed(sentence))
     click.echo(f"Wrote {path}")

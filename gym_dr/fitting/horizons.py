@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,10 +186,17 @@ def compared(errors: pd.DataFrame) -> pd.DataFrame:
     return table.loc[list(dict.fromkeys(errors["horizon"]))]
 
 
-def predicts_better(errors: pd.DataFrame, first: str, second: str) -> str:
-    """The one of two physics that predicts better up to 1 s, or as far as episodes go; the first one if they tie."""
+def chosen_method(errors: pd.DataFrame, methods: Collection[str]) -> str:
+    """The method that predicts better over all times up to 1 s, or as far as episodes go; the likelihood if they tie.
+
+    Args:
+        errors: See ``prediction_errors``.
+        methods: Physics that are methods.
+    """
+    if len(methods) == 1 or errors.empty:
+        return "likelihood" if "likelihood" in methods else "simulation"
     means = compared(errors[errors["horizon"] != WHOLE]).iloc[-1]
-    return second if means[second] < (1.0 - _TIED) * means[first] else first
+    return "simulation" if means["simulation"] < (1.0 - _TIED) * means["likelihood"] else "likelihood"
 
 
 def prediction_sentences(errors: pd.DataFrame, where: str) -> list[str]:
@@ -208,30 +215,28 @@ def prediction_sentences(errors: pd.DataFrame, where: str) -> list[str]:
     return [f"Error of predictions of {where}, relative to the motion's standard deviation: {'; '.join(parts)}."]
 
 
-def choice_sentences(
-    errors: pd.DataFrame, chosen: str, other: str, ranges: Mapping[str, Mapping[str, Array]]
-) -> list[str]:
+def choice_sentences(errors: pd.DataFrame, chosen: str, values: Mapping[str, Mapping[str, Array]]) -> list[str]:
     """Which method predicts better at which horizon, and about which parameters the two disagree.
 
     Args:
         errors: See ``Fit.replay``, in which the physics of the method that was not taken has its name.
         chosen: The method that was taken.
-        other: The one that was not.
-        ranges: method -> name -> ends of the 90 % interval, ``(2,)``.
+        values: method -> name -> values of all particles.
     """
-    table, sentences = compared(errors), []
+    if len(values) == 1 or errors.empty:
+        return []
+    (other,) = (name for name in values if name != chosen)
     better: dict[str, list[str]] = {chosen: [], other: []}
-    for horizon, row in table.iterrows():
-        apart = row["fitted"] - row[other]
-        if abs(apart) > _TIED * max(row["fitted"], row[other]):
-            better[chosen if apart < 0 else other].append(str(horizon))
+    for horizon, row in compared(errors).iterrows():
+        if abs(row["fitted"] - row[other]) > _TIED * max(row["fitted"], row[other]):
+            better[chosen if row["fitted"] < row[other] else other].append(str(horizon))
     told = [f"{method} predicts better over {', '.join(where)}" for method, where in better.items() if where]
-    sentences.append(f"Method: {chosen}. " + (f"{'; '.join(told)}." if told else "Both methods predict alike."))
-    for name, ends in ranges[chosen].items():
-        others = ranges[other][name]
-        if ends[0] > others[1] or others[0] > ends[1]:
+    sentences = [f"Method: {chosen}. {'; '.join(told).capitalize() or 'Likelihood and simulation predict alike'}."]
+    for name, drawn in values[chosen].items():
+        (low, high), (least, most) = (np.quantile(one, [0.05, 0.95]) for one in (drawn, values[other][name]))
+        if low > most or least > high:
             sentences.append(
-                f"The methods disagree about {name}: {chosen} finds {ends[0]:.4g} to {ends[1]:.4g}, {other} "
-                f"{others[0]:.4g} to {others[1]:.4g}. The model differs from the system somewhere."
+                f"The methods disagree about {name}: {low:.4g} to {high:.4g} by {chosen}, {least:.4g} to {most:.4g} by "
+                f"{other}. The model lacks something."
             )
     return sentences

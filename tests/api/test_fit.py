@@ -82,19 +82,19 @@ def test_a_right_model_is_not_suspected(found: Fit) -> None:
     assert found.findings[0].startswith("The residuals are consistent with noise")
 
 
-def test_held_out_episodes_are_replayed_better_than_by_nominal_parameters(found: Fit) -> None:
-    shares = found.replay[found.replay["steps"] == 10].groupby("physics")["share"].mean()
+def test_held_out_episodes_are_predicted_better_than_by_nominal_parameters(found: Fit) -> None:
+    shares = found.replay[found.replay["horizon"] == "0.5 s"].groupby("physics")["share"].mean()
     assert shares["fitted"] < 0.5 * shares["nominal"]
-    assert any(text.startswith("Replay of 4 held-out episodes, error after 10 steps") for text in found.findings)
+    assert any(text.startswith("Error of predictions of 4 held-out episodes") for text in found.findings)
     assert found.facts["episodes"].endswith("fitted, 4 held out")
 
 
-def test_what_is_replayed_explains_the_log_where_only_a_product_is_known() -> None:
+def test_what_predicts_explains_the_log_where_only_a_product_is_known() -> None:
     pendulum, truth = "gym_dr/PendulumDR-v1", {"m": 0.8, "l": 0.7}  # m l^2 and g / l
     log = logged(pendulum, {**truth, "g": 7.0}, episodes=6, steps=30, noise=0.002)
     wide: dict[str, Any] = {"m": (0.1, 8.0), "l": (0.25, 2.5), "g": (2.5, 25.0)}
     found = fit(log, env=pendulum, randomize=wide)
-    shares = found.replay[found.replay["steps"] == 10].groupby("physics")["share"].mean()
+    shares = found.replay[found.replay["horizon"] == "0.5 s"].groupby("physics")["share"].mean()
     assert shares["fitted"] < 0.01  # the noise; the mean of each parameter gives 0.19
 
 
