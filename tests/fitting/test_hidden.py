@@ -30,8 +30,8 @@ def _registered() -> Iterator[None]:
         yield
 
 
-def fitted(log: Any) -> Fit:
-    return gym_dr.fit(log, env=ID, randomize=PRIOR, held_out=0.0, progress=False)
+def fitted(log: Any, **options: Any) -> Fit:
+    return gym_dr.fit(log, env=ID, randomize=PRIOR, held_out=0.0, progress=False, **options)
 
 
 @pytest.mark.parametrize("gain", [2.0, -2.0])
@@ -51,6 +51,16 @@ def test_dry_friction_that_the_model_lacks_is_found_in_the_speed() -> None:
 
 def test_right_models_of_positions_are_not_suspected() -> None:
     assert not any(fitted(ridden(seed=seed)).suspicious for seed in range(5))
+
+
+def test_weights_beyond_the_budget_of_simulated_steps_are_not_made_and_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    within = fitted(ridden(), method="particles")
+    monkeypatch.setattr("gym_dr.fitting.draws._STEPS", 100_000)
+    beyond = fitted(ridden(), method="particles")
+    assert [any("approximate" in sentence for sentence in one.findings) for one in (within, beyond)] == [False, True]
+    assert (within.facts["method"], beyond.facts["method"]) == ("particles", "least squares")
 
 
 def estimated(log: Any, lost: float = 0.0) -> Estimate:
