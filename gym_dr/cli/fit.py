@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -124,7 +125,8 @@ def command(
         **options,
     )
     click.echo(result.table)
-    click.echo(result.prediction_table)
     for sentence in result.findings:
         click.echo(as_typed(sentence))
+    if len(result.replay):
+        click.echo(replace(result.prediction_table, caption="", notes=[]))
     click.echo(f"Wrote {path}")

@@ -68,18 +68,20 @@ class Fit:
 
     @property
     def prediction_table(self) -> Table:
-        """The errors of predictions: a row for each coordinate and horizon."""
-        physics, rows = list(dict.fromkeys(self.replay["physics"])), []
-        for (coordinate, horizon), part in self.replay.groupby(["coordinate", "horizon"], sort=False):
-            errors = part.set_index("physics")["error"]
-            told = [f"{errors[name]:.3g}" if name in errors else "" for name in physics]
-            rows.append([str(coordinate), str(horizon), *told, str(part["unit"].iloc[0])])
+        """The errors of predictions: a row for each coordinate, a column for each horizon."""
+        horizons, rows = list(dict.fromkeys(self.replay["horizon"])), []
+        for coordinate, part in self.replay.groupby("coordinate", sort=False):
+            errors = part.set_index(["physics", "horizon"])["error"].to_dict()
+            pairs = [[errors.get((name, horizon), math.nan) for name in ("fitted", "nominal")] for horizon in horizons]
+            told = [f"{fitted:.2g} ({nominal:.2g})" for fitted, nominal in pairs]
+            rows.append([str(coordinate), *told, str(part["unit"].iloc[0])])
         note = (
-            "Root mean squares over all times up to the horizon. A prediction begins in a state that is fitted to a "
-            "short window before it, and repeats the logged actions."
+            "Root mean squares over all times up to the horizon; in parentheses with nominal parameters. A prediction "
+            "begins in a state that is fitted to a short window before it, and repeats the logged actions."
         )
-        columns = ["coordinate", "horizon", *physics, "unit"]
-        return Table(caption="Errors of predictions", columns=columns, rows=rows, notes=[note])
+        return Table(
+            caption="Errors of predictions", columns=["error of prediction", *horizons, "unit"], rows=rows, notes=[note]
+        )
 
     @property
     def error_table(self) -> Table:

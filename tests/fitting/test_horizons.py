@@ -45,7 +45,8 @@ def test_errors_are_told_at_each_horizon_that_fits_and_in_the_unit_of_each_coord
     horizons = ["one step", "0.1 s", "0.5 s", "1 s", "whole episode"]
     assert list(dict.fromkeys(right.replay["horizon"])) == horizons
     assert {"nominal", "fitted", "simulation"} == {*right.replay["physics"]}
-    assert [row[1] for row in right.prediction_table.rows] == horizons
+    assert right.prediction_table.columns[1:-1] == horizons
+    assert [row[0] for row in right.prediction_table.rows] == ["x"]
     assert all(horizon in " ".join(right.findings) for horizon in horizons)
 
 
