@@ -29,6 +29,7 @@ _WEIGHTED = 1000  # draws to weight in a turn, at most
 _FEWEST = 100  # effective ones, in a posterior that is not called approximate
 _ENOUGH = 0.3  # share of effective ones after which no turn follows
 _TURNS = 6
+_TRIES = 100  # of a draw to stay inside the prior
 _WIDE = 0.75  # power of the likelihood that they come from, whose tails are longer
 _STEPS = 16_000_000  # simulated steps for all weights, divided by the number of coordinates
 
@@ -70,6 +71,19 @@ def posterior_draws(
         why = f"{_FEWEST} of its draws would take {_TURNS * _FEWEST * each:,.0f} simulated steps to weight"
         return Draws(points=points, method="least squares", warning=_warning(why))
     return _weighted(exact, estimate, transform, rng, count, tell)
+
+
+def widened(points: Array, excess: Array, rng: np.random.Generator) -> Array:
+    """Draws ``(count, parameters)`` with more covariance, ``excess``, inside the prior."""
+    values, vectors = np.linalg.eigh(excess)
+    if not values.max(initial=0.0) > 0.0:
+        return points
+    root, moved = vectors * np.sqrt(np.maximum(values, 0.0)), points.copy()
+    outside: Mask = np.ones(len(points), np.bool_)
+    for _ in range(_TRIES):
+        moved[outside] = points[outside] + rng.standard_normal((int(outside.sum()), len(root))) @ root.T
+        outside[:] = ((moved <= 0.0) | (moved >= 1.0)).any(axis=1)
+    return np.where(outside[:, None], points, moved)
 
 
 def _warning(why: str) -> str:

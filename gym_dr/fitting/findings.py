@@ -11,7 +11,7 @@ import scipy.stats
 from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import Likelihood
-from gym_dr.fitting.misfit import LEVEL, Misfit
+from gym_dr.fitting.misfit import LEVEL, Contradiction, Lack, Misfit
 from gym_dr.fitting.posterior import KEPT
 from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import DETERMINED, NARROWED, PRIOR_KEPT
@@ -27,6 +27,8 @@ _PROBES = 1024  # states in which a silent parameter is tried
 _WIDER = 4.0  # their standard deviation, in units of the log's
 _EVEN = 1e-6  # share of the largest effect; smaller differences between states count as none
 _EFFECT = 1e-9  # share of a coordinate's standard deviation that counts as no effect
+_WRONG = 0.8  # share of a coordinate's changes from which a lack looks like a wrong log
+_EPISODES = 6  # named in a sentence, at most
 _END = 0.02  # share of a prior's range around its ends
 _PRESSED = 2.0  # standard deviations from an end up to which particles press against it
 _NEAR = 0.1  # relative difference at which noise is still within its prior
@@ -38,6 +40,7 @@ def findings(
     misfit: Misfit,
     table: pd.DataFrame,
     values: Mapping[str, Array],
+    at_ends: Mapping[str, str],
     rng: np.random.Generator,
     *,
     varies: Collection[str],
@@ -50,16 +53,16 @@ def findings(
         misfit: Evidence against the model.
         table: See ``Fit.parameters``.
         values: name -> values of all particles.
+        at_ends: See ``at_ends_of_priors``.
         rng: For the states in which silent parameters are tried.
         varies: Parameters of which each episode has its own.
     """
-    at_ends = _at_ends(table, values, likelihood.prior.space)
-    sentences = [_verdict(misfit, bool(varies), bool(at_ends)), *at_ends.values()]
+    sentences = [*_verdict(misfit, likelihood, bool(at_ends)), *at_ends.values()]
     if estimate.unsettled:
         sentences.append(
             f"The estimate has not settled after {counted(estimate.rounds, 'round')}: parameters still moved by "
-            f"{estimate.unsettled:.2g} standard deviations, and ranges are wider by that. Log more episodes, or motion "
-            "with fewer contacts."
+            f"{estimate.unsettled:.2g} standard deviations, and ranges are wider by that. Log more episodes, or "
+            "gentler motion."
         )
     sure = {str(name) for name in table.index if table["identified"][name] == DETERMINED}
     tied = combinations(values, sure, bool(varies))
@@ -87,12 +90,12 @@ def findings(
     return sentences
 
 
-def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:
+def at_ends_of_priors(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace) -> dict[str, str]:
     """Parameters at an end of their prior: name -> a sentence.
 
     Args:
         table: See ``Fit.parameters``.
-        values: name -> values of all particles.
+        values: name -> values of all particles, before ranges are widened.
         space: Whose bounds no prior can go beyond.
     """
     sentences = {}
@@ -109,21 +112,63 @@ def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace
     return sentences
 
 
-def _verdict(misfit: Misfit, varies: bool, at_ends: bool) -> str:
-    if misfit.p < LEVEL:
-        how = f"depend on {misfit.feature}" if misfit.feature else "are not 0 on average"
-        cause = "A prior is too narrow, or something" if at_ends else "Something"
+def _verdict(misfit: Misfit, likelihood: Likelihood, at_ends: bool) -> list[str]:
+    """What noise does not explain, with its size in physical units."""
+    lack, differ = misfit.lack, misfit.contradiction
+    found = lack is not None and lack.p < LEVEL
+    sentences = [_lack(lack, likelihood)] if lack is not None and found else []
+    if differ is not None and differ.p < LEVEL / 2:
+        sentences.append(_contradiction(differ, likelihood))
+    if not sentences:
+        p = min([one.p for one in (lack, differ) if one is not None], default=1.0)
+        return [f"The residuals are consistent with noise (p = {p:.2g})."]
+    if not misfit.suspicious:
+        return [f"The model is right up to effects too small to matter. {' '.join(sentences)}"]
+    wrong = at_ends or (lack is not None and found and (lack.share > _WRONG or not lack.feature))
+    check = "Check signs, units and offsets of the log first" + (", and the ends of priors" if at_ends else "")
+    told = "Ranges are wider by what this may have changed."
+    return [f"The model is suspicious. {' '.join([*sentences, *([f'{check}.'] if wrong else []), told])}"]
+
+
+def _lack(lack: Lack, likelihood: Likelihood) -> str:
+    duration, unit, name = _duration(likelihood), lack.coordinate.unit, lack.coordinate.name
+    on = f"mostly with {lack.feature}" if lack.feature else "always alike"
+    why = f"{on}, like {lack.cause} (p = {lack.p:.1g})"
+    if not lack.is_force:
+        off = f"{lack.size:.2g} {unit}".rstrip()
+        return f"Readings of {name} are off by {off}, {percent(lack.share)} of its standard deviation, {why}."
+    per = f"{unit[:-2]}/s^2" if unit.endswith("/s") else f"{unit}/s" if unit else "per second"
+    size = f"{lack.size / duration:.2g} {per}" if duration else f"{lack.size:.2g} {unit} a step".replace("  ", " ")
+    return f"In the rate of change of {name} {size} are missing, {percent(lack.share)} of that rate in the log, {why}."
+
+
+def _duration(likelihood: Likelihood) -> float:
+    """The mean duration of a logged step, s; 0 if it is not known."""
+    step = likelihood.replay.time_step
+    if isinstance(step, str):
+        step = likelihood.prior.value(step) if step not in likelihood.prior.names else None
+    return float(step * likelihood.motion.holds.mean()) if step else 0.0
+
+
+def _contradiction(differ: Contradiction, likelihood: Likelihood) -> str:
+    prior, motion = likelihood.prior, likelihood.motion
+    names = [motion.sources[episode] for episode in np.unique(motion.episode).tolist()]
+    name = prior.names[differ.name]
+    own = prior.values(differ.points)[name]
+    unit = f" {prior.space[name].unit}".rstrip()
+    effect = f"p = {differ.p:.1g}; {percent(differ.share)} of the motion's changes"
+    if differ.odd is not None:
         return (
-            f"The model is suspicious: residuals of {misfit.coordinate} {how} "
-            f"({percent(misfit.explained)} of their variance, p = {misfit.p:.1g}), which noise does not explain. "
-            f"{cause} that is not fitted differs: friction, a time step, a delay."
+            f"{names[differ.odd]} contradicts the other episodes: {name} would be {own[0]:.4g}{unit} there and "
+            f"{own[1]:.4g}{unit} in the others ({effect})."
         )
-    if misfit.episodes_differ(varies):
-        return (
-            f"The model is suspicious: parameters differ between episodes (p = {misfit.episodes_p:.1g}). If the "
-            "system does vary, fit with `varies`."
-        )
-    return f"The residuals are consistent with noise (p = {misfit.p:.2g})."
+    order = np.argsort(own)
+    shown = order if len(order) <= _EPISODES else order[[0, -1]]
+    each = ", ".join(f"{own[k]:.4g}{unit} in {names[k]}" for k in shown.tolist())
+    return (
+        f"Episodes contradict each other: {name} would be {each} ({effect}). If the system does vary, fit with "
+        f"`varies={[name]!r}`."
+    )
 
 
 def noise_sentence(measured: Array, prior: Distribution) -> str:

@@ -13,10 +13,10 @@ import pandas as pd
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, LogError, check_known
-from gym_dr.fitting.draws import Draws, posterior_draws
+from gym_dr.fitting.draws import Draws, posterior_draws, widened
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
-from gym_dr.fitting.findings import findings, noise_sentence
+from gym_dr.fitting.findings import at_ends_of_priors, findings, noise_sentence
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
 from gym_dr.fitting.horizons import (
     choice_sentences,
@@ -134,10 +134,11 @@ class FitJob:
         likelihood.motion = replace(likelihood.motion, scale=estimate.scale)
         self.tell("sampling the posterior")
         drawn, estimate = self._draws(likelihood, estimate)
-        misfit = find_misfit(likelihood.motion, estimate)
+        misfit = find_misfit(likelihood, estimate, varies=bool(varies))
         methods = {**self._simulated(likelihood, estimate)}
         if self.options.method != "simulation":
-            methods["likelihood"] = estimate.u, drawn
+            wide = widened(drawn.points, misfit.excess, self.rng)
+            methods["likelihood"] = estimate.u, replace(drawn, points=wide)
         self.tell("predicting held-out episodes")
         unseen = self._unseen(kept, estimate, delays)
         shown, path = unseen or (likelihood, estimate.smoothed)
@@ -146,10 +147,12 @@ class FitJob:
         replayed = prediction_errors(shown, path, points, likelihood.motion.scale, clock)
         chosen = chosen_method(replayed, methods)
         replayed = replayed.replace({"physics": {chosen: "fitted"}})
+        exact = prior.values(drawn.points if chosen == "likelihood" else methods[chosen][1].points)
         drawn = methods[chosen][1]
         values = prior.values(drawn.points)
         table = parameter_table(prior, values)
-        sentences = findings(likelihood, estimate, misfit, table, values, self.rng, varies=varies)
+        at_ends = at_ends_of_priors(table, exact, prior.space)
+        sentences = findings(likelihood, estimate, misfit, table, values, at_ends, self.rng, varies=varies)
         sentences += [drawn.warning] if drawn.warning else []
         for name, steps in delays.items():
             sentences.append(f"{name}: {counted(steps, 'step')} ({100 * chances[name].max():.0f} %).")
@@ -167,7 +170,7 @@ class FitJob:
             errors=error_table(likelihood.motion, estimate),
             replay=replayed,
             residuals=residual_table(likelihood.motion, estimate),
-            suspicious=misfit.suspicious(bool(varies)),
+            suspicious=misfit.suspicious,
             findings=sentences,
             facts={
                 "episodes": f"{len(used)} fitted, {len(kept)} held out",

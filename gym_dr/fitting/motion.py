@@ -41,6 +41,7 @@ class LoggedMotion:
     scale: Array  # (n,) standard deviation of each coordinate; nan if it is never measured
     places: Indices  # (n,) index of each coordinate in a state
     inexact: Array  # (n,) standard deviation of the error of a replayed step
+    sources: Sequence[str]  # of all episodes: names for messages
     skipped: Sequence[tuple[str, int]] = ()  # steps that cannot be replayed: reason, count
 
     def __len__(self) -> int:
@@ -142,6 +143,7 @@ def read_motion(
         scale=np.ones(len(replay.coordinates)),
         places=replay.places,
         inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),
+        sources=[episode.source for episode in episodes],
         skipped=skipped,
         **columns,
     )

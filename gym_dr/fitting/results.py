@@ -87,7 +87,11 @@ class Fit:
     def error_table(self) -> Table:
         """The standard deviations of measurement and process noise."""
         rows = [
-            [str(name), *(f"{row[key]:.3g}" for key in ("measured", "process")), row["unit"]]
+            [
+                str(name),
+                *("" if np.isnan(row[key]) else f"{row[key]:.3g}" for key in ("measured", "process")),
+                row["unit"],
+            ]
             for name, row in self.errors.iterrows()
         ]
         note = (

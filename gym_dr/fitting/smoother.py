@@ -120,10 +120,10 @@ class KalmanFilter:
         """States after the steps ``(T, n)`` as expected from all earlier measurements."""
         return self._followed(deltas)[1]
 
-    def slopes(self, drift: Array) -> Array:
-        """Derivatives of the innovations, ``(T, n, k)``, for those of the drift."""
+    def slopes(self, drift: Array, measured: Array | None = None) -> Array:
+        """Derivatives of the innovations, ``(T, n, k)``, for those of the drift, and of what is measured."""
         first = np.zeros((len(self.chains.first_observed), *drift.shape[1:]))
-        found, _ = self._follow(first, drift, np.zeros_like(drift))
+        found, _ = self._follow(first, drift, np.zeros_like(drift) if measured is None else measured)
         return np.asarray(found / np.sqrt(self.variances)[..., None])
 
     def log_likelihood(self, innovations: Array) -> float:

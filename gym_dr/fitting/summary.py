@@ -46,11 +46,11 @@ def error_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
     rows = {
         c.name: {
             "unit": c.unit,
-            "measured": float(np.sqrt(noise.measured[k])),
+            "measured": float(np.sqrt(noise.measured[k])) if motion.seen[k] else float("nan"),
             "process": float(np.sqrt(noise.process[k])),
         }
         for k, c in enumerate(motion.coordinates)
-        if motion.seen[k]
+        if motion.seen[k] or estimate.forced[k]
     }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("coordinate")
 

@@ -83,7 +83,7 @@ def test_a_right_model_is_not_suspected(found: Fit) -> None:
 
 
 def test_held_out_episodes_are_predicted_better_than_by_nominal_parameters(found: Fit) -> None:
-    shares = found.replay[found.replay["horizon"] == "0.5 s"].groupby("physics")["share"].mean()
+    shares = found.replay[found.replay["horizon"] == "0.1 s"].groupby("physics")["share"].mean()
     assert shares["fitted"] < 0.5 * shares["nominal"]
     assert any(text.startswith("Error of predictions of 4 held-out episodes") for text in found.findings)
     assert found.facts["episodes"].endswith("fitted, 4 held out")
@@ -142,7 +142,7 @@ def test_the_randomization_draws_what_the_particles_are(found: Fit) -> None:
 def test_a_wrong_model_is_suspected() -> None:
     found = fit(logged(params=TRUTH, late=1), randomize=PRIOR)
     assert found.suspicious
-    assert found.findings[0].startswith("The model is suspicious: residuals of ")
+    assert found.findings[0].startswith("The model is suspicious. ")
 
 
 def test_a_value_beyond_its_prior_is_not_said_to_be_determined() -> None:
@@ -150,7 +150,7 @@ def test_a_value_beyond_its_prior_is_not_said_to_be_determined() -> None:
     told = "length lies at the lower end of its prior, 0.5; the best value may be beyond. Widen the prior."
     assert found.findings[1] == told
     assert not any(text.startswith("Determined") for text in found.findings)
-    assert "A prior is too narrow, or something that is not fitted differs" in found.findings[0]
+    assert "the ends of priors" in found.findings[0]
 
 
 # ---- options ----
@@ -283,7 +283,7 @@ def test_only_parameters_that_are_to_be_found_can_vary(various: Any) -> None:
 
 def test_a_system_that_varies_is_suspected_unless_it_is_said_to(population: Fit, various: Any) -> None:
     constant = fit(various)
-    assert "`varies`" in constant.findings[0]
+    assert "`varies=" in constant.findings[0]
     assert "varies" not in population.findings[0]
     assert (constant.suspicious, population.suspicious) == (True, False)
 

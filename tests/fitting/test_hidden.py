@@ -46,7 +46,7 @@ def test_parameters_are_found_from_positions_alone(gain: float) -> None:
 def test_dry_friction_that_the_model_lacks_is_found_in_the_speed() -> None:
     found = fitted(ridden(friction=0.1))
     assert found.suspicious
-    assert "residuals of v depend on the direction of v" in found.findings[0]
+    assert "mostly with the direction of v" in found.findings[0]
 
 
 def test_right_models_of_positions_are_not_suspected() -> None:
