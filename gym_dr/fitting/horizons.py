@@ -230,7 +230,7 @@ def choice_sentences(errors: pd.DataFrame, chosen: str, values: Mapping[str, Map
     for horizon, row in compared(errors).iterrows():
         if abs(row["fitted"] - row[other]) > _TIED * max(row["fitted"], row[other]):
             better[chosen if row["fitted"] < row[other] else other].append(str(horizon))
-    told = [f"{method} predicts better over {', '.join(where)}" for method, where in better.items() if where]
+    told = [f"{method} predicts better at {', '.join(where)}" for method, where in better.items() if where]
     sentences = [f"Method: {chosen}. {'; '.join(told).capitalize() or 'Likelihood and simulation predict alike'}."]
     for name, drawn in values[chosen].items():
         (low, high), (least, most) = (np.quantile(one, [0.05, 0.95]) for one in (drawn, values[other][name]))
