@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -53,7 +54,8 @@ from gym_dr.fitting.problem import METHODS, Question
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="least-squares is fast; particles simulates many draws, for likelihoods that are not quadratic; auto chooses",
+    help="likelihood explains each step, with noise; simulation is least squares over simulated stretches, for models "
+    "that err a little everywhere; auto takes the one that predicts held-out motion better",
 )
 @click.option(
     "--held-out",
@@ -125,4 +127,6 @@ def command(
     click.echo(result.table)
     for sentence in result.findings:
         click.echo(as_typed(sentence))
+    if len(result.replay):
+        click.echo(replace(result.prediction_table, caption="", notes=[]))
     click.echo(f"Wrote {path}")

@@ -44,19 +44,18 @@ class Draws:
 
 
 def posterior_draws(
-    likelihood: Likelihood, estimate: Estimate, method: str, rng: np.random.Generator, tell: Callable[[str], None]
+    likelihood: Likelihood, estimate: Estimate, rng: np.random.Generator, tell: Callable[[str], None]
 ) -> Draws:
     """Draws of the posterior of one system.
 
     Args:
         likelihood: Of the logged steps.
         estimate: Its maximum.
-        method: One of ``METHODS``.
         rng: Source of randomness.
         tell: Called with what is done.
     """
     transform = unconstrained(likelihood.prior)
-    if not len(estimate.u) or method == "least-squares" or likelihood.replicates > 1 or estimate.unsettled:
+    if not len(estimate.u) or likelihood.replicates > 1 or estimate.unsettled:
         points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=_PARTICLES)
         return Draws(points=points, method="least squares")
     exact, begun = _exact(likelihood, estimate), likelihood.simulator.steps
@@ -64,7 +63,7 @@ def posterior_draws(
     points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=_PARTICLES)
     chosen = points[rng.integers(len(points), size=_CHECKED)]
     difference = float(np.std(exact(chosen) - estimate.quadratic(chosen, transform)))
-    if method == "auto" and difference < _NOT_QUADRATIC:
+    if difference < _NOT_QUADRATIC:
         return Draws(points=points, method="least squares")
     each = (likelihood.simulator.steps - begun) / (2 * _CHECKED)
     count = int(min(_WEIGHTED, _STEPS / len(likelihood.motion.coordinates) / _TURNS / each))

@@ -27,7 +27,6 @@ _PROBES = 1024  # states in which a silent parameter is tried
 _WIDER = 4.0  # their standard deviation, in units of the log's
 _EVEN = 1e-6  # share of the largest effect; smaller differences between states count as none
 _EFFECT = 1e-9  # share of a coordinate's standard deviation that counts as no effect
-_SHOWN = 10  # steps of replay in a sentence, at most
 _WRONG = 0.8  # share of a coordinate's changes from which a lack looks like a wrong log
 _EPISODES = 6  # named in a sentence, at most
 _END = 0.02  # share of a prior's range around its ends
@@ -123,11 +122,11 @@ def _verdict(misfit: Misfit, likelihood: Likelihood, at_ends: bool) -> list[str]
     if not sentences:
         p = min([one.p for one in (lack, differ) if one is not None], default=1.0)
         return [f"The residuals are consistent with noise (p = {p:.2g})."]
+    told = "Ranges are wider by what this may have changed."
     if not misfit.suspicious:
-        return [f"The model is right up to effects too small to matter. {' '.join(sentences)}"]
+        return [f"The model is right up to effects too small to matter. {' '.join([*sentences, told])}"]
     wrong = at_ends or (lack is not None and found and (lack.share > _WRONG or not lack.feature))
     check = "Check signs, units and offsets of the log first" + (", and the ends of priors" if at_ends else "")
-    told = "Ranges are wider by what this may have changed."
     return [f"The model is suspicious. {' '.join([*sentences, *([f'{check}.'] if wrong else []), told])}"]
 
 
@@ -187,28 +186,6 @@ def noise_sentence(measured: Array, prior: Distribution) -> str:
         f"{found}, beyond its prior of {low:.4g} to {high:.4g}; the result stays within. Widen the prior if the noise "
         "belongs in training."
     )
-
-
-def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list[str]:
-    """A sentence on how much better fitted than nominal parameters predict.
-
-    Args:
-        replayed: See ``Fit.replay``.
-        unseen: Held-out episodes that were replayed; 0 if fitted ones were.
-        held_out: All episodes that were held out.
-    """
-    if replayed.empty:
-        return []
-    steps = max(s for s in replayed["steps"] if s <= _SHOWN)
-    part = replayed[replayed["steps"] == steps].groupby("physics")["share"].mean()
-    where = counted(unseen, "held-out episode") if unseen else "the fitted episodes themselves"
-    if held_out and not unseen:
-        where += " (no step of those held out can be replayed)"
-    texts = [f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted")]
-    return [
-        f"Replay of {where}, error after {counted(int(steps), 'step')} relative to the motion's standard deviation: "
-        f"{', '.join(texts)}."
-    ]
 
 
 # ---- identifiability -------------------------------------------------------------------------------------------------

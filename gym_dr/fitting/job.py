@@ -12,12 +12,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from gym_dr.arrays import Array
-from gym_dr.errors import LogError, check_known
+from gym_dr.errors import ConfigError, LogError, check_known
 from gym_dr.fitting.draws import Draws, posterior_draws, widened
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
-from gym_dr.fitting.findings import at_ends_of_priors, findings, noise_sentence, replay_sentences
+from gym_dr.fitting.findings import at_ends_of_priors, findings, noise_sentence
 from gym_dr.fitting.force_profiles import active_profiles, find_phases
+from gym_dr.fitting.horizons import (
+    choice_sentences,
+    chosen_method,
+    clock_of,
+    in_blocks,
+    prediction_errors,
+    prediction_sentences,
+)
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
@@ -28,8 +36,9 @@ from gym_dr.fitting.prior import DELAYS, NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem
 from gym_dr.fitting.results import Fit
 from gym_dr.fitting.sensors import is_of_sensor
+from gym_dr.fitting.shooting import SIMULATED, STRETCH, shoot, shot_draws
 from gym_dr.fitting.simulator import Simulator
-from gym_dr.fitting.summary import error_table, parameter_table, replay_errors, residual_table
+from gym_dr.fitting.summary import error_table, parameter_table, residual_table
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import counted, percent
@@ -38,6 +47,7 @@ from gym_dr.wrappers.sensors import sensor_of
 _PARTICLES = 4000
 _DELAY_ROWS = 600  # steps that decide on a delay
 _ROUGH = 0.02  # error of intervals in whole steps, over their median, that is told
+_SECOND, _SECOND_LEAST = 0.25, 300_000  # share of the likelihood's simulated steps for a second method, and the least
 _GUESSES = 3  # of hidden coordinates and phases, in turn with parameters
 
 
@@ -113,10 +123,11 @@ class FitJob:
     def _result(self) -> Fit:
         began = time.monotonic()
         problem, prior, varies = self.problem, self.problem.prior, self.options.varies
-        count = int(np.ceil(self.options.held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
-        held = {int((i + 0.5) / count * len(problem.episodes)) for i in range(count)}  # even: the system may drift
-        used = [episode for i, episode in enumerate(problem.episodes) if i not in held]
-        kept = [problem.episodes[i] for i in sorted(held)]
+        episodes = in_blocks(problem.episodes) if self.options.held_out and not varies else problem.episodes
+        count = int(np.ceil(self.options.held_out * len(episodes))) if len(episodes) >= 3 else 0
+        held = {int((i + 0.5) / count * len(episodes)) for i in range(count)}  # even: the system may drift
+        used = [episode for i, episode in enumerate(episodes) if i not in held]
+        kept = [episodes[i] for i in sorted(held)]
         delays, chances = self._delays(used)
         likelihood, guess = self._begin(used, delays)
         estimate = maximum(likelihood, *beginning(likelihood, guess), progress=self._tell_round)
@@ -124,26 +135,32 @@ class FitJob:
         self.tell("sampling the posterior")
         drawn, estimate = self._draws(likelihood, estimate)
         misfit = find_misfit(likelihood, estimate, varies=bool(varies))
-        points = widened(drawn.points, misfit.excess, self.rng)
-        values = prior.values(points)
-        table = parameter_table(prior, values)
-        at_ends = at_ends_of_priors(table, prior.values(drawn.points), prior.space)
-        self.tell("replaying held-out episodes")
+        methods = {**self._simulated(likelihood, estimate)}
+        if self.options.method != "simulation":
+            wide = widened(drawn.points, misfit.excess, self.rng)
+            methods["likelihood"] = estimate.u, replace(drawn, points=wide)
+        self.tell("predicting held-out episodes")
         unseen = self._unseen(kept, estimate, delays)
-        physics = {
-            "nominal": dict(prior.known),
-            "fitted": prior.params(estimate.u),  # the means may be far from all draws
-        }
         shown, path = unseen or (likelihood, estimate.smoothed)
-        replayed = replay_errors(shown, path, physics, likelihood.motion.scale)
+        points = {"nominal": None, **{name: u for name, (u, _) in methods.items()}}
+        clock = clock_of(problem, shown.motion)
+        replayed = prediction_errors(shown, path, points, likelihood.motion.scale, clock)
+        chosen = chosen_method(replayed, methods)
+        replayed = replayed.replace({"physics": {chosen: "fitted"}})
+        exact = prior.values(drawn.points if chosen == "likelihood" else methods[chosen][1].points)
+        drawn = methods[chosen][1]
+        values = prior.values(drawn.points)
+        table = parameter_table(prior, values)
+        at_ends = at_ends_of_priors(table, exact, prior.space)
         sentences = findings(likelihood, estimate, misfit, table, values, at_ends, self.rng, varies=varies)
         sentences += [drawn.warning] if drawn.warning else []
         for name, steps in delays.items():
             sentences.append(f"{name}: {counted(steps, 'step')} ({100 * chances[name].max():.0f} %).")
         if prior.noise is not None:
             sentences.append(noise_sentence(_noise(likelihood, estimate), prior.noise))
-        replayed_episodes = 0 if unseen is None else len(np.unique(shown.motion.episode))
-        sentences += replay_sentences(replayed, replayed_episodes, len(kept))
+        every = {name: prior.values(draws.points) for name, (_, draws) in methods.items()}
+        sentences += choice_sentences(replayed, chosen, every)
+        sentences += prediction_sentences(replayed, _where(shown, unseen is not None, len(kept)))
         return Fit(
             env=problem.env,
             randomization=self._randomization(values, table, likelihood, estimate, chances),
@@ -258,11 +275,28 @@ class FitJob:
     def _draws(self, likelihood: Likelihood, estimate: Estimate) -> tuple[Draws, Estimate]:
         """Draws of the posterior, and the estimate whose residuals count."""
         if not (self.options.varies and len(estimate.u)):
-            return posterior_draws(likelihood, estimate, self.options.method, self.rng, self.tell), estimate
+            return posterior_draws(likelihood, estimate, self.rng, self.tell), estimate
         points, information, left = episode_estimates(likelihood, estimate, self.tell)
         own = np.isin(self.problem.prior.names, self.options.varies)
         points = draw_points(*population(points, information, own), _PARTICLES, self.rng)
         return Draws(points=points, method="a distribution over episodes"), left
+
+    def _simulated(self, likelihood: Likelihood, estimate: Estimate) -> dict[str, tuple[Array, Draws]]:
+        """Simulation's parameters, and draws around them, by its name; nothing where it is not wanted or cannot be."""
+        method, budget = self.options.method, SIMULATED
+        if method == "simulation" and likelihood.replicates > 1:
+            raise ConfigError(
+                f"`method`: expected auto or likelihood, as steps of {self.problem.env} draw random numbers, got "
+                "simulation."
+            )
+        if method == "likelihood" or likelihood.replicates > 1 or self.options.varies or not len(estimate.u):
+            return {}
+        if method == "auto" and likelihood.motion.seen.all():  # it seldom adds to a likelihood that sees all
+            budget = min(budget, max(_SECOND_LEAST, int(_SECOND * likelihood.simulator.steps)))
+        clock = clock_of(self.problem, likelihood.motion)
+        shot = shoot(likelihood, estimate, clock.durations, STRETCH, budget, self.tell)
+        how = f"simulation of stretches of about {clock.told(STRETCH)}"
+        return {"simulation": (shot.u, Draws(points=shot_draws(likelihood, shot, self.rng), method=how))}
 
     def _unseen(
         self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delays: Mapping[str, int]
@@ -278,6 +312,14 @@ class FitJob:
         if active_profiles(self.problem.prior, profiles):
             likelihood.phases = find_phases(likelihood, estimate.u, profiles)
         return likelihood, states_of(likelihood, estimate.u, estimate.noise)
+
+
+def _where(shown: Likelihood, held_out: bool, kept: int) -> str:
+    """What predictions are of, as it is said."""
+    if held_out:
+        return counted(len(np.unique(shown.motion.episode)), "held-out episode")
+    none = " (no step of those held out can be replayed)" if kept else ""
+    return f"the fitted episodes themselves{none}"
 
 
 def _check_enough(likelihood: Likelihood) -> None:

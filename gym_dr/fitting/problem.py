@@ -23,7 +23,7 @@ from gym_dr.wrappers.sensors import sensor_of
 if TYPE_CHECKING:  # heavy
     from gym_dr.envs.replay import LogReplay
 
-METHODS = ("auto", "least-squares", "particles")
+METHODS = ("auto", "likelihood", "simulation")
 _SLOTS = 512  # sub-environments, at most
 
 
@@ -58,6 +58,8 @@ class FitOptions:
         """
         check_values(self)
         check_known("method", self.method, METHODS)
+        if self.varies and self.method == "simulation":
+            raise ConfigError("`method`: expected auto or likelihood with `varies`, got simulation, which shares all.")
         _check_between("held_out", self.held_out, 0.0, 0.5)
         _check_between("margin", self.margin, 1.0, 100.0)
         if not is_whole(self.seed) or self.seed < 0:

@@ -41,8 +41,9 @@ class Fit:
     particles: pd.DataFrame  # draws of the posterior: a column for each parameter
     # a row for each coordinate of the state, by name: unit, measured and process (standard deviations of noise)
     errors: pd.DataFrame
-    # replay of held-out episodes: physics (nominal or fitted), steps, coordinate, error (root mean square), share
-    # (of the coordinate's standard deviation in fitted episodes)
+    # predictions of held-out episodes: physics (nominal, fitted, or the method that was not taken), horizon, seconds
+    # (nan for whole episodes), coordinate, unit, error (root mean square over all times up to the horizon), share (of
+    # the coordinate's standard deviation in fitted episodes)
     replay: pd.DataFrame
     # residuals in units of their standard deviation: episode, step, coordinate, residual
     residuals: pd.DataFrame
@@ -64,6 +65,23 @@ class Fit:
             rows.append([str(name), prior, f"{row['nominal']:.4g}", mean, f"{low} to {high}", unit, row["identified"]])
         columns = ["parameter", "prior", "nominal", "mean", "90 % interval", "unit", ""]
         return Table(columns=columns, rows=rows)
+
+    @property
+    def prediction_table(self) -> Table:
+        """The errors of predictions: a row for each coordinate, a column for each horizon."""
+        horizons, rows = list(dict.fromkeys(self.replay["horizon"])), []
+        for coordinate, part in self.replay.groupby("coordinate", sort=False):
+            errors = part.set_index(["physics", "horizon"])["error"].to_dict()
+            pairs = [[errors.get((name, horizon), math.nan) for name in ("fitted", "nominal")] for horizon in horizons]
+            told = [f"{fitted:.2g} ({nominal:.2g})" for fitted, nominal in pairs]
+            rows.append([str(coordinate), *told, str(part["unit"].iloc[0])])
+        note = (
+            "Root mean squares over all times up to the horizon; in parentheses with nominal parameters. A prediction "
+            "begins in a state that is fitted to a short window before it, and repeats the logged actions."
+        )
+        return Table(
+            caption="Errors of predictions", columns=["error of prediction", *horizons, "unit"], rows=rows, notes=[note]
+        )
 
     @property
     def error_table(self) -> Table:

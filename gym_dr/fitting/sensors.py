@@ -46,8 +46,8 @@ def is_of_sensor(name: str) -> bool:
 class Sensors:
     """What is read of the numbers of a state: ``gain * number + offset``."""
 
-    gain: Array  # (size,)
-    offset: Array  # (size,)
+    gain: Array  # (size,), or (n, size) for n states
+    offset: Array  # the same
 
     def read(self, states: Array) -> Array:
         """Readings of true states ``(..., size)``."""
@@ -63,8 +63,9 @@ def split(params: Mapping[str, Any], replay: LogReplay) -> tuple[dict[str, Any],
     own = {name: value for name, value in params.items() if not is_of_sensor(name)}
     if len(own) == len(params):
         return own, None
-    gain, offset = np.ones(replay.size), np.zeros(replay.size)
+    shape = *np.broadcast_shapes(*(np.shape(params[name]) for name in params if name not in own)), replay.size
+    gain, offset = np.ones(shape), np.zeros(shape)
     for coordinate, place in zip(replay.coordinates, replay.places.tolist(), strict=True):
-        gain[place] = params.get(f"{GAIN}:{coordinate.name}", 1.0)
-        offset[place] = params.get(f"{OFFSET}:{coordinate.name}", 0.0)
+        gain[..., place] = params.get(f"{GAIN}:{coordinate.name}", 1.0)
+        offset[..., place] = params.get(f"{OFFSET}:{coordinate.name}", 0.0)
     return own, Sensors(gain=gain, offset=offset)

@@ -78,10 +78,11 @@ class Simulator:
             Shape ``(n, size)``.
         """
         self.begin(params, seed)
-        _, sensors = split(params, self.replay)
+        _, sensors = split({**params, **(known or {})}, self.replay)
         states = states if sensors is None else sensors.true(states)
         count, slots = len(states), self.replay.num_envs
-        order = np.argsort(holds, kind="stable")  # rows of about the same hold are stepped together
+        # rows of about the same hold are stepped together
+        order = np.argsort(holds, kind="stable") if count > slots else np.arange(count)
         after = np.empty_like(states)
         for start in range(0, count, slots):
             rows = order[np.minimum(np.arange(start, start + slots), count - 1)]

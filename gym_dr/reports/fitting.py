@@ -20,7 +20,7 @@ from gym_dr.reports.style import line, new_figure, series, translucent, with_uni
 
 PACKAGES = ("gym-dr", "gymnasium", "numpy", "scipy", "plotly")  # a fit may depend on their versions
 FITTED, NOMINAL, PRIOR = 0, 1, 5  # colors, as ``series`` counts them
-PHYSICS = {"nominal": NOMINAL, "fitted": FITTED}
+PHYSICS = {"nominal": NOMINAL, "fitted": FITTED, "likelihood": 2, "simulation": 2}
 QUANTILES = 4000  # of a prior
 BINS = 25  # of densities
 MAX_PAIRS = 10
@@ -52,7 +52,7 @@ def fit_report(fit: Fit, command: str, randomization: Path) -> Report:
         title=f"Fit of {fit.env}",
         facts=[f"{name}: {value}" for name, value in fit.facts.items()],
         findings=list(fit.findings),
-        tables=[table for table in (parameters, fit.error_table) if table.rows],
+        tables=[table for table in (parameters, fit.prediction_table, fit.error_table) if table.rows],
         sections=[section for section in sections if section.views],
         provenance=[],
         command=command,
@@ -160,24 +160,25 @@ def _pair(fit: Fit, x: str, y: str, correlation: float) -> Panel:
 
 
 def _replay(fit: Fit) -> Section:
-    """Plots how far simulation departs from the log, over steps: first the mean over coordinates, then each."""
+    """Plots how far simulation departs from the log at each horizon: the mean over coordinates, then each."""
     table = fit.replay[np.isfinite(fit.replay["share"]) & (fit.replay["share"] > 0)]
     views = [
         _departure(group, str(name), str(group["unit"].iloc[0]))
         for name, group in table.groupby("coordinate", sort=False)
     ]
     if len(views) > 1:
-        mean = table.groupby(["physics", "steps"], sort=False)["share"].mean().reset_index()
+        mean = table.groupby(["physics", "horizon"], sort=False)["share"].mean().reset_index()
         views.insert(0, _departure(mean, "", ""))
     exact = " Errors of exactly 0 have no place on a logarithmic axis." if (fit.replay["share"] == 0).any() else ""
     return Section(
         key="replay",
-        title="Replay against the log",
-        lead="How far simulation departs from the log after some steps, when it starts from a measured state and "
-        "repeats the logged actions.",
-        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the most likely values. "
+        title="Predictions of the log",
+        lead="How far simulation departs from the log up to some horizon, when it begins in a state that is fitted to "
+        "a short window of the log and repeats the logged actions.",
+        how_to_read="Nominal: parameters have their nominal values. Fitted: they have the best ones of the method that "
+        "was taken; a third line is that of the other method. "
         "Errors are root mean squares, as a share of the standard deviation of the logged motion: at 100% a simulation "
-        "predicts no better than the mean of the log. Lower is better. After few steps, measurement noise sets a "
+        "predicts no better than the mean of the log. Lower is better. At short horizons, measurement noise sets a "
         f"floor. Point at the line of a coordinate for the error in its unit.{exact}",
         views=views,
         choice="Coordinate",
@@ -188,16 +189,16 @@ def _departure(table: pd.DataFrame, coordinate: str, unit: str) -> View:
     """The errors of each physics; without a coordinate, their mean."""
     traces = []
     for name, color in PHYSICS.items():
-        part = table[table["physics"] == name].sort_values("steps")
+        part = table[table["physics"] == name]
         if part.empty:
             continue
-        hover = "%{y:.3g}% after %{x} steps"
+        hover = "%{y:.3g}% over %{x}"
         if coordinate:
             hover = f"%{{customdata:.3g}}{plain(f' {unit}' if unit else '')}, {hover}"
         traces.append(
             line(
                 color,
-                part["steps"].to_numpy(),
+                part["horizon"].to_numpy(),
                 100 * part["share"].to_numpy(),
                 customdata=part["error"].tolist() if coordinate else None,
                 mode="lines+markers",
@@ -206,11 +207,11 @@ def _departure(table: pd.DataFrame, coordinate: str, unit: str) -> View:
                 hovertemplate=f"{hover}<extra>{name}</extra>",
             )
         )
-    figure = new_figure(traces, x="Steps", y="Error, % of the motion's standard deviation")
-    figure.update_xaxes(type="log", tickvals=sorted(set(table["steps"].tolist())))
+    figure = new_figure(traces, x="Horizon", y="Error, % of the motion's standard deviation")
+    figure.update_xaxes(type="category")
     figure.update_yaxes(type="log", tickvals=MARKS, ticktext=[f"{mark:g}" for mark in MARKS])
     label = with_unit(coordinate, unit) or "mean over all"
-    description = f"Error of replay against steps, {coordinate or 'mean over all coordinates'}."
+    description = f"Errors of predictions, {coordinate or 'mean over all coordinates'}."
     return View(name=label, panels=[Panel(title=label if coordinate else "", figure=figure, description=description)])
 
 

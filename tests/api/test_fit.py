@@ -82,19 +82,19 @@ def test_a_right_model_is_not_suspected(found: Fit) -> None:
     assert found.findings[0].startswith("The residuals are consistent with noise")
 
 
-def test_held_out_episodes_are_replayed_better_than_by_nominal_parameters(found: Fit) -> None:
-    shares = found.replay[found.replay["steps"] == 10].groupby("physics")["share"].mean()
+def test_held_out_episodes_are_predicted_better_than_by_nominal_parameters(found: Fit) -> None:
+    shares = found.replay[found.replay["horizon"] == "0.1 s"].groupby("physics")["share"].mean()
     assert shares["fitted"] < 0.5 * shares["nominal"]
-    assert any(text.startswith("Replay of 4 held-out episodes, error after 10 steps") for text in found.findings)
+    assert any(text.startswith("Error of predictions of 4 held-out episodes") for text in found.findings)
     assert found.facts["episodes"].endswith("fitted, 4 held out")
 
 
-def test_what_is_replayed_explains_the_log_where_only_a_product_is_known() -> None:
+def test_what_predicts_explains_the_log_where_only_a_product_is_known() -> None:
     pendulum, truth = "gym_dr/PendulumDR-v1", {"m": 0.8, "l": 0.7}  # m l^2 and g / l
     log = logged(pendulum, {**truth, "g": 7.0}, episodes=6, steps=30, noise=0.002)
     wide: dict[str, Any] = {"m": (0.1, 8.0), "l": (0.25, 2.5), "g": (2.5, 25.0)}
     found = fit(log, env=pendulum, randomize=wide)
-    shares = found.replay[found.replay["steps"] == 10].groupby("physics")["share"].mean()
+    shares = found.replay[found.replay["horizon"] == "0.5 s"].groupby("physics")["share"].mean()
     assert shares["fitted"] < 0.01  # the noise; the mean of each parameter gives 0.19
 
 
@@ -173,13 +173,13 @@ def test_parameters_that_are_known_are_taken_as_they_are(log: Any) -> None:
 
 def test_randomize_replaces_parts_of_a_whole_prior(short: Any) -> None:
     whole = {"gravity": (9.0, 10.0), "length": (0.4, 0.6)}
-    found = fit(short, randomization=whole, randomize=LENGTH, method="least-squares")
+    found = fit(short, randomization=whole, randomize=LENGTH)
     assert list(found.prior) == ["gravity", "length"]
     assert found.prior["length"].distribution == Uniform(0.25, 1.0)
 
 
 def test_a_whole_prior_keeps_its_correlation(found: Fit, output: Path, short: Any) -> None:
-    again = fit(short, randomization=str(output), randomize=None, method="least-squares")
+    again = fit(short, randomization=str(output), randomize=None)
     assert again.prior == found.randomization
     assert again.prior.correlation is not None
 
@@ -322,14 +322,6 @@ def test_the_errors_of_a_system_that_varies_are_those_that_its_variation_leaves(
     assert (found.errors["process"] < 0.001).all()
     low, high = found.randomization["obs_noise"].distribution.support
     assert 0.8 * 0.002 < low <= high < 1.2 * 0.002
-
-
-def test_the_particle_method_finds_the_same(quick: Fit, short: Any) -> None:
-    exact = fit(short, method="particles")
-    assert (quick.facts["method"], exact.facts["method"]) == ("least squares", "particles")
-    sure = number(quick, "length", "std")
-    assert number(exact, "length", "mean") == pytest.approx(number(quick, "length", "mean"), abs=sure)
-    assert number(exact, "length", "std") == pytest.approx(sure, rel=0.25)
 
 
 def test_the_same_seed_gives_the_same_result(quick: Fit, short: Any) -> None:

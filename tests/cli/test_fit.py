@@ -44,6 +44,8 @@ def test_the_table_the_findings_and_where_the_result_is_are_printed() -> None:
     assert float(low) < float(mean) < float(high)
     assert lines[2].startswith("The residuals are consistent with noise")
     assert "Determined: length." in lines
+    assert [line.split()[0] for line in lines[-5:-1]] == ["x", "x_dot", "theta", "theta_dot"]  # errors of predictions
+    assert lines[-6].startswith("error of prediction")
     assert lines[-1] == "Wrote fitted.toml"
     assert written() == ["fitted.html", "fitted.npz", "fitted.toml"]
 
@@ -57,10 +59,10 @@ def test_the_file_tells_the_command() -> None:
 
 
 def test_values_that_are_known_are_set() -> None:
-    more = ("--held-out", "0", "--margin", "2", "--varies", "length", "--seed", "3", "--method", "least-squares")
+    more = ("--held-out", "0", "--margin", "2", "--varies", "length", "--seed", "3", "--method", "likelihood")
     result = gymdr("fit", "flights", *ASKED, "--set", "gravity=9.7", *more)
     assert result.code == 0, result.err
-    assert "Replay of the fitted episodes themselves" in result.out
+    assert "Error of predictions of the fitted episodes themselves" in result.out
     assert load_randomization("fitted.toml")["gravity"].to_dict() == {"distribution": "constant", "value": 9.7}
 
 

@@ -86,6 +86,8 @@ def test_every_parameter_and_coordinate_has_its_rows_and_plots(found: Fit) -> No
     page, names = report(found), list(found.parameters.index)
     assert [row[0] for row in page.tables[0].rows] == names
     assert [row[0] for row in page.tables[1].rows] == list(found.errors.index)
+    assert [row[0] for row in page.tables[2].rows] == list(found.errors.index)
+    assert page.tables[1].columns[1:-1] == list(dict.fromkeys(found.replay["horizon"]))
     assert [panel.title.split(":")[0] for panel in section(page, "posterior").views[0].panels] == names
     assert [view.name for view in section(page, "residuals").views] == list(found.errors.index)
     pairs = section(page, "pairs").views[0].panels
