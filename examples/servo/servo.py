@@ -67,5 +67,5 @@ gym_dr.register_equations(
     observe=observe,
     time_step="dt",
     max_episode_steps=250,
-    defaults={"ppo": {"num_envs": 32, "minibatches": 32, "epochs": 4, "lr": 0.001, "updates": 150}},
+    defaults={"ppo": {"num_envs": 32, "minibatches": 32, "epochs": 4, "lr": 0.001, "gamma": 0.995, "updates": 300}},
 )
