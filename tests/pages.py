@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parent.parent
 BUILT = {"_build", "families"}  # by Sphinx
 
-# a person's hands are played by test_play.py; the lines that install a copy of the repository are run by .ci/run
-NOT_TYPED = ("gymdr play --human", "pip install -c constraints.txt")
+# a person's hands are played by test_play.py; copies of the repository are made and installed by .ci/run
+NOT_TYPED = ("gymdr play --human", "git clone", "pip install -c constraints.txt")
 
 VARIES = "<!-- numbers vary -->"
 LIKE_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -141,7 +141,7 @@ def flags(command: click.Command | None) -> set[str]:
 
 
 ELSEWHERE = re.compile(
-    r"python|pytest|ruff|pip |sphinx|tensorboard --logdir|\.ci/|--env-id|_GYMDR_COMPLETE"
+    r"python|pytest|ruff|pip |git -C|sphinx|tensorboard --logdir|\.ci/|--env-id|_GYMDR_COMPLETE"
 )  # programs with options of their own
 OF_EXAMPLES = {"--widening-episodes", "--population"}  # options of the packages in examples/
 

@@ -122,11 +122,11 @@ def _verdict(misfit: Misfit, likelihood: Likelihood, at_ends: bool) -> list[str]
     if not sentences:
         p = min([one.p for one in (lack, differ) if one is not None], default=1.0)
         return [f"The residuals are consistent with noise (p = {p:.2g})."]
+    told = "Ranges are wider by what this may have changed."
     if not misfit.suspicious:
-        return [f"The model is right up to effects too small to matter. {' '.join(sentences)}"]
+        return [f"The model is right up to effects too small to matter. {' '.join([*sentences, told])}"]
     wrong = at_ends or (lack is not None and found and (lack.share > _WRONG or not lack.feature))
     check = "Check signs, units and offsets of the log first" + (", and the ends of priors" if at_ends else "")
-    told = "Ranges are wider by what this may have changed."
     return [f"The model is suspicious. {' '.join([*sentences, *([f'{check}.'] if wrong else []), told])}"]
 
 

@@ -125,7 +125,7 @@ def find_misfit(likelihood: Likelihood, estimate: Estimate, *, varies: bool = Fa
             pull=pull,
         )
         lacks.append(lack)
-        if lack.p < LEVEL and lack.share > negligible:
+        if lack.p < LEVEL:
             excess += _absorbed(z, own, columns * size)
     contradiction = None if varies else _contradiction(motion, estimate, z, by_parameters, changes)
     found = Misfit(

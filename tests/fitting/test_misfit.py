@@ -116,7 +116,7 @@ def test_what_is_too_small_to_matter_is_no_alarm() -> None:
     assert found.lack is not None
     assert found.lack.p < 1e-6
     assert not found.suspicious
-    assert not found.excess.any()
+    assert found.excess.any()  # ranges are narrower still
 
 
 def test_forces_act_on_speeds_and_not_on_positions() -> None:
