@@ -31,6 +31,7 @@ _TRIES = 6  # of a round
 _CONVERGED = 1e-5  # relative decrease of the squares
 _STEP = 1e-4  # of points, and of states in units of their size, for derivatives
 _WEAK = 1e-3  # weight of where a stretch begins, in units of coordinates' sizes, beside one measured number
+_STEEP = 1e4  # largest derivative, of motion that has not diverged
 _FAR = 1e3  # sizes of a coordinate from which on a difference says no more
 _GROUPS = 12  # of stretches, at least, whose gradients are compared
 _PARTICLES = 4000
@@ -226,7 +227,9 @@ class Shooting:
         states = rolled(self.likelihood, rows, np.concatenate(firsts), np.concatenate(points))
         states = states.reshape(len(points), count, *states.shape[1:])
         along, begun, thought = self._residuals(states[0], first)
-        slopes = [self._differences(one, states[0]) / _STEP * self._counts for one in states[1:]]
+        slopes = [
+            np.clip(self._differences(one, states[0]) / _STEP, -_STEEP, _STEEP) * self._counts for one in states[1:]
+        ]
         by_point = np.zeros((len(u), *along.shape))
         for k, slope in zip(chosen, slopes, strict=False):
             by_point[k] = slope * np.sign(sizes[k])
@@ -236,6 +239,7 @@ class Shooting:
         hessian = np.einsum("psln,qsln->pq", by_point, by_point, optimize=True)
         mixed = np.einsum("psln,ksln->spk", by_point, by_first, optimize=True)
         inner = np.einsum("jsln,ksln->sjk", by_first, by_first, optimize=True) + near
+        inner += 1e-10 * np.einsum("sii->s", inner)[:, None, None] * np.eye(n)  # rounding must not make it singular
         own = np.einsum("psln,sln->sp", by_point, along)
         by_state = np.einsum("ksln,sln->sk", by_first, along) + begun + _WEAK * thought
         eliminated = np.linalg.solve(inner, by_state[:, :, None])[:, :, 0]

@@ -113,9 +113,7 @@ def test_disagreements_are_told_with_both_ranges() -> None:
     values = {"likelihood": {"gain": near, "drag": near}, "simulation": {"gain": far, "drag": near + 0.05}}
     table = errors(nominal=[1.0] * 3, likelihood=[0.1, 0.5, 0.5], fitted=[0.2, 0.4, 0.5])
     told = choice_sentences(table, "simulation", values)
-    assert (
-        told[0] == "Method: simulation. Simulation predicts better at 1 s; likelihood predicts better at one step."
-    )
+    assert told[0] == "Method: simulation. Simulation predicts better at 1 s; likelihood predicts better at one step."
     assert [text for text in told if "disagree" in text] == told[1:]
     assert "gain" in told[1]
     assert len(told) == 2
