@@ -58,8 +58,8 @@ def fit(
             otherwise such a log is refused.
         varies: Parameters that vary between episodes, whose result is then their distribution; the others are shared.
         method: "likelihood" explains each step, with noise in measurements and steps; "simulation" is least squares
-            over simulated stretches of 0.5 s, for models that err a little everywhere; "auto" does both and takes the
-            one that predicts held-out motion better.
+            over simulated stretches of about 1 s, for models that err a little everywhere; "auto" does both and takes
+            the one that predicts held-out motion better.
         held_out: Share of the episodes, spread over the log, to hold out of the fit and replay as a test, from 0 to
             0.5.
         margin: Factor by which ranges are wider than the posterior, at least 1.

@@ -135,8 +135,8 @@ class FitJob:
         self.tell("sampling the posterior")
         drawn, estimate = self._draws(likelihood, estimate)
         misfit = find_misfit(likelihood, estimate, varies=bool(varies))
-        methods = {**self._simulated(likelihood, estimate)}
-        if self.options.method != "simulation":
+        methods = self._simulated(likelihood, estimate)
+        if self.options.method != "simulation" or not methods:  # as with nothing but a delay to find
             wide = widened(drawn.points, misfit.excess, self.rng)
             methods["likelihood"] = estimate.u, replace(drawn, points=wide)
         self.tell("predicting held-out episodes")
@@ -296,7 +296,7 @@ class FitJob:
         clock = clock_of(self.problem, likelihood.motion)
         shot = shoot(likelihood, estimate, clock.durations, STRETCH, budget, self.tell)
         how = f"simulation of stretches of about {clock.told(STRETCH)}"
-        return {"simulation": (shot.u, Draws(points=shot_draws(likelihood, shot, self.rng), method=how))}
+        return {"simulation": (shot.u, Draws(points=shot_draws(shot, self.rng), method=how))}
 
     def _unseen(
         self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delays: Mapping[str, int]

@@ -19,8 +19,7 @@ import numpy as np
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import EDGE, Likelihood
-from gym_dr.fitting.particles import tempered_particles
-from gym_dr.fitting.unconstrained import unconstrained
+from gym_dr.fitting.varying import draw_points
 
 STRETCH = 1.0  # s, of a stretch
 SIMULATED = 20_000_000  # steps of the environment, about
@@ -124,6 +123,7 @@ class NormalEquations:
     """The normal equations of all stretches: squares, gradients and Hessians by parameters and by first states."""
 
     squares: float
+    numbers: int  # of which they are
     gradient: Array  # (parameters,)
     first_gradient: Array  # (S, n)
     hessian: Array  # (parameters, parameters)
@@ -245,6 +245,7 @@ class Shooting:
         eliminated = np.linalg.solve(inner, by_state[:, :, None])[:, :, 0]
         return NormalEquations(
             squares=float(sum(np.square(part).sum() for part in (along, begun, thought))),
+            numbers=int(self._counts.sum() + self._counts_first.sum()),
             gradient=own.sum(axis=0),
             first_gradient=by_state,
             hessian=hessian,
@@ -299,7 +300,7 @@ def _precision(normal: NormalEquations, episode: Indices) -> tuple[Array, int]:
     """The inverse of the sandwich covariance, ``(parameters, parameters)``, and the groups that it comes from.
 
     Groups are episodes, or blocks of them if there are few. A few groups do not show all directions, so their
-    covariance is drawn to one that widens all directions alike.
+    covariance is drawn to one that widens all directions alike, at least by what independent residuals would.
 
     Args:
         normal: At the minimum.
@@ -319,7 +320,8 @@ def _precision(normal: NormalEquations, episode: Indices) -> tuple[Array, int]:
     sums = np.stack([normal.scores[groups == g][:, live].sum(axis=0) for g in range(count)])
     centered = sums - sums.mean(axis=0)
     meat = centered.T @ centered * count / max(count - 1, 1)
-    alike = h * max(float(np.trace(np.linalg.solve(h, meat))) / len(h), 1e-300)
+    free = max(normal.numbers - len(h) - normal.first_gradient.size, 1)
+    alike = h * max(float(np.trace(np.linalg.solve(h, meat))) / len(h), normal.squares / free, 1e-300)
     meat = (count * meat + len(h) * alike) / (count + len(h))
     precision[np.ix_(live, live)] = h @ np.linalg.solve(meat, h)
     return 0.5 * (precision + precision.T), count
@@ -337,14 +339,15 @@ def _groups(episode: Indices) -> Indices:
     return groups
 
 
-def shot_draws(likelihood: Likelihood, shot: Shot, rng: np.random.Generator) -> Array:
-    """Draws around the least squares, ``(count, parameters)``: of Student's t, for as many groups as there are."""
-    freedom, size = max(shot.groups - 1, 1), len(shot.u)
+def shot_draws(shot: Shot, rng: np.random.Generator) -> Array:
+    """Draws around the least squares, ``(count, parameters)``: of Student's t, for as many groups as there are.
 
-    def log_likelihood(points: Array) -> Array:
-        away = points - shot.u
-        distance = np.einsum("ci,ij,cj->c", away, shot.precision, away)
-        return np.asarray(-0.5 * (freedom + size) * np.log1p(distance / freedom))
-
-    transform = unconstrained(likelihood.prior, logarithms=False)
-    return tempered_particles(log_likelihood, transform, rng, count=_PARTICLES)
+    Parameters that no stretch depends on keep their prior.
+    """
+    live = shot.precision.diagonal() > 0.0
+    points = rng.random((_PARTICLES, len(shot.u)))
+    if live.any():
+        covariance = np.linalg.inv(shot.precision[np.ix_(live, live)])
+        nothing = np.zeros_like(covariance)
+        points[:, live] = draw_points(shot.u[live], covariance, nothing, _PARTICLES, rng, max(shot.groups - 1, 1))
+    return points

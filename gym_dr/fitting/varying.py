@@ -125,13 +125,27 @@ def _limited(covariance: Array) -> Array:
     return np.asarray((vectors * np.minimum(values, _WIDEST)) @ vectors.T)
 
 
-def draw_points(mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator) -> Array:
-    """Parameters of new episodes, ``(count, parameters)``, which also vary as the mean is uncertain."""
+def draw_points(
+    mean: Array, covariance: Array, of_mean: Array, count: int, rng: np.random.Generator, freedom: float = np.inf
+) -> Array:
+    """Parameters of new episodes, ``(count, parameters)``, which also vary as the mean is uncertain.
+
+    Args:
+        mean: Shape ``(parameters,)``.
+        covariance: Of the episodes, ``(parameters, parameters)``.
+        of_mean: Covariance of the mean.
+        count: How many to draw.
+        rng: Source of randomness.
+        freedom: Degrees of freedom of Student's t; infinite for a normal distribution.
+    """
     values, vectors = np.linalg.eigh(covariance + of_mean)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     points = np.empty((0, len(mean)))
     for _ in range(100):
-        more = mean + rng.standard_normal((4 * count, len(mean))) @ root.T
+        more = rng.standard_normal((4 * count, len(mean))) @ root.T
+        if np.isfinite(freedom):
+            more *= np.sqrt(freedom / rng.chisquare(freedom, (len(more), 1)))
+        more += mean
         points = np.concatenate([points, more[((more > 0.0) & (more < 1.0)).all(axis=1)]])
         if len(points) >= count:
             return np.asarray(points[:count])

@@ -12,7 +12,7 @@ import pytest
 import gym_dr
 from gym_dr.errors import ConfigError
 from gym_dr.fitting.results import Fit
-from gym_dr.fitting.shooting import cut
+from gym_dr.fitting.shooting import Shot, cut, shot_draws
 from tests.fitting import cart_on_rail as rail
 from tests.fitting.logged import logged
 from tests.registered import forgotten_afterwards
@@ -43,6 +43,27 @@ def around(found: Fit, **truth: float) -> bool:
 @pytest.mark.parametrize("gain", [2.0, -2.0])
 def test_parameters_are_found_from_positions_alone(gain: float) -> None:
     assert around(shot(rail.ridden(gain)), gain=gain, drag=1.0)
+
+
+@pytest.mark.parametrize(("groups", "quantile"), [(2, 6.314), (3, 2.920), (13, 1.782)])
+def test_draws_are_students_t_with_as_many_degrees_of_freedom_as_groups_leave(groups: int, quantile: float) -> None:
+    # 95 % quantiles of Student's t with 1, 2 and 12 degrees of freedom, from any table
+    shot = Shot(u=np.array([0.5, 0.5]), precision=np.diag([1e8, 0.0]), groups=groups)
+    draws = shot_draws(shot, np.random.default_rng(0))
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    assert high[0] - low[0] == pytest.approx(2 * quantile * 1e-4, rel=0.1)
+    assert high[1] - low[1] == pytest.approx(0.9, rel=0.05)  # nothing is known of it
+
+
+def test_a_log_of_one_stretch_has_the_interval_of_independent_residuals() -> None:
+    log = rail.ridden()[:1]
+    log[0] = {"observations": log[0]["observations"][:101], "actions": log[0]["actions"][:100]}
+    assert around(shot(log), gain=2.0, drag=1.0)
+
+
+def test_a_delay_alone_is_found_by_the_likelihood() -> None:
+    found = shot(rail.ridden(), randomize={"action_delay": "integer:0:2"})
+    assert any(sentence.startswith("action_delay: 0 steps") for sentence in found.findings)
 
 
 def test_missing_values_are_left_out() -> None:
