@@ -137,8 +137,7 @@ class FitJob:
         misfit = find_misfit(likelihood, estimate, varies=bool(varies))
         methods = self._simulated(likelihood, estimate)
         if self.options.method != "simulation" or not methods:  # as with nothing but a delay to find
-            wide = widened(drawn.points, misfit.excess, self.rng)
-            methods["likelihood"] = estimate.u, replace(drawn, points=wide)
+            methods["likelihood"] = estimate.u, drawn
         self.tell("predicting held-out episodes")
         unseen = self._unseen(kept, estimate, delays)
         shown, path = unseen or (likelihood, estimate.smoothed)
@@ -147,9 +146,10 @@ class FitJob:
         replayed = prediction_errors(shown, path, points, likelihood.motion.scale, clock)
         chosen = chosen_method(replayed, methods)
         replayed = replayed.replace({"physics": {chosen: "fitted"}})
-        exact = prior.values(drawn.points if chosen == "likelihood" else methods[chosen][1].points)
-        drawn = methods[chosen][1]
-        values = prior.values(drawn.points)
+        exact = prior.values(methods[chosen][1].points)
+        wide = {name: widened(draws.points, misfit.excess, self.rng) for name, (_, draws) in methods.items()}
+        every = {name: prior.values(points) for name, points in wide.items()}
+        values, drawn = every[chosen], methods[chosen][1]
         table = parameter_table(prior, values)
         at_ends = at_ends_of_priors(table, exact, prior.space)
         sentences = findings(likelihood, estimate, misfit, table, values, at_ends, self.rng, varies=varies)
@@ -158,7 +158,6 @@ class FitJob:
             sentences.append(f"{name}: {counted(steps, 'step')} ({100 * chances[name].max():.0f} %).")
         if prior.noise is not None:
             sentences.append(noise_sentence(_noise(likelihood, estimate), prior.noise))
-        every = {name: prior.values(draws.points) for name, (_, draws) in methods.items()}
         sentences += choice_sentences(replayed, chosen, every)
         sentences += prediction_sentences(replayed, _where(shown, unseen is not None, len(kept)))
         return Fit(

@@ -347,7 +347,7 @@ def shot_draws(shot: Shot, rng: np.random.Generator) -> Array:
     live = shot.precision.diagonal() > 0.0
     points = rng.random((_PARTICLES, len(shot.u)))
     if live.any():
-        covariance = np.linalg.inv(shot.precision[np.ix_(live, live)])
+        covariance: Array = np.asarray(np.linalg.inv(shot.precision[np.ix_(live, live)]), np.float64)
         nothing = np.zeros_like(covariance)
         points[:, live] = draw_points(shot.u[live], covariance, nothing, _PARTICLES, rng, max(shot.groups - 1, 1))
     return points
