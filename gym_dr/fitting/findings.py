@@ -9,6 +9,7 @@ import pandas as pd
 import scipy.stats
 
 from gym_dr.arrays import Array
+from gym_dr.errors import printable
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.misfit import LEVEL, Contradiction, Lack, Misfit
@@ -152,7 +153,7 @@ def _duration(likelihood: Likelihood) -> float:
 
 def _contradiction(differ: Contradiction, likelihood: Likelihood) -> str:
     prior, motion = likelihood.prior, likelihood.motion
-    names = [motion.sources[episode] for episode in np.unique(motion.episode).tolist()]
+    names = [printable(motion.sources[episode]) for episode in np.unique(motion.episode).tolist()]
     name = prior.names[differ.name]
     own = prior.values(differ.points)[name]
     unit = f" {prior.space[name].unit}".rstrip()

@@ -34,20 +34,25 @@ def step(c: Any, s: State, action: float) -> State:
     return State(s.x + STEP * v, v)
 
 
-register_equations(
-    CART,
-    params=[Param(name="gain", nominal=1.0, low=-9.0, high=9.0), Param(name="drag", nominal=0.5, low=0.0, high=9.0)],
-    observation_space=Box(-np.inf, np.inf, (1,)),
-    action_space=Box(-1.0, 1.0, (1,)),
-    begin=begin,
-    step=step,
-    observe=observe,
-    state_from=state_from,
-    time_step=STEP,
-)
-register_robot(
-    POLE,
-    model=MODEL,
-    observe=lambda state: state.qpos,
-    state_from=lambda observations: (observations, np.full_like(observations, np.nan)),
-)
+def register() -> None:
+    """Registers both ids."""
+    register_equations(
+        CART,
+        params=[
+            Param(name="gain", nominal=1.0, low=-9.0, high=9.0),
+            Param(name="drag", nominal=0.5, low=0.0, high=9.0),
+        ],
+        observation_space=Box(-np.inf, np.inf, (1,)),
+        action_space=Box(-1.0, 1.0, (1,)),
+        begin=begin,
+        step=step,
+        observe=observe,
+        state_from=state_from,
+        time_step=STEP,
+    )
+    register_robot(
+        POLE,
+        model=MODEL,
+        observe=lambda state: state.qpos,
+        state_from=lambda observations: (observations, np.full_like(observations, np.nan)),
+    )

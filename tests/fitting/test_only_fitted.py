@@ -12,12 +12,14 @@ import pytest
 import gym_dr
 from tests.fitting import cart_on_rail, only_fitted
 from tests.fitting.cart_on_rail import ridden
-from tests.registered import registered_anew
+from tests.registered import forgotten_afterwards
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with registered_anew(cart_on_rail.__name__, monkeypatch), registered_anew(only_fitted.__name__, monkeypatch):
+def _registered() -> Iterator[None]:
+    with forgotten_afterwards():
+        cart_on_rail.register()
+        only_fitted.register()
         yield
 
 
