@@ -96,32 +96,26 @@ def command(
     a TOML file with ranges and correlations, which every --randomization takes, and a report. The command also says
     what the log does not identify.
     """
-    rules, known = read_randomize(randomize), read_params(params)
+    asked: dict[str, Any] = {
+        "env": env,
+        "randomize": read_randomize(randomize),
+        "randomization": randomization,
+        "params": read_params(params),
+        "time_step": time_step,
+        "average_actions": average_actions,
+    }
     if only_check:
         if output is not None:
             raise ConfigError("--check writes nothing: leave out `output`.")
-        question = Question(
-            env=env,
-            randomize=rules,
-            randomization=randomization,
-            params=known,
-            time_step=time_step,
-            average_actions=average_actions,
-        )
-        for sentence in check(list(logs), question):
+        for sentence in check(list(logs), Question(**asked)):
             click.echo(sentence)
         return
     path = output or "fitted.toml"
     result = fit(
         list(logs),
-        env=env,
-        randomize=rules,
-        randomization=randomization,
-        params=known,
-        time_step=time_step,
-        average_actions=average_actions,
         output=path,
         command=command_line(),
+        **asked,
         **options,
     )
     click.echo(result.table)

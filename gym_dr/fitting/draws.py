@@ -18,7 +18,7 @@ import numpy as np
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import Likelihood
-from gym_dr.fitting.particles import effective_number, next_step, resampled, tempered_particles
+from gym_dr.fitting.particles import effective_number, next_step, resampled, root_of, tempered_particles
 from gym_dr.fitting.unconstrained import UnconstrainedTransform, unconstrained
 
 _PARTICLES = 4000
@@ -75,10 +75,9 @@ def posterior_draws(
 
 def widened(points: Array, excess: Array, rng: np.random.Generator) -> Array:
     """Draws ``(count, parameters)`` with more covariance, ``excess``, inside the prior."""
-    values, vectors = np.linalg.eigh(excess)
-    if not values.max(initial=0.0) > 0.0:
+    if not excess.any():
         return points
-    root, moved = vectors * np.sqrt(np.maximum(values, 0.0)), points.copy()
+    root, moved = root_of(excess), points.copy()
     outside: Mask = np.ones(len(points), np.bool_)
     for _ in range(_TRIES):
         moved[outside] = points[outside] + rng.standard_normal((int(outside.sum()), len(root))) @ root.T

@@ -102,6 +102,10 @@ class FitJob:
         """Simulates nothing yet; ``tell`` will be called with what is done."""
         for name in options.varies:
             check_known("parameter to find that varies:", name, problem.prior.names)
+        if options.method == "simulation" and problem.replay.random_steps:
+            raise ConfigError(
+                f"`method`: expected auto or likelihood, as steps of {problem.env} draw random numbers, got simulation."
+            )
         self.problem, self.options, self.tell = problem, options, tell
         self.rng = np.random.default_rng(options.seed)
 
@@ -283,11 +287,6 @@ class FitJob:
     def _simulated(self, likelihood: Likelihood, estimate: Estimate) -> dict[str, tuple[Array, Draws]]:
         """Simulation's parameters, and draws around them, by its name; nothing where it is not wanted or cannot be."""
         method, budget = self.options.method, SIMULATED
-        if method == "simulation" and likelihood.replicates > 1:
-            raise ConfigError(
-                f"`method`: expected auto or likelihood, as steps of {self.problem.env} draw random numbers, got "
-                "simulation."
-            )
         if method == "likelihood" or likelihood.replicates > 1 or self.options.varies or not len(estimate.u):
             return {}
         if method == "auto" and likelihood.motion.seen.all():  # it seldom adds to a likelihood that sees all

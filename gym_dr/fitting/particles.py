@@ -51,7 +51,7 @@ def tempered_particles(
         chosen = resampled(step * (values - values.max()), rng, count)
         points, values = points[chosen], values[chosen]
         places = transform.forward(points)
-        root = _root_of_covariance(places)
+        root = root_of(np.atleast_2d(np.cov(places.T)))
         for _ in range(moves):
             proposed = places + size * rng.standard_normal(places.shape) @ root.T
             inside = transform.inside(proposed)
@@ -99,7 +99,7 @@ def resampled(log_weights: Array, rng: np.random.Generator, count: int) -> Array
     return np.asarray(np.minimum(np.searchsorted(ends, places), len(weights) - 1))
 
 
-def _root_of_covariance(points: Array) -> Array:
-    """A root of the covariance, which rounding may have made singular."""
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
+def root_of(covariance: Array) -> Array:
+    """A root of a covariance, which rounding may have made singular."""
+    values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -17,6 +17,7 @@ from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.estimate import Estimate, estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.noise import fit_noise
+from gym_dr.fitting.particles import root_of
 from gym_dr.fitting.path import Path
 from gym_dr.fitting.smoother import Chains, Deltas, NoiseVariances
 
@@ -138,8 +139,7 @@ def draw_points(
         rng: Source of randomness.
         freedom: Degrees of freedom of Student's t; infinite for a normal distribution.
     """
-    values, vectors = np.linalg.eigh(covariance + of_mean)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = root_of(covariance + of_mean)
     points = np.empty((0, len(mean)))
     for _ in range(100):
         more = rng.standard_normal((4 * count, len(mean))) @ root.T
