@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOVING_AVERAGE = 20  # updates
 STEPS = "Environment steps"  # label of an axis
-TITLE_WIDTH = 60  # characters above each column of panels
+TITLE_WIDTH = 44  # characters above each column of panels
 
 _DEFAULTS = "default"  # style without the settings of a matplotlibrc in the current folder, which may have LaTeX run
 
@@ -36,7 +36,7 @@ _PANELS = (
 )
 _STATISTICS = {  # columns of sampler.csv to plot, if present
     "success_rate": "Success rate",
-    "entropy": "Entropy of draws, nats (whole box: 0)",
+    "entropy": "Entropy of draws, nats (box: 0)",
     "effective_sample_size": "Effective sample size",
 }
 
@@ -58,7 +58,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     columns = dict.fromkeys(str(column) for table in tables for column in table)
     terms = [column for column in columns if column.startswith(TERM) and column.endswith("_mean")]
     panels += [(terms, "Terms of the reward", _PANELS[0][2])] if terms else []
-    figure, axes = new_figure(len(panels), 2, (6.0, 4.0))
+    figure, axes = new_figure(len(panels), 2, (4.4, 3.2))
     names = [printable(folder.path.name) for folder in folders]
     heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * min(len(panels), 2)), parse_math=False)
@@ -99,7 +99,7 @@ def plot_growth(folder: RunFolder, config: RunConfig) -> None:
         return
     table: Any = read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else ()
     statistics = [key for key in _STATISTICS if key in table]
-    figure, axes = new_figure(len(statistics) + len(growth), 3, (4.4, 3.0))
+    figure, axes = new_figure(len(statistics) + len(growth), 3, (3.3, 2.5))
     figure.suptitle(f"{printable(folder.path.name)}: draws by {config.settings.sampler}", parse_math=False)
     for ax, key in zip(axes, statistics, strict=False):
         ax.plot(table["update"], table[key], color="C1", marker="." if len(table) < 30 else None)
