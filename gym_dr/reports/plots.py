@@ -67,7 +67,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         for (k, column), (index, table) in product(enumerate(shown), enumerate(tables)):
             if column not in table:
                 continue
-            what = average if len(tables) == 1 else f"{names[index]}, {average}"
+            what = average if len(tables) == 1 else names[index]
             color, dashes = f"C{index}", "-"
             if shown is terms:  # lines tell the runs apart
                 named = any(column in before for before in tables[:index])
@@ -83,7 +83,8 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         beside = axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         beside.set_in_layout(len(panels) % 2 == 0)  # otherwise the place beside it is free
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    entries = axes[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside lower center", ncols=2, title=None if len(tables) == 1 else average)
     save_figure(figure, path, dpi=110)
 
 
