@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
@@ -142,7 +143,7 @@ class RobotTask(Task):
         calls, each = (substeps, 1) if self.robot.substep_action else (1, substeps)
         diverged = np.zeros(len(self.steps), np.bool_)
         for _ in range(calls):
-            engine.ctrl[rows] = self._numbers("action", self.state(engine.field, rows), self.model.nu)
+            engine.ctrl[rows] = self._numbers("action", self.state(engine.field, rows))
             engine.step(envs, each)
             diverged |= engine.diverged
         engine.diverged[:] = diverged
@@ -201,7 +202,7 @@ class RobotTask(Task):
     def _see(self, engine: Engine, envs: Indices) -> None:
         """Observes for the critic."""
         if self.robot.critic is not None:
-            self._critic[envs] = self._numbers("critic", self.state(engine.field, envs), self.critic_size)
+            self._critic[envs] = self._numbers("critic", self.state(engine.field, envs))
 
     # ---- calls of the functions, with checks -------------------------------------------------------------------------
 
@@ -244,8 +245,9 @@ class RobotTask(Task):
             raise self._wrong("terminated", f"booleans of shape ({n},)", f"{found.dtype} of shape {found.shape}")
         return found.copy()
 
-    def _numbers(self, name: str, state: RobotState, size: int) -> Array:
+    def _numbers(self, name: str, state: RobotState) -> Array:
         """What the function ``action`` or ``critic`` returns, ``(n, size)``."""
+        size = self.model.nu if name == "action" else self.critic_size
         found = self._checked(name, getattr(self.robot, name)(state), (len(state.qpos), size))
         if np.isnan(found).any():
             raise self._wrong(name, "numbers", f"NaN, at qpos {state.qpos.tolist()}")
@@ -302,16 +304,8 @@ class RobotTask(Task):
             "observe": self.observations,
             "reward": lambda state: sum(self.rewards(state, state).values()),
             "terminated": self.terminations,
-            **(
-                {}
-                if self.robot.action is None
-                else {"action": lambda state: self._numbers("action", state, self.model.nu)}
-            ),
-            **(
-                {}
-                if self.robot.critic is None
-                else {"critic": lambda state: self._numbers("critic", state, self.critic_size)}
-            ),
+            **({} if self.robot.action is None else {"action": partial(self._numbers, "action")}),
+            **({} if self.robot.critic is None else {"critic": partial(self._numbers, "critic")}),
             **({} if self.robot.update is None else {"update": lambda state: self._updated(fields, len(state.qpos))}),
         }
         results = {}
