@@ -142,7 +142,7 @@ class Run:
                 the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.policies.run_policy import run_policy  # heavy
+        from gym_dr.policies.origins import run_policy  # heavy
 
         return run_policy(self._opened, deterministic=deterministic)
 

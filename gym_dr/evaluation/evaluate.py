@@ -27,8 +27,7 @@ from gym_dr.evaluation.sensitivity import nearest_suspects
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import fails_at_nominal, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
-from gym_dr.policies.acting import play_batch
-from gym_dr.policies.draws import Draws
+from gym_dr.policies.acting import Draws, play_batch
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import locked, os_errors

@@ -14,9 +14,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.family import family_of
 from gym_dr.errors import CheckpointError, GymDrError
-from gym_dr.policies.acting import drive
-from gym_dr.policies.actions import checked, describe_spaces
-from gym_dr.policies.draws import Draws
+from gym_dr.policies.acting import Draws, checked, describe_spaces, drive
 from gym_dr.randomization.presets import NONE, preset_of
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
