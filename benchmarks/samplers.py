@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from gym_dr import AdaptParams
-from gym_dr.bench.learning import temporary_session
+from gym_dr.bench import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.sampler import SAMPLERS, Sampler

@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.bench import measure as bench
+from gym_dr import bench
 from gym_dr.cli.main import cli, main
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.evaluation import suite

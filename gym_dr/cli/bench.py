@@ -55,7 +55,7 @@ def command(
     Steps native, sync and async vector environments with random actions, and trains an algorithm with default options
     until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
     """
-    from gym_dr.bench.measure import FULL, QUICK, measure  # heavy
+    from gym_dr.bench import FULL, QUICK, measure  # heavy
 
     load_plugins()
     plan = QUICK if quick else FULL
@@ -98,7 +98,7 @@ def command(
 
 def _show(result: dict[str, Any], folder: Path) -> None:
     """Prints tables."""
-    from gym_dr.bench.learning import learning_medians  # heavy
+    from gym_dr.bench import learning_medians  # heavy
 
     click.echo(f"{result['env']} on {result['machine']}\n\nSteps per second")
     rates = {(row["num_envs"], row["mode"]): row["steps_per_second"] for row in result["throughput"]}

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from gym_dr.errors import RunFolderError
 from gym_dr.reports.comparison import Comparison, Group
-from gym_dr.reports.curves import along_parameters
-from gym_dr.reports.maps import first_picture, heat_maps
 from gym_dr.reports.page import Provenance, Report, versions_of
+from gym_dr.reports.returns import along_parameters, first_picture, heat_maps
 from gym_dr.reports.tables import (
     config_diff,
     failure_tables,

@@ -9,20 +9,25 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.envs.stack import supports
 from gym_dr.errors import EnvStateError, RandomizationError
-from gym_dr.testing.mode import MODES, VECTOR, Mode, draws_parameters, promised, takes_pushes
 from gym_dr.testing.playing import (
     DISABLED,
+    MODES,
     NEXT_STEP,
     SAME_STEP,
     STEPS,
+    VECTOR,
+    Mode,
     actions_of,
     assert_current,
     assert_rollout_is_stepping,
     assert_same,
     drawn,
+    draws_parameters,
     play,
     play_compiled,
+    promised,
     refused,
+    takes_pushes,
 )
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 

@@ -14,8 +14,21 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import context_ranges, normalized_context
-from gym_dr.testing.mode import MODES, NUM_ENVS, Mode, draws_parameters, gives_pictures, promised
-from gym_dr.testing.playing import SEED, actions_of, assert_same, columns, interface, play, refused
+from gym_dr.testing.playing import (
+    MODES,
+    NUM_ENVS,
+    SEED,
+    Mode,
+    actions_of,
+    assert_same,
+    columns,
+    draws_parameters,
+    gives_pictures,
+    interface,
+    play,
+    promised,
+    refused,
+)
 
 
 @promised(*MODES)

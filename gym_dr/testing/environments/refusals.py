@@ -9,17 +9,20 @@ import numpy as np
 
 from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError
-from gym_dr.testing.mode import MODES, Mode, gives_pictures, promised
 from gym_dr.testing.playing import (
+    MODES,
     NEXT_STEP,
     SEED,
+    Mode,
     actions_of,
     assert_current,
     assert_same,
     columns,
     drawn,
+    gives_pictures,
     interface,
     play,
+    promised,
     refused,
 )
 

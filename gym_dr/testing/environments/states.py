@@ -8,17 +8,20 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.errors import EnvStateError, GymDrError
-from gym_dr.testing.mode import NUM_ENVS, Mode, gives_state, promised
 from gym_dr.testing.playing import (
     DISABLED,
     NEXT_STEP,
+    NUM_ENVS,
     SAME_STEP,
     SEED,
+    Mode,
     actions_of,
     assert_same,
     drawn,
+    gives_state,
     go_on,
     interface,
+    promised,
     refused,
 )
 
