@@ -50,8 +50,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
+    from gym_dr.reports.plots import read_growth
     from gym_dr.runs.durable import write_atomically
-    from gym_dr.runs.growth import read_growth
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()

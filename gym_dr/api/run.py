@@ -10,9 +10,16 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import RunFolderError, as_path
+from gym_dr.evaluation.aggregate import SUMMARY
+from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies.open import open_runs
+from gym_dr.policies.origins import run_policy
+from gym_dr.randomization.sampler import ParamSampler
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import read_plain, write_atomically
@@ -20,16 +27,12 @@ from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.metrics import read_csv, read_metrics
+from gym_dr.runs.session import TrainingCallback, run_sampler
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import listed
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
-
-    from gym_dr.evaluation.results import Evaluation
-    from gym_dr.randomization.sampler import ParamSampler
-    from gym_dr.runs.session import TrainingCallback
 
 
 MAX_SUMMARY = 2**26  # bytes of a summary
@@ -100,8 +103,6 @@ class Run:
             ConfigError: The environment has no parameters.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.runs.session import run_sampler  # heavy
-
         return run_sampler(self.folder, self.config)
 
     @property
@@ -111,8 +112,6 @@ class Run:
         Raises:
             RunFolderError: It is damaged.
         """
-        from gym_dr.evaluation.results import Evaluation, read_document
-
         document = read_document(self.folder.evaluation)
         return Evaluation.load(self.folder.evaluation, document) if document and document["complete"] else None
 
@@ -142,8 +141,6 @@ class Run:
                 the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.policies.origins import run_policy  # heavy
-
         return run_policy(self._opened, deterministic=deterministic)
 
     def export(self, output: str | Path) -> Path:
@@ -169,7 +166,6 @@ class Run:
             RunFolderError: The file cannot be written.
         """
         from gym_dr.policies.export import export_policy  # heavy
-        from gym_dr.policies.open import open_runs
 
         return export_policy(open_runs(self.opened)[0], output)
 
@@ -280,8 +276,6 @@ class Runs(Sequence[Run]):
             RunFolderError: There is no summary yet, since not all runs are trained.
         """
         import pandas as pd  # heavy
-
-        from gym_dr.evaluation.aggregate import SUMMARY
 
         try:
             rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))

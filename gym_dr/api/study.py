@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import as_path
+from gym_dr.evaluation.evaluate import playing
 from gym_dr.registry import needs
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results
@@ -68,8 +69,7 @@ def study(
         Interrupted: A signal stopped the study.
     """
     needs("A report", "report", "jinja2", "plotly")
-    from gym_dr.evaluation.evaluate import playing  # heavy, as those below
-    from gym_dr.reports.assemble import assemble
+    from gym_dr.reports.assemble import assemble  # heavy, as those below
     from gym_dr.reports.comparison import Comparison, Group
     from gym_dr.reports.page import write_report
     from gym_dr.studies.results import evaluate_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gym_dr.api.run import Run, Runs
 from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
@@ -16,11 +16,9 @@ from gym_dr.runs.configure import build_config
 from gym_dr.runs.create import default_folder, make_folders
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
+from gym_dr.runs.session import TrainingCallback
 from gym_dr.runs.sources import source_of
 from gym_dr.training.registry import find_algorithm
-
-if TYPE_CHECKING:
-    from gym_dr.runs.session import TrainingCallback
 
 
 def train(

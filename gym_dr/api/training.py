@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gym_dr.errors import ConfigError, Interrupted, shortened
+from gym_dr.evaluation.aggregate import aggregate
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.suite import sets_for
+from gym_dr.policies.open import open_runs
 from gym_dr.reports.plots import plot_growth, plot_training
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.durable import check_output
 from gym_dr.runs.folder import PICTURE_MARK, RunFolder
 from gym_dr.runs.launch import Launch, launch
 from gym_dr.runs.progress import Display
+from gym_dr.runs.session import TrainingCallback
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
-
-if TYPE_CHECKING:
-    from gym_dr.runs.session import TrainingCallback
+from gym_dr.runs.train import limited_threads, train_run, working_on
 
 
 def train_and_evaluate(
@@ -40,11 +43,6 @@ def train_and_evaluate(
         Interrupted: A signal stopped the run; the message says how to continue.
         GymDrError: See ``train_run``.
     """
-    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.suite import sets_for
-    from gym_dr.policies.open import open_runs
-    from gym_dr.runs.train import limited_threads, train_run, working_on
-
     folder, config = run.folder, run.config
     with working_on(run, new=not resume, num_threads=num_threads) as work:
         for picture in (folder.plots, folder.growth):
@@ -92,8 +90,6 @@ def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
         RunFolderError: A run has no metrics, or a file cannot be written.
         Interrupted: A signal arrived.
     """
-    from gym_dr.evaluation.aggregate import aggregate  # heavy
-
     stop = StopRequest()
     with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
         with stop_signals(stop):
