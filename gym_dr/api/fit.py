@@ -16,7 +16,7 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.registry import needs
 from gym_dr.runs.durable import EMPTY, check_output, write_atomically
 from gym_dr.runs.environments import check_env_id
-from gym_dr.runs.progress import Progress
+from gym_dr.runs.terminal import Progress
 
 _PARTS = 12  # of the progress, about
 

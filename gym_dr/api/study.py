@@ -13,7 +13,7 @@ from gym_dr.registry import needs
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results
 from gym_dr.runs.sources import source_of
-from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.terminal import explain_interrupt
 from gym_dr.studies.folder import study_runs, train_missing
 from gym_dr.studies.plan import read_study
 

@@ -16,9 +16,8 @@ from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.durable import check_output
 from gym_dr.runs.folder import PICTURE_MARK, RunFolder
 from gym_dr.runs.launch import Launch, launch
-from gym_dr.runs.progress import Display
 from gym_dr.runs.session import TrainingCallback
-from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
+from gym_dr.runs.terminal import Display, StopRequest, explain_interrupt, stop_signals
 from gym_dr.runs.train import limited_threads, train_run, working_on
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.errors import as_path
 from gym_dr.registry import needs
 from gym_dr.runs.launch import Launch
-from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.terminal import explain_interrupt
 
 if TYPE_CHECKING:
     from gym_dr.studies.tune import TuneResult

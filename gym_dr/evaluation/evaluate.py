@@ -34,8 +34,7 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.runs.durable import locked, os_errors
 from gym_dr.runs.metrics import CsvLog
-from gym_dr.runs.progress import Progress
-from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.terminal import Progress, explain_interrupt
 from gym_dr.runs.train import limited_threads
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Sensitivity of a policy to parameters: Sobol indices of its return, a noisy function, from a few thousand evaluations.
+"""Sensitivity of a policy to parameters: Sobol indices of its return, a noisy function, from some thousand episodes.
 
 Estimators that only compare pairs of evaluations (Saltelli's, Jansen's and others) are unbiased but noisy, and a
 regression misses what its terms cannot express. Here a regression explains what it can, and pairs estimate the rest:

@@ -24,7 +24,7 @@ from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
-from gym_dr.runs.progress import Progress
+from gym_dr.runs.terminal import Progress
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.frame_stack import FrameStack

@@ -34,7 +34,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, with_total_steps
+from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, check_other_run, with_total_steps
 from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
@@ -45,7 +45,6 @@ from gym_dr.runs.environments import (
     param_space_of,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.other_runs import check_other_run
 from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import RolloutConfig

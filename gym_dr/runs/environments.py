@@ -21,7 +21,7 @@ from gym_dr.randomization.sampler import ParamSampler, Sampler, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.sources import import_source
-from gym_dr.runs.stopping import children_end_with_us
+from gym_dr.runs.terminal import children_end_with_us
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector

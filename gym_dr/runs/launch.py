@@ -16,8 +16,7 @@ from gym_dr.errors import ConfigError, LostRunError, TrainingError, check_known
 from gym_dr.runs.cluster import train_on_ray
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.processes import Ended, resume_command, run_commands
-from gym_dr.runs.progress import Display, Progress
-from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.terminal import Display, Progress, explain_interrupt
 
 LAUNCHERS = ("local", "ray")
 TAIL = 4096  # bytes at the end of ``metrics.csv``, which hold at least one row

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gym_dr.compiled.processors import usable_threads
-from gym_dr.runs.stopping import children_end_with_us, stop_signals
+from gym_dr.runs.terminal import children_end_with_us, stop_signals
 
 PROGRAM = "from gym_dr.cli.launched import main; main()"
 POLL = 0.1  # seconds between looks at processes

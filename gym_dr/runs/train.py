@@ -11,10 +11,9 @@ from gym_dr.compiled.processors import using_threads
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
 from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.progress import Display, Progress
 from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
-from gym_dr.runs.stopping import StopRequest, stop_signals
+from gym_dr.runs.terminal import Display, Progress, StopRequest, stop_signals
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from gym_dr.runs.durable import locked, os_errors, refuse_links, remove_unfinish
 from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
 from gym_dr.runs.launch import Launch, train_folders
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.progress import Display, Progress
+from gym_dr.runs.terminal import Display, Progress
 from gym_dr.studies.plan import Study
 from gym_dr.studies.variants import Variant, inner_table
 from gym_dr.version import WRITTEN_BY, __version__, check_written_by

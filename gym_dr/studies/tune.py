@@ -25,9 +25,8 @@ from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.processes import Command, processes_at_once, run_commands, trusting
-from gym_dr.runs.progress import Progress
 from gym_dr.runs.sources import source_of
-from gym_dr.runs.stopping import StopRequest, stop_signals
+from gym_dr.runs.terminal import Progress, StopRequest, stop_signals
 from gym_dr.runs.train import limited_threads, train_run, working_on
 from gym_dr.studies.folder import claimed
 from gym_dr.studies.tune_file import Tuning, read_tuning
