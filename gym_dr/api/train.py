@@ -14,10 +14,10 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.create import default_folder, make_folders
+from gym_dr.runs.environments import source_of
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.session import TrainingCallback
-from gym_dr.runs.sources import source_of
 from gym_dr.training.registry import find_algorithm
 
 

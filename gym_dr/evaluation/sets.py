@@ -28,7 +28,7 @@ from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
 from gym_dr.options import plain
-from gym_dr.policies.acting import Draws
+from gym_dr.policies.frozen import Draws
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules

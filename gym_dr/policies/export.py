@@ -17,8 +17,7 @@ from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, Network
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
 from gym_dr.options import expect
-from gym_dr.policies.acting import Draws
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.registry import needs
 from gym_dr.runs.durable import check_output, write_atomically
 from gym_dr.version import __version__

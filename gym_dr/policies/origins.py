@@ -29,8 +29,14 @@ from gym_dr.errors import ConfigError, GymDrError, as_path, located, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import LoadedPolicy, SavedPolicy, digest_of, load_policy, read_saved
 from gym_dr.options import check_fields, expect, is_number
-from gym_dr.policies.acting import Draws, checked, for_one_or_many, takes_episode_starts, with_episode_starts
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import (
+    Draws,
+    FrozenPolicy,
+    checked,
+    for_one_or_many,
+    takes_episode_starts,
+    with_episode_starts,
+)
 from gym_dr.randomization.context import context_ranges as checked_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import UNIFORM
@@ -39,9 +45,8 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.durable import read_plain
-from gym_dr.runs.environments import ContextRanges
+from gym_dr.runs.environments import ContextRanges, check_source
 from gym_dr.runs.folder import EVALUATION
-from gym_dr.runs.sources import check_source
 from gym_dr.training.api import EpisodeStarts, LoadPolicy, MemorylessPolicy, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.frame_stack import Frames

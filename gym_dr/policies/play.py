@@ -21,8 +21,7 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known
 from gym_dr.paths import temporary_beside
-from gym_dr.policies.acting import Draws, drive
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy, drive
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace, in_effect
 from gym_dr.randomization.spec import Randomization, Rule

@@ -19,8 +19,7 @@ from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.integrations import minari
-from gym_dr.policies.acting import Draws, Moment, checked, play_batch
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy, Moment, checked, play_batch
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env

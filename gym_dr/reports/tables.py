@@ -23,7 +23,7 @@ from gym_dr.evaluation.tables import (
 )
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.sources import source_of
+from gym_dr.runs.environments import source_of
 from gym_dr.table import Cell, Row, Table
 from gym_dr.wording import exact_text
 

@@ -17,9 +17,8 @@ from gym_dr.randomization.context import INFO, OBSERVATION
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, make_env
+from gym_dr.runs.environments import REGISTERED_BY, VECTORIZATIONS, ContextRanges, make_env, source_of
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.sources import REGISTERED_BY, source_of
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import check_same, check_same_networks, check_teacher
 from gym_dr.version import WRITTEN_BY, __version__

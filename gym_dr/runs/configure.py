@@ -36,16 +36,17 @@ from gym_dr.registry import load_object
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, check_other_run, with_total_steps
 from gym_dr.runs.environments import (
+    REGISTERED_BY,
     ContextRanges,
     check_env_id,
     check_sensors,
+    check_source,
     check_vectorization,
     has_discrete_actions,
     make_sampler,
     param_space_of,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import RolloutConfig
 from gym_dr.training.registry import find_algorithm

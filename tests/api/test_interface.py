@@ -33,7 +33,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.options import option
-from gym_dr.policies.acting import play_batch
+from gym_dr.policies.frozen import play_batch
 from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.configure import option_names
 from gym_dr.runs.session import RunSession
