@@ -42,24 +42,24 @@ def train_and_evaluate(
         Interrupted: A signal stopped the run; the message says how to continue.
         GymDrError: See ``train_run``.
     """
-    folder, config = run.folder, run.config
-    with working_on(run, new=not resume, num_threads=num_threads) as work:
+    folder, config, stop = run.folder, run.config, StopRequest()
+    with working_on(run, stop, new=not resume, num_threads=num_threads) as loggers:
         for picture in (folder.plots, folder.growth):
             check_output(picture, PICTURE_MARK)
-        train_run(work, resume=resume, display=display, callback=callback)
+        train_run(run, stop, loggers, resume=resume, display=display, callback=callback)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
         with limited_threads(), explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
-            work.stop.check()
+            stop.check()
             plot_growth(folder, config)
             plot_training([folder], folder.plots)  # last: a run with this plot is finished
-            work.stop.check()
+            stop.check()
             if config.settings.eval_episodes and run.algorithm.policy_loader() is not None:
                 policies = open_runs([run])
                 sets = sets_for(policies, (), config.settings.eval_episodes)
-                found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: work.stop.check())
-                work.loggers.evaluated(found.statistics(policies[0].name))
-    if work.stop.number:  # too late to stop anything, but the sender expects the exit code
-        raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", work.stop.number)
+                found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
+                loggers.evaluated(found.statistics(policies[0].name))
+    if stop.number:  # too late to stop anything, but the sender expects the exit code
+        raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
 
 
 def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:

@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,8 @@ RETRIES = 3  # of a run whose worker was lost
 Files = dict[str, bytes]  # content by path below the folder of a run
 
 
-@dataclass(frozen=True, kw_only=True)
-class HandedBack:
-    """The results of a task, at each checkpoint and at the end."""
-
-    files: Files  # the changed ones
-    ended: Ended | None = None  # at the end
+# the results of a task: the changed files, at each checkpoint and at the end, and, at the end, how it ended
+HandedBack = tuple[Files, Ended | None]
 
 
 def train_on_ray(
@@ -73,7 +68,7 @@ def train_on_ray(
                 for stream in ray.wait(list(running), num_returns=1, timeout=1.0)[0]:
                     path = running.pop(stream)
                     try:
-                        back = ray.get(next(stream))
+                        changed, end = ray.get(next(stream))
                     except ray.exceptions.RayTaskError as error:  # in our own function, such as a full disk
                         done[path] = Ended(code=1, message=str(error))
                     except ray.exceptions.RayError:
@@ -83,11 +78,11 @@ def train_on_ray(
                         else:
                             waiting.append(path)
                     else:
-                        write_files(folders[path], back.files)
-                        if back.ended is None:
+                        write_files(folders[path], changed)
+                        if end is None:
                             running[stream] = path
                         else:
-                            done[path] = back.ended
+                            done[path] = end
                 watch(done)
         except SystemExit as stopped:  # how Ray answers SIGTERM
             raise KeyboardInterrupt(stopped.code) from None
@@ -133,11 +128,11 @@ def train_files(path: str, files: Files, trust: Collection[str], num_threads: in
                 time.sleep(POLL)
                 if (updates := updates_saved(folder)) > saved:
                     saved = updates
-                    yield HandedBack(files=read_changes(folder, known))
+                    yield read_changes(folder, known), None
         finally:
             process.communicate()  # closes its input
         message = end.message.replace(str(folder.path), path)
-        yield HandedBack(files=read_changes(folder, known), ended=Ended(code=end.code, message=message))
+        yield read_changes(folder, known), Ended(code=end.code, message=message)
 
 
 def read_changes(folder: RunFolder, known: dict[str, tuple[int, int]]) -> Files:

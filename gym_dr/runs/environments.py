@@ -20,7 +20,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
 
 from gym_dr.envs.family import described_space, family_of, origin_of, point_camera
-from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, as_path, check_known, shortened, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, as_path, check_known, located, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import ParamSampler, Sampler, TrainingInfo
 from gym_dr.randomization.space import ParamSpace
@@ -136,13 +136,10 @@ def check_sensors(env_id: str, name: str, sensors: Sequence[str]) -> None:
     Raises:
         UnknownNameError: It has no such sensor.
     """
-    if not sensors or (known := _find_sensors(env_id)) is None:
-        return
-    for sensor in sensors:
-        try:
-            known.span(sensor)
-        except UnknownNameError as error:
-            raise UnknownNameError(f"{name}: {error}") from None
+    if sensors and (known := _find_sensors(env_id)) is not None:
+        with located(name):
+            for sensor in sensors:
+                known.span(sensor)
 
 
 def has_discrete_actions(env_id: str) -> bool:

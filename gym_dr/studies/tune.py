@@ -247,8 +247,8 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     run = RunFolder.create(path, config.to_json(), overwrite=False, command=command)
     opened = OpenedRun(folder=run, config=config, algorithm=variant.algorithm)
     report = _reporter(trial, place, config.options.updates)
-    with working_on(opened, new=True, stop=stop) as work:
-        train_run(work, resume=False, display="nothing", callback=report)
+    with working_on(opened, stop, new=True) as loggers:
+        train_run(opened, stop, loggers, resume=False, display="nothing", callback=report)
     found = evaluate_policies(open_runs([opened]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)
