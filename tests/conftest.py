@@ -51,7 +51,7 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
     from gym_dr.reports.plots import read_growth
-    from gym_dr.runs.durable import write_atomically
+    from gym_dr.runs.folder import write_atomically
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
@@ -71,8 +71,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
-    patch.setattr("gym_dr.api.training.plot_training", plot_training)
-    patch.setattr("gym_dr.api.training.plot_growth", plot_growth)
+    patch.setattr("gym_dr.api.run.plot_training", plot_training)
+    patch.setattr("gym_dr.api.run.plot_growth", plot_growth)
 
 
 @pytest.fixture(scope="session", autouse=True)

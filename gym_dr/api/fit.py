@@ -14,8 +14,8 @@ from gym_dr.fitting.results import Fit, FitFiles, particle_bytes, randomization_
 from gym_dr.integrations.minari import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.registry import needs
-from gym_dr.runs.durable import EMPTY, check_output, write_atomically
 from gym_dr.runs.environments import check_env_id
+from gym_dr.runs.folder import EMPTY, check_output, write_atomically
 from gym_dr.runs.terminal import Progress
 
 _PARTS = 12  # of the progress, about

@@ -13,7 +13,7 @@ from gym_dr.options import expect
 from gym_dr.policies.open import EnvLike, PoliciesLike, open_policies
 from gym_dr.registry import needs
 from gym_dr.runs.config import check_not_reserved
-from gym_dr.runs.durable import check_output
+from gym_dr.runs.folder import check_output
 
 
 def report(

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_dr.api.run import Run, Runs
-from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
+from gym_dr.api.run import Run, Runs, check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, as_path
 from gym_dr.options import plain
 from gym_dr.plugins.loading import load_plugins

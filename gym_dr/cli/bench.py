@@ -19,7 +19,7 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError, RunFolderError, as_path
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.durable import check_output, os_errors, write_atomically
+from gym_dr.runs.folder import check_output, os_errors, write_atomically
 from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 

@@ -8,8 +8,7 @@ import click
 
 from gym_dr.errors import as_path
 from gym_dr.reports.plots import plot_training
-from gym_dr.runs.durable import check_output
-from gym_dr.runs.folder import PICTURE_MARK, expand
+from gym_dr.runs.folder import PICTURE_MARK, check_output, expand
 
 
 @click.command()

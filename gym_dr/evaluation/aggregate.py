@@ -14,8 +14,7 @@ from gym_dr.envs.family import return_limits
 from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import mean_over_seeds, point_statistics, statistic_names
-from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import AGGREGATE, RunFolder
+from gym_dr.runs.folder import AGGREGATE, RunFolder, write_atomically
 from gym_dr.runs.metrics import read_metrics
 
 METRICS, SUMMARY, _ = AGGREGATE  # the metrics of all runs have a column ``seed``

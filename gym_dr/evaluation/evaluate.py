@@ -31,7 +31,7 @@ from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.summary import fails_at_nominal, summarize
 from gym_dr.policies.frozen import Draws, FrozenPolicy, play_batch
 from gym_dr.randomization.sampler import EpisodeRecord
-from gym_dr.runs.durable import locked, os_errors
+from gym_dr.runs.folder import locked, os_errors
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.runs.terminal import Progress, explain_interrupt
 from gym_dr.runs.train import limited_threads

@@ -19,7 +19,7 @@ from gym_dr.integrations.sb3_policy import load_policy, read_saved
 from gym_dr.options import expect
 from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.registry import needs
-from gym_dr.runs.durable import check_output, write_atomically
+from gym_dr.runs.folder import check_output, write_atomically
 from gym_dr.version import __version__
 
 if TYPE_CHECKING:

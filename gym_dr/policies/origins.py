@@ -44,9 +44,8 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.durable import read_plain
 from gym_dr.runs.environments import ContextRanges, check_source
-from gym_dr.runs.folder import EVALUATION
+from gym_dr.runs.folder import EVALUATION, read_plain
 from gym_dr.training.api import EpisodeStarts, LoadPolicy, MemorylessPolicy, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.frame_stack import Frames

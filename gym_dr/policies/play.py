@@ -26,8 +26,8 @@ from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace, in_effect
 from gym_dr.randomization.spec import Randomization, Rule
 from gym_dr.registry import needs
-from gym_dr.runs.durable import check_output
 from gym_dr.runs.environments import check_env_id, make_env, space_of
+from gym_dr.runs.folder import check_output
 from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import RecordEpisodes
 

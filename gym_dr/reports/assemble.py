@@ -21,8 +21,7 @@ from gym_dr.reports.tables import (
     terms_of_rewards,
     watch_commands,
 )
-from gym_dr.runs.durable import read_plain
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, read_plain
 from gym_dr.table import Table
 
 MAX_COMMAND = 2**20  # bytes that are read

@@ -18,8 +18,7 @@ from gym_dr.envs.played import TERM
 from gym_dr.errors import RunFolderError, printable
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import PICTURE_MARK, RunFolder
+from gym_dr.runs.folder import PICTURE_MARK, RunFolder, write_atomically
 from gym_dr.runs.metrics import read_csv, read_metrics
 from gym_dr.wrappers.disturbed_space import split
 

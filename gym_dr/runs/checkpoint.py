@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import CheckpointError, RunFolderError, shortened
-from gym_dr.runs.durable import read_plain, write_atomically
-from gym_dr.runs.folder import CHECKPOINTS, NETWORKS, RunFolder
+from gym_dr.runs.folder import CHECKPOINTS, NETWORKS, RunFolder, read_plain, write_atomically
 
 if TYPE_CHECKING:
     from torch import Tensor

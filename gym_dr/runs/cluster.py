@@ -18,8 +18,7 @@ from typing import Any
 
 from gym_dr.errors import ConfigError
 from gym_dr.runs.checkpoint import MAX_CHECKPOINTS, checkpoint_paths, updates_saved
-from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, os_errors, write_atomically
 from gym_dr.runs.processes import POLL, Ended, ended, resume_command, start
 
 RETRIES = 3  # of a run whose worker was lost

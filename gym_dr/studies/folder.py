@@ -13,8 +13,17 @@ from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_know
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import OpenedRun, check_device, differences
-from gym_dr.runs.durable import locked, os_errors, refuse_links, remove_unfinished, write_atomically
-from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
+from gym_dr.runs.folder import (
+    CONFIG,
+    RunFolder,
+    check_seeds,
+    locked,
+    os_errors,
+    refuse_links,
+    remove_unfinished,
+    seed_name,
+    write_atomically,
+)
 from gym_dr.runs.launch import Launch, train_folders
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.terminal import Display, Progress

@@ -20,7 +20,7 @@ from gym_dr.evaluation.statistics import NO_SPREAD, holm, mean_over_seeds
 from gym_dr.evaluation.tables import interval_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import write_atomically
 from gym_dr.runs.metrics import last_row
 from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun

@@ -20,9 +20,8 @@ from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError,
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
-from gym_dr.runs.durable import refuse_links, write_atomically
 from gym_dr.runs.environments import source_of
-from gym_dr.runs.folder import RunFolder, seed_name
+from gym_dr.runs.folder import RunFolder, refuse_links, seed_name, write_atomically
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.processes import Command, processes_at_once, run_commands, trusting

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import gym_dr
 from gym_dr import Run, Runs, Uniform
-from gym_dr.api.training import aggregate_runs
+from gym_dr.api.run import aggregate_runs
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.classic_control import cart_pole
 from gym_dr.errors import (

@@ -15,7 +15,7 @@ TINY = bench.Plan(sizes=(1, 2), seeds=(1,), limit=0.001, rounds=1, seconds=0.001
 
 
 def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
     run = gymdr("bench", "--quick", "--algorithm", "reinforce", "--threads", "2,1", "--output", tmp_path / "out")
     assert run.code == 0, run.err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"bench.json"}
@@ -41,7 +41,7 @@ def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path, monkeypatc
     def stopped(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "QUICK", TINY)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
     monkeypatch.setattr(bench, "time_to_threshold", lambda *_, **__: {})
     monkeypatch.setattr(bench, "training_rate", stopped)
     run = gymdr("bench", "--quick", "--output", tmp_path / "out")

@@ -20,7 +20,7 @@ from gym_dr.evaluation.sets import CellSet
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.durable import locked
+from gym_dr.runs.folder import locked
 from tests.policies.tiny_run import train_tiny_run
 
 DRAWS = CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 3)
