@@ -30,8 +30,8 @@ from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
 from gym_dr.options import plain
 from gym_dr.policies.frozen import Draws
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
+from gym_dr.randomization.sampler import values_at
 from gym_dr.randomization.space import ParamSpace, acts, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization, Rule, as_rule
 from gym_dr.wording import exact_text

@@ -18,7 +18,7 @@ from gym_dr.compiled.steps import Steps
 from gym_dr.envs.played import Played
 from gym_dr.envs.stack import pushed_layer, stack_of
 from gym_dr.errors import EnvStateError
-from gym_dr.randomization.draws import draw
+from gym_dr.randomization.sampler import draw
 from gym_dr.wrappers.vector_params import VectorParams
 
 MODES = ("single", "sync", "async", "native")

@@ -30,8 +30,7 @@ from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning,
 from gym_dr.options import check_values, expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive import betas
 from gym_dr.randomization.adaptive.box import EDGE, NOMINAL, QuantileBox
-from gym_dr.randomization.draws import seed_word, uniforms
-from gym_dr.randomization.sampler import EpisodeRecord, Row, TrainingInfo
+from gym_dr.randomization.sampler import EpisodeRecord, Row, TrainingInfo, seed_word, uniforms
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
