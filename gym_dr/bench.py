@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.compiled.processors import usable_threads, using_threads
-from gym_dr.errors import ConfigError, GymDrError, TrainingError
+from gym_dr.errors import ConfigError, GymDrError, TrainingError, counted
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
@@ -28,7 +28,6 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import WINDOW, RunSession, UpdateCallback
 from gym_dr.training.api import Algorithm
 from gym_dr.version import __version__
-from gym_dr.wording import counted
 
 _ENDLESS = {"updates": 10**9, "schedule": "constant"}  # only the clock ends training
 # names -> mode, and number of threads if not all

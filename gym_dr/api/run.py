@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from gym_dr.errors import ConfigError, Interrupted, RunFolderError, as_path, shortened
+from gym_dr.errors import ConfigError, Interrupted, RunFolderError, as_path, listed, shortened
 from gym_dr.evaluation.aggregate import SUMMARY, aggregate
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.results import Evaluation, read_document
@@ -32,7 +32,6 @@ from gym_dr.runs.session import TrainingCallback, run_sampler
 from gym_dr.runs.terminal import Display, StopRequest, explain_interrupt, stop_signals
 from gym_dr.runs.train import limited_threads, train_run, working_on
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd

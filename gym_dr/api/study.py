@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import as_path
+from gym_dr.errors import as_path, needs
 from gym_dr.evaluation.evaluate import playing
-from gym_dr.registry import needs
 from gym_dr.runs.environments import source_of
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results

@@ -10,13 +10,12 @@ from itertools import groupby
 import click
 
 from gym_dr.envs.family import randomized_id
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, listed
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import Param, needs_text
 from gym_dr.runs.environments import param_space_of
 from gym_dr.table import Table
-from gym_dr.wording import listed
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
 from gym_dr.wrappers.sensors import HIDE, SENSOR_PARAMS
 

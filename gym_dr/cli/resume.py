@@ -8,8 +8,8 @@ import click
 
 from gym_dr.api.run import Run, Runs, load_run
 from gym_dr.cli.options import NumberList, threads_option, trust_option
+from gym_dr.errors import counted
 from gym_dr.runs.environments import source_of
-from gym_dr.wording import counted
 
 
 @click.command()

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Mask
+from gym_dr.errors import counted, percent
 from gym_dr.evaluation.sets import NO_NEEDS, CellSet, Needs
 from gym_dr.evaluation.statistics import means_with_intervals
 from gym_dr.randomization.space import acts
 from gym_dr.training.api import seed_for
-from gym_dr.wording import counted, percent
 
 WORST_CELLS = "worst_cells.csv"  # their fresh episodes, with the columns of ``episodes.csv``
 FRESH_SEED = seed_for(0, stream=3)  # of the first fresh episode; no other episodes use these seeds

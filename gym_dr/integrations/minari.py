@@ -21,12 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
-from gym_dr.errors import ConfigError, LogError, as_path, located, shortened
+from gym_dr.errors import ConfigError, LogError, as_path, located, needs, shortened
 from gym_dr.fitting.archives import check_size, new_folder, readable
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import EXPECTED, LoggedEpisode, read_log
 from gym_dr.options import flattened
-from gym_dr.registry import needs
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # Minari's names
 MAX_METADATA = 2**24  # bytes to read

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import ConfigError, located, shortened
+from gym_dr.errors import ConfigError, located, needs, shortened
 from gym_dr.integrations.onnx import ACTION, NEXT_STATE, STARTS, STATE
-from gym_dr.registry import needs
 
 MAX_FILE = 2**25  # bytes; 8 million weights
 

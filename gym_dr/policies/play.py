@@ -19,13 +19,12 @@ from gymnasium.vector import VectorEnv
 from gym_dr.arrays import Array
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known
+from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, needs
 from gym_dr.paths import temporary_beside
 from gym_dr.policies.frozen import Draws, FrozenPolicy, drive
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.space import ParamSpace, in_effect
 from gym_dr.randomization.spec import Randomization, Rule
-from gym_dr.registry import needs
 from gym_dr.runs.environments import check_env_id, make_env, space_of
 from gym_dr.runs.folder import check_output
 from gym_dr.wrappers.disturbed_space import undisturbed

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from gym_dr.errors import Interrupted, printable
-from gym_dr.wording import say
+from gym_dr.errors import Interrupted, printable, say
 
 LINES = 20  # plain lines in a whole run or evaluation
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
+from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known, counted
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import OpenedRun, check_device, differences
@@ -30,7 +30,6 @@ from gym_dr.runs.terminal import Display, Progress
 from gym_dr.studies.plan import Study
 from gym_dr.studies.variants import Variant, inner_table
 from gym_dr.version import WRITTEN_BY, __version__, check_written_by
-from gym_dr.wording import counted
 
 VERSION = 1  # of the documents of studies and tunings
 

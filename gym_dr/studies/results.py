@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gym_dr.envs.family import return_limits
+from gym_dr.errors import counted, listed
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.results import Evaluation
@@ -26,7 +27,6 @@ from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun
 from gym_dr.studies.plan import Study
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import counted, listed
 
 MEAN, TAIL, WORST, SOLVED = "mean", "cvar_10", "worst_cell", "success_rate"
 TITLES = {
