@@ -16,21 +16,22 @@ from numba import njit
 
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.lanes import pair
+from gym_dr.envs.box2d.solver.lanes import pair, set_pair
 from gym_dr.envs.box2d.solver.layout import BODY, LANES, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from gym_dr.envs.box2d.solver.vectors import placed, pose_of, turned
+from gym_dr.envs.box2d.solver.vectors import either, placed, pose_of, set_vector, turned, vector
 
 MARGIN = f32(0.1)  # m, b2_aabbExtension
 LOOK_AHEAD = f32(2)  # steps, b2_aabbMultiplier
+LOCAL_CENTER = np.int64(at.LOCAL_CENTER_X)
 
 
 @njit(**INLINE)
 def segment(world, env, edge):
-    """The ends of an edge of the ground (m): x1, y1, x2, y2."""
-    edges = world.edges
-    return edges[env, edge, 0], edges[env, edge, 1], edges[env, edge, 2], edges[env, edge, 3]
+    """The ends of an edge of the ground (m)."""
+    own = world.edges[env, edge]
+    return (own[0], own[1]), (own[2], own[3])
 
 
 @njit(**INLINE)
@@ -40,7 +41,7 @@ def _extent(vertices, count, rotation):
     high_x = low_x
     high_y = low_y
     for i in range(1, count):
-        x, y = turned(rotation, (vertices[2 * i], vertices[2 * i + 1]))
+        x, y = turned(rotation, vector(vertices, 2 * i))
         low_x = x if x < low_x else low_x
         low_y = y if y < low_y else low_y
         high_x = x if x > high_x else high_x
@@ -51,10 +52,10 @@ def _extent(vertices, count, rotation):
 @njit(**INLINE)
 def _swept_box(vertices, count, before, after):
     """Bounding box of a body in the poses ``before`` and ``after`` a motion, skin included (m)."""
-    cosine_1, sine_1, x1, y1 = before
-    cosine_2, sine_2, x2, y2 = after
-    low_x1, low_y1, high_x1, high_y1 = _extent(vertices, count, (cosine_1, sine_1))
-    low_x2, low_y2, high_x2, high_y2 = _extent(vertices, count, (cosine_2, sine_2))
+    _, _, x1, y1 = before
+    _, _, x2, y2 = after
+    low_x1, low_y1, high_x1, high_y1 = _extent(vertices, count, before)
+    low_x2, low_y2, high_x2, high_y2 = _extent(vertices, count, after)
     low_x = min(low_x1 + x1, low_x2 + x2) - SKIN
     low_y = min(low_y1 + y1, low_y2 + y2) - SKIN
     high_x = max(high_x1 + x1, high_x2 + x2) + SKIN
@@ -89,18 +90,12 @@ def update_lane(block, lane, body, vertices, count, local):
     before = pose_of(pair(block, body * BODY + at.COS, lane), start, local)
     after = pose_of((cosine, sine), center, local)
     low_x, low_y, high_x, high_y = _swept_box(vertices, count, before, after)
-    fat_low_x = block[(body * BODY + at.BOX_LOW_X) * LANES + lane]
-    fat_low_y = block[(body * BODY + at.BOX_LOW_Y) * LANES + lane]
-    fat_high_x = block[(body * BODY + at.BOX_HIGH_X) * LANES + lane]
-    fat_high_y = block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane]
-    inside = (fat_low_x <= low_x) and (fat_low_y <= low_y) and (high_x <= fat_high_x) and (high_y <= fat_high_y)
+    low, high = pair(block, body * BODY + at.BOX_LOW_X, lane), pair(block, body * BODY + at.BOX_HIGH_X, lane)
+    inside = (low[0] <= low_x) and (low[1] <= low_y) and (high_x <= high[0]) and (high_y <= high[1])
     low_x, low_y, high_x, high_y = _fattened(low_x, low_y, high_x, high_y, after[2] - before[2], after[3] - before[3])
-    block[(body * BODY + at.BOX_LOW_X) * LANES + lane] = fat_low_x if inside else low_x
-    block[(body * BODY + at.BOX_LOW_Y) * LANES + lane] = fat_low_y if inside else low_y
-    block[(body * BODY + at.BOX_HIGH_X) * LANES + lane] = fat_high_x if inside else high_x
-    block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane] = fat_high_y if inside else high_y
-    block[(body * BODY + at.COS) * LANES + lane] = cosine
-    block[(body * BODY + at.SIN) * LANES + lane] = sine
+    set_pair(block, body * BODY + at.BOX_LOW_X, lane, either(inside, low, (low_x, low_y)))
+    set_pair(block, body * BODY + at.BOX_HIGH_X, lane, either(inside, high, (high_x, high_y)))
+    set_pair(block, body * BODY + at.COS, lane, (cosine, sine))
     return ZERO if inside else f32(1 << body)
 
 
@@ -119,50 +114,50 @@ def origin(world, env, body):
     )
 
 
+@njit(**INLINE)
+def pose_in(world, env, body):
+    """A body's pose."""
+    row = world.rows[env, body * BODY : (body + 1) * BODY]
+    return pose_of(vector(row, at.COS), vector(row, at.CENTER_X), vector(world.properties[env, body], LOCAL_CENTER))
+
+
 @njit(**KERNEL)
-def _set_box(rows, env, base, box):
-    rows[env, base + at.BOX_LOW_X] = box[0]
-    rows[env, base + at.BOX_LOW_Y] = box[1]
-    rows[env, base + at.BOX_HIGH_X] = box[2]
-    rows[env, base + at.BOX_HIGH_Y] = box[3]
+def _set_box(row, box):
+    set_vector(row, at.BOX_LOW_X, (box[0], box[1]))
+    set_vector(row, at.BOX_HIGH_X, (box[2], box[3]))
 
 
 @njit(**KERNEL)
 def update_body(world, env, body, before):
     """Like ``update_lane`` for one body of one row, given its old pose; returns whether it left its box."""
-    rows, shapes = world.rows, world.shapes
-    base = body * BODY
+    row, shapes = world.rows[env, body * BODY : (body + 1) * BODY], world.shapes
     polygon = shapes.polygon[body]
-    x, y = origin(world, env, body)
-    after = rows[env, base + at.COS], rows[env, base + at.SIN], x, y
+    after = pose_in(world, env, body)
     low_x, low_y, high_x, high_y = _swept_box(shapes.vertices[polygon], shapes.counts[polygon], before, after)
     if (
-        rows[env, base + at.BOX_LOW_X] <= low_x
-        and rows[env, base + at.BOX_LOW_Y] <= low_y
-        and high_x <= rows[env, base + at.BOX_HIGH_X]
-        and high_y <= rows[env, base + at.BOX_HIGH_Y]
+        row[at.BOX_LOW_X] <= low_x
+        and row[at.BOX_LOW_Y] <= low_y
+        and high_x <= row[at.BOX_HIGH_X]
+        and high_y <= row[at.BOX_HIGH_Y]
     ):
         return False
-    _set_box(rows, env, base, _fattened(low_x, low_y, high_x, high_y, x - before[2], y - before[3]))
+    _set_box(row, _fattened(low_x, low_y, high_x, high_y, after[2] - before[2], after[3] - before[3]))
     return True
 
 
 @njit(**KERNEL)
 def place(world, env, body, x, y, angle):
     """Places a body at rest with its origin at (x, y) m and its angle in rad; its fat box has only the margin."""
-    rows, properties, shapes = world.rows, world.properties, world.shapes
-    base = body * BODY
+    row, shapes = world.rows[env, body * BODY : (body + 1) * BODY], world.shapes
     sine, cosine = sin_cos(angle)
-    local = properties[env, body, at.LOCAL_CENTER_X], properties[env, body, at.LOCAL_CENTER_Y]
-    rows[env, base + at.COS] = cosine
-    rows[env, base + at.SIN] = sine
-    rows[env, base + at.CENTER_X], rows[env, base + at.CENTER_Y] = placed((cosine, sine, x, y), local)
-    rows[env, base + at.ANGLE] = angle
+    set_vector(row, at.COS, (cosine, sine))
+    set_vector(row, at.CENTER_X, placed((cosine, sine, x, y), vector(world.properties[env, body], LOCAL_CENTER)))
+    row[at.ANGLE] = angle
     polygon = shapes.polygon[body]
     low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.counts[polygon], (cosine, sine))
     low = ((low_x + x) - SKIN) - MARGIN, ((low_y + y) - SKIN) - MARGIN
     high = ((high_x + x) + SKIN) + MARGIN, ((high_y + y) + SKIN) + MARGIN
-    _set_box(rows, env, base, (low[0], low[1], high[0], high[1]))
+    _set_box(row, (low[0], low[1], high[0], high[1]))
 
 
 @njit(**INLINE)
@@ -174,7 +169,7 @@ def _ground_box(world, env, ground):
         low_x, low_y = boxes[env, ground, 4], boxes[env, ground, 1]  # corners: right low, right high, left high, low
         high_x, high_y = boxes[env, ground, 0], boxes[env, ground, 3]
     else:
-        x1, y1, x2, y2 = segment(world, env, ground - count)
+        (x1, y1), (x2, y2) = segment(world, env, ground - count)
         low_x, low_y, high_x, high_y = min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
     return (low_x - SKIN) - MARGIN, (low_y - SKIN) - MARGIN, (high_x + SKIN) + MARGIN, (high_y + SKIN) + MARGIN
 

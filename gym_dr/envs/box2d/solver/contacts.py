@@ -25,15 +25,31 @@ from gym_dr.envs.box2d.solver.lanes import (
     center_and_angle,
     pair,
     set_center_and_angle,
+    set_pair,
+    set_triple,
     set_velocity,
+    triple,
     velocity,
 )
 from gym_dr.envs.box2d.solver.layout import LANES, f32
 from gym_dr.envs.box2d.solver.shapes import LINEAR_SLOP, SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from gym_dr.envs.box2d.solver.vectors import either, placed, pose_of, turned
+from gym_dr.envs.box2d.solver.vectors import (
+    along,
+    clamped,
+    cross,
+    dot,
+    either,
+    minus,
+    negative,
+    placed,
+    pose_of,
+    times,
+    turned,
+)
 
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
+NOTHING = ZERO, ZERO
 MAX_CONDITION = f32(1000)  # of K; a pair of points closer to singular is solved as one point
 PAIR, TWO = np.int64(1), np.int64(2)
 MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
@@ -42,22 +58,18 @@ MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
 @njit(**INLINE)
 def _arm(face_b, normal, point, local, pose, center):
     """From the center of mass to the middle of the two skins at one contact point (``b2WorldManifold``)."""
-    nx, ny = normal
-    px, py = point
-    qx, qy = either(face_b, local, placed(pose, local))
-    t = SKIN - ((qx - px) * nx + (qy - py) * ny)
-    on_face_x = qx + t * nx
-    on_face_y = qy + t * ny
-    on_other_x = qx - SKIN * nx
-    on_other_y = qy - SKIN * ny
-    return HALF * (on_face_x + on_other_x) - center[0], HALF * (on_face_y + on_other_y) - center[1]
+    own = either(face_b, local, placed(pose, local))
+    on_face = along(own, SKIN - dot(minus(own, point), normal), normal)
+    on_other = along(own, -SKIN, normal)
+    return HALF * (on_face[0] + on_other[0]) - center[0], HALF * (on_face[1] + on_other[1]) - center[1]
 
 
 @njit(**INLINE)
-def _effective_mass(inv_mass, inv_inertia, rx, ry, nx, ny):
+def _effective_mass(mass, arm, direction):
     """1 / (m + i (r x n)^2), or 0 for an empty slot."""
-    arm = rx * ny - ry * nx
-    k = inv_mass + (inv_inertia * arm) * arm
+    inv_mass, inv_inertia = mass
+    turn = cross(arm, direction)
+    k = inv_mass + (inv_inertia * turn) * turn
     return ONE / k if k > ZERO else ZERO
 
 
@@ -67,59 +79,53 @@ def prepare(body, slot):
     for lane in range(LANES):
         face_b = slot[at.FACE_B * LANES + lane] != ZERO
         points = slot[at.POINTS * LANES + lane]
-        inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
+        mass = pair(slot, at.SLOT_INV_MASS, lane)
+        inv_mass, inv_inertia = mass
         center, rotation = pair(body, at.CENTER_X, lane), pair(body, at.COS, lane)
         pose = pose_of(rotation, center, pair(slot, at.SLOT_CENTER_X, lane))
         local_normal, local_point = pair(slot, at.LOCAL_NORMAL_X, lane), pair(slot, at.LOCAL_POINT_X, lane)
-        nx, ny = either(face_b, turned(rotation, local_normal), local_normal)
+        normal = either(face_b, turned(rotation, local_normal), local_normal)
         point = either(face_b, placed(pose, local_point), local_point)
-        r1x, r1y = _arm(face_b, (nx, ny), point, pair(slot, at.POINT_1_X, lane), pose, center)
-        r2x, r2y = _arm(face_b, (nx, ny), point, pair(slot, at.POINT_2_X, lane), pose, center)
-        nx = -nx if face_b else nx  # from the ground to the body
-        ny = -ny if face_b else ny
-        arm_1 = r1x * ny - r1y * nx
-        arm_2 = r2x * ny - r2y * nx
-        k11 = inv_mass + (inv_inertia * arm_1) * arm_1
-        k22 = inv_mass + (inv_inertia * arm_2) * arm_2
-        k12 = inv_mass + (inv_inertia * arm_1) * arm_2
+        arm_1 = _arm(face_b, normal, point, pair(slot, at.POINT_1_X, lane), pose, center)
+        arm_2 = _arm(face_b, normal, point, pair(slot, at.POINT_2_X, lane), pose, center)
+        normal = either(face_b, negative(normal), normal)  # from the ground to the body
+        tangent = normal[1], -normal[0]
+        turn_1 = cross(arm_1, normal)
+        turn_2 = cross(arm_2, normal)
+        k11 = inv_mass + (inv_inertia * turn_1) * turn_1
+        k22 = inv_mass + (inv_inertia * turn_2) * turn_2
+        k12 = inv_mass + (inv_inertia * turn_1) * turn_2
         determinant = k11 * k22 - k12 * k12
         paired = (points > ONE) and (k11 * k11 < MAX_CONDITION * determinant)
         inverse = ONE / determinant if determinant != ZERO else determinant
         first = points > ZERO
-        slot[at.NORMAL_X * LANES + lane] = nx
-        slot[at.NORMAL_Y * LANES + lane] = ny
-        slot[at.ARM_1_X * LANES + lane] = r1x if first else ZERO
-        slot[at.ARM_1_Y * LANES + lane] = r1y if first else ZERO
-        slot[at.ARM_2_X * LANES + lane] = r2x if paired else ZERO
-        slot[at.ARM_2_Y * LANES + lane] = r2y if paired else ZERO
-        nm1 = _effective_mass(inv_mass, inv_inertia, r1x, r1y, nx, ny)
-        tm1 = _effective_mass(inv_mass, inv_inertia, r1x, r1y, ny, -nx)
-        nm2 = _effective_mass(inv_mass, inv_inertia, r2x, r2y, nx, ny)
-        tm2 = _effective_mass(inv_mass, inv_inertia, r2x, r2y, ny, -nx)
-        slot[at.NORMAL_MASS_1 * LANES + lane] = nm1 if first else ZERO
-        slot[at.TANGENT_MASS_1 * LANES + lane] = tm1 if first else ZERO
-        slot[at.NORMAL_MASS_2 * LANES + lane] = nm2 if paired else ZERO
-        slot[at.TANGENT_MASS_2 * LANES + lane] = tm2 if paired else ZERO
-        slot[at.PAIR_K11 * LANES + lane] = k11
-        slot[at.PAIR_K12 * LANES + lane] = k12
-        slot[at.PAIR_K22 * LANES + lane] = k22
-        slot[at.PAIR_INV11 * LANES + lane] = inverse * k22
-        slot[at.PAIR_INV12 * LANES + lane] = -inverse * k12
-        slot[at.PAIR_INV22 * LANES + lane] = inverse * k11
+        masses_1 = _effective_mass(mass, arm_1, normal), _effective_mass(mass, arm_1, tangent)
+        masses_2 = _effective_mass(mass, arm_2, normal), _effective_mass(mass, arm_2, tangent)
+        set_pair(slot, at.NORMAL_X, lane, normal)
+        set_pair(slot, at.ARM_1_X, lane, either(first, arm_1, NOTHING))
+        set_pair(slot, at.ARM_2_X, lane, either(paired, arm_2, NOTHING))
+        set_pair(slot, at.NORMAL_MASS_1, lane, either(first, masses_1, NOTHING))
+        set_pair(slot, at.NORMAL_MASS_2, lane, either(paired, masses_2, NOTHING))
+        set_triple(slot, at.PAIR_K11, lane, (k11, k12, k22))
+        set_triple(slot, at.PAIR_INV11, lane, (inverse * k22, -inverse * k12, inverse * k11))
         slot[at.PAIRED * LANES + lane] = ONE if paired else ZERO
+
+
+@njit(**INLINE)
+def _pushed(mass, arm, impulse, speeds):
+    """The body's new velocity after an impulse at the point with this ``arm``."""
+    inv_mass, inv_inertia = mass
+    vx, vy = along(speeds, inv_mass, impulse)
+    return vx, vy, speeds[2] + inv_inertia * cross(arm, impulse)
 
 
 @njit(**INLINE)
 def _kicked(slot, lane, arm, impulses, speeds):
     """The body's new velocity after the ``impulses`` along normal and tangent at the point with this ``arm``."""
-    inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
     nx, ny = pair(slot, at.NORMAL_X, lane)
-    rx, ry = pair(slot, arm, lane)
     normal, tangent = impulses
-    vx, vy, w = speeds
-    px = normal * nx + tangent * ny
-    py = normal * ny - tangent * nx
-    return vx + inv_mass * px, vy + inv_mass * py, w + inv_inertia * (rx * py - ry * px)
+    impulse = normal * nx + tangent * ny, normal * ny - tangent * nx
+    return _pushed(pair(slot, at.SLOT_INV_MASS, lane), pair(slot, arm, lane), impulse, speeds)
 
 
 @njit(**KERNEL)
@@ -129,8 +135,15 @@ def warm_start(body, slot):
         paired = slot[at.PAIRED * LANES + lane] != ZERO
         first, second = pair(slot, at.NORMAL_IMPULSE_1, lane), pair(slot, at.NORMAL_IMPULSE_2, lane)
         v = _kicked(slot, lane, at.ARM_1_X, first, velocity(body, lane, ONLY))
-        v = _kicked(slot, lane, at.ARM_2_X, either(paired, second, (ZERO, ZERO)), v)
+        v = _kicked(slot, lane, at.ARM_2_X, either(paired, second, NOTHING), v)
         set_velocity(body, lane, ONLY, v)
+
+
+@njit(**INLINE)
+def _speed(speeds, arm, direction):
+    """How fast the body moves along a direction at the point with this ``arm``."""
+    vx, vy, w = speeds
+    return (vx - w * arm[1]) * direction[0] + (vy + w * arm[0]) * direction[1]
 
 
 @njit(**INLINE)
@@ -140,11 +153,9 @@ def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, spe
     nx, ny = normal
     vx, vy, w = speeds
     inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
-    speed = (vx - w * ry) * ny - (vy + w * rx) * nx  # along the tangent (ny, -nx)
     old = slot[tangent_impulse * LANES + lane]
-    new = old - slot[tangent_mass * LANES + lane] * speed
-    new = limit if new > limit else new
-    new = -limit if new < -limit else new
+    new = old - slot[tangent_mass * LANES + lane] * _speed(speeds, arm, (ny, -nx))
+    new = clamped(new, -limit, limit)
     slot[tangent_impulse * LANES + lane] = new
     px = (new - old) * ny
     minus_py = (new - old) * nx
@@ -170,21 +181,16 @@ def solve_single_velocity(body, slot):
     A leg nearly always stands on one corner, so this is the usual case.
     """
     for lane in range(LANES):
-        inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
-        nx, ny = pair(slot, at.NORMAL_X, lane)
-        rx, ry = pair(slot, at.ARM_1_X, lane)
+        mass = pair(slot, at.SLOT_INV_MASS, lane)
+        normal, arm = pair(slot, at.NORMAL_X, lane), pair(slot, at.ARM_1_X, lane)
         old = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
         limit = slot[at.SLOT_FRICTION * LANES + lane] * old
         v = velocity(body, lane, ONLY)
-        vx, vy, w = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, limit, (rx, ry), (nx, ny), v)
-        speed = (vx - w * ry) * nx + (vy + w * rx) * ny
-        new = old - slot[at.NORMAL_MASS_1 * LANES + lane] * speed
+        v = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, limit, arm, normal, v)
+        new = old - slot[at.NORMAL_MASS_1 * LANES + lane] * _speed(v, arm, normal)
         new = new if new > ZERO else ZERO
-        px = (new - old) * nx
-        py = (new - old) * ny
         slot[at.NORMAL_IMPULSE_1 * LANES + lane] = new
-        v = vx + inv_mass * px, vy + inv_mass * py, w + inv_inertia * (rx * py - ry * px)
-        set_velocity(body, lane, ONLY, v)
+        set_velocity(body, lane, ONLY, _pushed(mass, arm, times(new - old, normal), v))
 
 
 @njit(**KERNEL)
@@ -193,94 +199,77 @@ def solve_velocity(body, slot):
     for lane in range(LANES):
         inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
         friction = slot[at.SLOT_FRICTION * LANES + lane]
-        nx, ny = pair(slot, at.NORMAL_X, lane)
-        r1x, r1y = pair(slot, at.ARM_1_X, lane)
-        r2x, r2y = pair(slot, at.ARM_2_X, lane)
+        normal = pair(slot, at.NORMAL_X, lane)
+        arm_1, arm_2 = pair(slot, at.ARM_1_X, lane), pair(slot, at.ARM_2_X, lane)
         a1 = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
         paired = slot[at.PAIRED * LANES + lane] != ZERO
         old2 = slot[at.NORMAL_IMPULSE_2 * LANES + lane]
         a2 = old2 if paired else ZERO
-        n = nx, ny
         v = velocity(body, lane, ONLY)
-        v = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, friction * a1, (r1x, r1y), n, v)
-        vx, vy, w = v
+        v = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, friction * a1, arm_1, normal, v)
         tangent_2 = slot[at.TANGENT_IMPULSE_2 * LANES + lane]
-        ux, uy, uw = _friction(slot, lane, at.TANGENT_IMPULSE_2, at.TANGENT_MASS_2, friction * a2, (r2x, r2y), n, v)
-        vx = ux if paired else vx
-        vy = uy if paired else vy
-        w = uw if paired else w
+        u = _friction(slot, lane, at.TANGENT_IMPULSE_2, at.TANGENT_MASS_2, friction * a2, arm_2, normal, v)
+        vx, vy = either(paired, (u[0], u[1]), (v[0], v[1]))
+        w = u[2] if paired else v[2]
         slot[at.TANGENT_IMPULSE_2 * LANES + lane] = slot[at.TANGENT_IMPULSE_2 * LANES + lane] if paired else tangent_2
 
-        v1 = (vx - w * r1y) * nx + (vy + w * r1x) * ny
-        v2 = (vx - w * r2y) * nx + (vy + w * r2x) * ny
+        v1 = _speed((vx, vy, w), arm_1, normal)
+        v2 = _speed((vx, vy, w), arm_2, normal)
         nm1 = slot[at.NORMAL_MASS_1 * LANES + lane]
         nm2 = slot[at.NORMAL_MASS_2 * LANES + lane]
-        k12 = slot[at.PAIR_K12 * LANES + lane]
+        k11, k12, k22 = triple(slot, at.PAIR_K11, lane)
+        inv11, inv12, inv22 = triple(slot, at.PAIR_INV11, lane)
         # one point
         single = a1 - nm1 * v1
         single = single if single > ZERO else ZERO
         # two points: cases none, second, first, both; the last that holds wins, so the order is Box2D's reversed
-        b1 = v1 - (slot[at.PAIR_K11 * LANES + lane] * a1 + k12 * a2)
-        b2 = v2 - (k12 * a1 + slot[at.PAIR_K22 * LANES + lane] * a2)
-        none = (b1 >= ZERO) and (b2 >= ZERO)
-        x1 = ZERO if none else a1
-        x2 = ZERO if none else a2
+        b1 = v1 - (k11 * a1 + k12 * a2)
+        b2 = v2 - (k12 * a1 + k22 * a2)
+        x = either((b1 >= ZERO) and (b2 >= ZERO), NOTHING, (a1, a2))
         alone2 = -nm2 * b2
-        second = (alone2 >= ZERO) and (k12 * alone2 + b1 >= ZERO)
-        x1 = ZERO if second else x1
-        x2 = alone2 if second else x2
+        x = either((alone2 >= ZERO) and (k12 * alone2 + b1 >= ZERO), (ZERO, alone2), x)
         alone1 = -nm1 * b1
-        first = (alone1 >= ZERO) and (k12 * alone1 + b2 >= ZERO)
-        x1 = alone1 if first else x1
-        x2 = ZERO if first else x2
-        inv12 = slot[at.PAIR_INV12 * LANES + lane]
-        both1 = -(slot[at.PAIR_INV11 * LANES + lane] * b1 + inv12 * b2)
-        both2 = -(inv12 * b1 + slot[at.PAIR_INV22 * LANES + lane] * b2)
-        both = (both1 >= ZERO) and (both2 >= ZERO)
-        x1 = both1 if both else x1
-        x2 = both2 if both else x2
-        x1 = x1 if paired else single
-        x2 = x2 if paired else a2
-        p1x = (x1 - a1) * nx
-        p1y = (x1 - a1) * ny
-        p2x = (x2 - a2) * nx
-        p2y = (x2 - a2) * ny
+        x = either((alone1 >= ZERO) and (k12 * alone1 + b2 >= ZERO), (alone1, ZERO), x)
+        both = negative((inv11 * b1 + inv12 * b2, inv12 * b1 + inv22 * b2))
+        x = either((both[0] >= ZERO) and (both[1] >= ZERO), both, x)
+        x1, x2 = either(paired, x, (single, a2))
+        p1, p2 = times(x1 - a1, normal), times(x2 - a2, normal)
         slot[at.NORMAL_IMPULSE_1 * LANES + lane] = x1
         slot[at.NORMAL_IMPULSE_2 * LANES + lane] = x2 if paired else old2
-        w = w + inv_inertia * ((r1x * p1y - r1y * p1x) + (r2x * p2y - r2y * p2x))
-        set_velocity(body, lane, ONLY, (vx + inv_mass * (p1x + p2x), vy + inv_mass * (p1y + p2y), w))
+        w = w + inv_inertia * (cross(arm_1, p1) + cross(arm_2, p2))
+        set_velocity(body, lane, ONLY, (vx + inv_mass * (p1[0] + p2[0]), vy + inv_mass * (p1[1] + p2[1]), w))
 
 
 @njit(**INLINE)
-def _solve_point(slot, lane, point, active, baumgarte, x, y, angle):
+def solve(body, slot, kind):
+    """One velocity iteration of a slot of this ``kind_of``."""
+    if kind & PAIR != 0:
+        solve_velocity(body, slot)
+    else:
+        solve_single_velocity(body, slot)
+
+
+@njit(**INLINE)
+def _solve_point(slot, lane, point, active, baumgarte, place):
     """Pushes the body out along the normal at one point; returns its new pose and the previous separation (m)."""
+    x, y, angle = place
     face_b = slot[at.FACE_B * LANES + lane] != ZERO
     inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
     local_normal, local_point = pair(slot, at.LOCAL_NORMAL_X, lane), pair(slot, at.LOCAL_POINT_X, lane)
     local = pair(slot, point, lane)
     sine, cosine = sin_cos(angle)
     pose = pose_of((cosine, sine), (x, y), pair(slot, at.SLOT_CENTER_X, lane))
-    qx, qy = either(face_b, local, placed(pose, local))
-    nx, ny = either(face_b, turned((cosine, sine), local_normal), local_normal)
-    px, py = either(face_b, placed(pose, local_point), local_point)
-    separation = (((qx - px) * nx + (qy - py) * ny) - SKIN) - SKIN
-    nx = -nx if face_b else nx
-    ny = -ny if face_b else ny
-    rx = qx - x
-    ry = qy - y
-    correction = baumgarte * (separation + LINEAR_SLOP)
-    correction = ZERO if correction > ZERO else correction
-    correction = -MAX_CORRECTION if correction < -MAX_CORRECTION else correction
-    arm = rx * ny - ry * nx
-    impulse = -correction / (inv_mass + (inv_inertia * arm) * arm)
-    px = impulse * nx
-    py = impulse * ny
-    return (
-        x + inv_mass * px if active else x,
-        y + inv_mass * py if active else y,
-        angle + inv_inertia * (rx * py - ry * px) if active else angle,
-        separation if active else ZERO,
-    )
+    own = either(face_b, local, placed(pose, local))
+    normal = either(face_b, turned(pose, local_normal), local_normal)
+    separation = (dot(minus(own, either(face_b, placed(pose, local_point), local_point)), normal) - SKIN) - SKIN
+    normal = either(face_b, negative(normal), normal)
+    arm = minus(own, (x, y))
+    correction = clamped(baumgarte * (separation + LINEAR_SLOP), -MAX_CORRECTION, ZERO)
+    turn = cross(arm, normal)
+    impulse = times(-correction / (inv_mass + (inv_inertia * turn) * turn), normal)
+    moved = x + inv_mass * impulse[0], y + inv_mass * impulse[1], angle + inv_inertia * cross(arm, impulse)
+    place = moved[0] if active else x, moved[1] if active else y, moved[2] if active else angle
+    return place, separation if active else ZERO
 
 
 @njit(**INLINE)
@@ -289,13 +278,13 @@ def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
     old = center_and_angle(body, lane, ONLY)
     points = slot[at.POINTS * LANES + lane]
     deepest = penetration[lane]
-    x, y, a, s = _solve_point(slot, lane, at.POINT_1_X, points > ZERO, baumgarte, old[0], old[1], old[2])
+    place, s = _solve_point(slot, lane, at.POINT_1_X, points > ZERO, baumgarte, old)
     deepest = s if s < deepest else deepest
     if two:
-        x, y, a, s = _solve_point(slot, lane, at.POINT_2_X, points > ONE, baumgarte, x, y, a)
+        place, s = _solve_point(slot, lane, at.POINT_2_X, points > ONE, baumgarte, place)
         deepest = s if s < deepest else deepest
     penetration[lane] = deepest
-    set_center_and_angle(body, lane, ONLY, old, (x, y, a), frozen[lane] != ZERO)
+    set_center_and_angle(body, lane, ONLY, old, place, frozen[lane] != ZERO)
 
 
 @njit(**KERNEL)

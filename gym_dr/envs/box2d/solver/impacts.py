@@ -16,6 +16,7 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, contacts, manifolds, position, time_of_impact
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.lanes import ONLY, pair, velocity
 from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, ONE, SLOT_STRIDE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.slots import fill
@@ -28,6 +29,7 @@ BAUMGARTE = f32(0.75)  # b2_toiBaugarte
 POSITION_ITERATIONS = 20
 POSITION_TOLERANCE = f32(f32(-1.5) * LINEAR_SLOP)  # m
 NO_CONTACT = -1
+LANE = np.int64(0)  # all lanes of the substep's block do the same
 
 
 @njit(**INLINE)
@@ -146,6 +148,12 @@ def _select(world, env, body, first, time, scratch):
     return count
 
 
+@njit(**INLINE)
+def _slot(j):
+    """Where a slot is in the substep's block."""
+    return slice(at.SUB_SLOTS * LANES + j * SLOT_STRIDE, at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE)
+
+
 @njit(**KERNEL)
 def _load(world, env, body, count, scratch):
     """Copies one body and its slots to all lanes of the substep's block; all do the same, and lane 0 is the result."""
@@ -156,7 +164,7 @@ def _load(world, env, body, count, scratch):
     for lane in range(LANES):
         substep[at.SUB_FROZEN * LANES + lane] = ZERO
     for j in range(count):
-        slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
+        slot = substep[_slot(j)]
         for lane in range(LANES):
             fill(slot, lane, world, env, scratch.ints[at.I_SELECTED + j])
         for k in range(at.NORMAL_IMPULSE_1 * LANES, (at.TANGENT_IMPULSE_2 + 1) * LANES):
@@ -173,8 +181,7 @@ def _push_out(substep, count):
         for lane in range(LANES):
             penetration[lane] = ZERO
         for j in range(count):
-            slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
-            contacts.solve_position(body, slot, penetration, frozen, BAUMGARTE)
+            contacts.solve_position(body, substep[_slot(j)], penetration, frozen, BAUMGARTE)
         if penetration[0] >= POSITION_TOLERANCE:
             break
 
@@ -184,30 +191,16 @@ def _solve_velocities(substep, count, scratch):
     """180 velocity iterations; stops after an iteration that changes nothing, since later ones would not either."""
     body, ints = substep[: at.BODY_FLOATS], scratch.ints
     for j in range(count):
-        slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
-        contacts.prepare(body, slot)
-        ints[at.I_KINDS + j] = contacts.kind_of(slot)
+        contacts.prepare(body, substep[_slot(j)])
+        ints[at.I_KINDS + j] = contacts.kind_of(substep[_slot(j)])
     for _ in range(at.VELOCITY_ITERATIONS):
-        vx = body[at.VELOCITY_X * LANES]
-        vy = body[at.VELOCITY_Y * LANES]
-        w = body[at.OMEGA * LANES]
-        impulses = ZERO
+        before, still = velocity(body, LANE, ONLY), True
         for j in range(count):
-            slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
-            before_1 = slot[at.NORMAL_IMPULSE_1 * LANES]
-            before_2 = slot[(at.NORMAL_IMPULSE_1 + 1) * LANES]
-            before_3 = slot[(at.NORMAL_IMPULSE_1 + 2) * LANES]
-            before_4 = slot[(at.NORMAL_IMPULSE_1 + 3) * LANES]
-            if ints[at.I_KINDS + j] & contacts.PAIR != 0:
-                contacts.solve_velocity(body, slot)
-            else:
-                contacts.solve_single_velocity(body, slot)
-            impulses += abs(slot[at.NORMAL_IMPULSE_1 * LANES] - before_1)
-            impulses += abs(slot[(at.NORMAL_IMPULSE_1 + 1) * LANES] - before_2)
-            impulses += abs(slot[(at.NORMAL_IMPULSE_1 + 2) * LANES] - before_3)
-            impulses += abs(slot[(at.NORMAL_IMPULSE_1 + 3) * LANES] - before_4)
-        still = vx == body[at.VELOCITY_X * LANES] and vy == body[at.VELOCITY_Y * LANES] and w == body[at.OMEGA * LANES]
-        if still and impulses == ZERO:
+            slot = substep[_slot(j)]
+            first, second = pair(slot, at.NORMAL_IMPULSE_1, LANE), pair(slot, at.NORMAL_IMPULSE_2, LANE)
+            contacts.solve(body, slot, ints[at.I_KINDS + j])
+            still &= first == pair(slot, at.NORMAL_IMPULSE_1, LANE) and second == pair(slot, at.NORMAL_IMPULSE_2, LANE)
+        if still and before == velocity(body, LANE, ONLY):
             break
 
 

@@ -43,7 +43,6 @@ class Topology(NamedTuple):
     prepare_joints: Any  # (block)
     solve_joints: Any  # (block, iterations), velocities
     solve_joint_pair: Any  # (two blocks one after the other, iterations)
-    prepare_joint_positions: Any  # (block)
     solve_joint_positions: Any  # (block) -> lanes that are solved now
     update_boxes: Any  # (block): rotations, fat boxes and MOVED
 
@@ -145,10 +144,7 @@ def _solve_slot(block, slot_memory, j, ints, bases):
     """One velocity iteration of a slot."""
     base = ints[bases + j]
     slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-    if ints[bases - at.I_BASES + at.I_KINDS + j] & contacts.PAIR != 0:
-        contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
-    else:
-        contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
+    contacts.solve(block[base : base + BODY_FLOATS], slot, ints[bases - at.I_BASES + at.I_KINDS + j])
 
 
 @njit(**KERNEL)
@@ -239,7 +235,6 @@ def _continue_block(topology, world, ints, first, last, block, slot_memory):
     count = _load_block(topology, world, ints, first, last, block, slot_memory, bases)
     for j in range(count):
         ints[at.I_KINDS + j] = contacts.kind_of(slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE])
-    topology.prepare_joint_positions(block)
     for _ in range(at.POSITION_ITERATIONS - FIRST_ITERATIONS):
         if _iterate_positions(topology, block, slot_memory, count, ints, bases) == LANES:
             break

@@ -27,11 +27,11 @@ from numba import njit
 
 from gym_dr.compiled.flags import INLINE
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.lanes import pair, set_velocity, velocity
+from gym_dr.envs.box2d.solver.lanes import pair, set_pair, set_triple, set_velocity, triple, velocity
 from gym_dr.envs.box2d.solver.layout import BODY, LANES, ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import ANGULAR_SLOP, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from gym_dr.envs.box2d.solver.vectors import turned
+from gym_dr.envs.box2d.solver.vectors import clamped, either, times, turned
 
 INFINITY = f32(np.inf)
 MAX_ANGULAR_CORRECTION = f32(f32(8) / f32(180) * f32(3.14159265359))  # rad, b2_maxAngularCorrection
@@ -64,32 +64,23 @@ def prepare(block, lane, joint, work, a, b, mass_a, mass_b, anchor_a, anchor_b, 
     block[(joint + at.LIMIT_STATE) * LANES + lane] = state
     block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = limit
 
-    block[(work + at.ARM_A_X) * LANES + lane] = ax
-    block[(work + at.ARM_A_Y) * LANES + lane] = ay
-    block[(work + at.ARM_B_X) * LANES + lane] = bx
-    block[(work + at.ARM_B_Y) * LANES + lane] = by
-    block[(work + at.K11) * LANES + lane] = k11
-    block[(work + at.K12) * LANES + lane] = k12
-    block[(work + at.K13) * LANES + lane] = k13
-    block[(work + at.K22) * LANES + lane] = k22
-    block[(work + at.K23) * LANES + lane] = k23
-    block[(work + at.K33) * LANES + lane] = k33
-    block[(work + at.ADJ_X) * LANES + lane] = adj_x
-    block[(work + at.ADJ_Y) * LANES + lane] = adj_y
-    block[(work + at.ADJ_Z) * LANES + lane] = adj_z
-    block[(work + at.INV_DET3) * LANES + lane] = ONE / ((k11 * adj_x + k12 * adj_y) + k13 * adj_z)
-    block[(work + at.INV_DET2) * LANES + lane] = ONE / (k11 * k22 - k12 * k12)
-    block[(work + at.THRESHOLD) * LANES + lane] = ZERO if state != ZERO else INFINITY
-    block[(work + at.MOTOR_MASS) * LANES + lane] = ONE / k33
+    set_pair(block, work + at.ARM_A_X, lane, (ax, ay))
+    set_pair(block, work + at.ARM_B_X, lane, (bx, by))
+    set_triple(block, work + at.K11, lane, (k11, k12, k13))
+    set_triple(block, work + at.K22, lane, (k22, k23, k33))
+    set_triple(block, work + at.ADJ_X, lane, (adj_x, adj_y, adj_z))
+    determinant3 = (k11 * adj_x + k12 * adj_y) + k13 * adj_z
+    set_pair(block, work + at.INV_DET3, lane, (ONE / determinant3, ONE / (k11 * k22 - k12 * k12)))
+    set_pair(block, work + at.THRESHOLD, lane, (ZERO if state != ZERO else INFINITY, ONE / k33))
 
     px, py = pair(block, joint + at.IMPULSE_X, lane)
     motor = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
-    block[(a * BODY + at.VELOCITY_X) * LANES + lane] -= m_a * px
-    block[(a * BODY + at.VELOCITY_Y) * LANES + lane] -= m_a * py
-    block[(a * BODY + at.OMEGA) * LANES + lane] -= i_a * (((ax * py - ay * px) + motor) + limit)
-    block[(b * BODY + at.VELOCITY_X) * LANES + lane] += m_b * px
-    block[(b * BODY + at.VELOCITY_Y) * LANES + lane] += m_b * py
-    block[(b * BODY + at.OMEGA) * LANES + lane] += i_b * (((bx * py - by * px) + motor) + limit)
+    vx, vy, w = velocity(block, lane, a)
+    turn = ((ax * py - ay * px) + motor) + limit
+    set_velocity(block, lane, a, (vx - m_a * px, vy - m_a * py, w - i_a * turn))
+    vx, vy, w = velocity(block, lane, b)
+    turn = ((bx * py - by * px) + motor) + limit
+    set_velocity(block, lane, b, (vx + m_b * px, vy + m_b * py, w + i_b * turn))
 
 
 @njit(**INLINE)
@@ -107,8 +98,7 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
     # motor: drive w_B - w_A to its speed, within its torque
     old = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
     new = old - block[(work + at.MOTOR_MASS) * LANES + lane] * ((wb - wa) - speed)
-    new = torque_limit if new > torque_limit else new
-    new = -torque_limit if new < -torque_limit else new
+    new = clamped(new, -torque_limit, torque_limit)
     block[(joint + at.MOTOR_IMPULSE) * LANES + lane] = new
     wa = wa - i_a * (new - old)
     wb = wb + i_b * (new - old)
@@ -116,17 +106,10 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
     # pin and limit
     ax, ay = pair(block, work + at.ARM_A_X, lane)
     bx, by = pair(block, work + at.ARM_B_X, lane)
-    k11 = block[(work + at.K11) * LANES + lane]
-    k12 = block[(work + at.K12) * LANES + lane]
-    k13 = block[(work + at.K13) * LANES + lane]
-    k22 = block[(work + at.K22) * LANES + lane]
-    k23 = block[(work + at.K23) * LANES + lane]
-    k33 = block[(work + at.K33) * LANES + lane]
-    inv_det3 = block[(work + at.INV_DET3) * LANES + lane]
-    inv_det2 = block[(work + at.INV_DET2) * LANES + lane]
-    adj_x = block[(work + at.ADJ_X) * LANES + lane]
-    adj_y = block[(work + at.ADJ_Y) * LANES + lane]
-    adj_z = block[(work + at.ADJ_Z) * LANES + lane]
+    k11, k12, k13 = triple(block, work + at.K11, lane)
+    k22, k23, k33 = triple(block, work + at.K22, lane)
+    adj_x, adj_y, adj_z = triple(block, work + at.ADJ_X, lane)
+    inv_det3, inv_det2 = pair(block, work + at.INV_DET3, lane)
     cx = ((vbx - wb * by) - vax) + wa * ay
     cy = ((vby + wb * bx) - vay) - wa * ax
     cz = wb - wa
@@ -144,25 +127,18 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
     # The limit may only push. THRESHOLD is 0 at a limit and infinite away from it, so that one comparison decides.
     state = block[(joint + at.LIMIT_STATE) * LANES + lane]
     pushes = state * new_limit >= block[(work + at.THRESHOLD) * LANES + lane]
-    push_x = full_x if pushes else pin_x
-    push_y = full_y if pushes else pin_y
+    push_x, push_y = either(pushes, (full_x, full_y), (pin_x, pin_y))
     push_z = full_z if pushes else limit
     block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = new_limit if pushes else ZERO
-    block[(joint + at.IMPULSE_X) * LANES + lane] -= push_x
-    block[(joint + at.IMPULSE_Y) * LANES + lane] -= push_y
+    impulse_x, impulse_y = pair(block, joint + at.IMPULSE_X, lane)
+    set_pair(block, joint + at.IMPULSE_X, lane, (impulse_x - push_x, impulse_y - push_y))
     turn = (bx * push_y - by * push_x) + push_z
     set_velocity(block, lane, b, (vbx - m_b * push_x, vby - m_b * push_y, wb - i_b * turn))
     return vax + m_a * push_x, vay + m_a * push_y, wa + i_a * ((ax * push_y - ay * push_x) + push_z)
 
 
 @njit(**INLINE)
-def prepare_position(block, lane, work, mass_a, mass_b):
-    """The part of ``prepare`` that ``solve_position`` needs."""
-    block[(work + at.MOTOR_MASS) * LANES + lane] = ONE / (mass_a[1] + mass_b[1])
-
-
-@njit(**INLINE)
-def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, place_a, place_b):
+def solve_position(block, lane, joint, mass_a, mass_b, anchor_a, anchor_b, limits, place_a, place_b):
     """Moves and turns both bodies to satisfy limit and pin; returns their poses, and whether limit and pin held."""
     m_a, i_a = mass_a
     m_b, i_b = mass_b
@@ -172,21 +148,13 @@ def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b,
     state = block[(joint + at.LIMIT_STATE) * LANES + lane]
     # limit
     angle = (angle_b - angle_a) - reference
-    low = angle - lower
-    low_error = -low
-    low = low + ANGULAR_SLOP
-    low = ZERO if low > ZERO else low
-    low = -MAX_ANGULAR_CORRECTION if low < -MAX_ANGULAR_CORRECTION else low
-    high = angle - upper
-    high_error = high
-    high = high - ANGULAR_SLOP
-    high = MAX_ANGULAR_CORRECTION if high > MAX_ANGULAR_CORRECTION else high
-    high = ZERO if high < ZERO else high
+    low = clamped((angle - lower) + ANGULAR_SLOP, -MAX_ANGULAR_CORRECTION, ZERO)
+    high = clamped((angle - upper) - ANGULAR_SLOP, ZERO, MAX_ANGULAR_CORRECTION)
     correction = low if state > ZERO else high
-    angular_error = low_error if state > ZERO else high_error
+    angular_error = -(angle - lower) if state > ZERO else angle - upper
     correction = correction if state != ZERO else ZERO
     angular_error = angular_error if state != ZERO else ZERO
-    turn = -block[(work + at.MOTOR_MASS) * LANES + lane] * correction
+    turn = -(ONE / (i_a + i_b)) * correction
     angle_a = angle_a - i_a * turn
     angle_b = angle_b + i_b * turn
     # pin
@@ -201,8 +169,7 @@ def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b,
     k12 = (-i_a * ax) * ay - (i_b * bx) * by
     k22 = ((m_a + m_b) + (i_a * ax) * ax) + (i_b * bx) * bx
     inv_det = ONE / (k11 * k22 - k12 * k12)
-    px = inv_det * (k22 * cx - k12 * cy)
-    py = inv_det * (k11 * cy - k12 * cx)
+    px, py = times(inv_det, (k22 * cx - k12 * cy, k11 * cy - k12 * cx))
     okay = (position_error <= LINEAR_SLOP) and (angular_error <= ANGULAR_SLOP)
     new_a = x_a + m_a * px, y_a + m_a * py, angle_a + i_a * (ax * py - ay * px)
     new_b = x_b - m_b * px, y_b - m_b * py, angle_b - i_b * (bx * py - by * px)

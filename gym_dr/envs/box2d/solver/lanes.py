@@ -19,36 +19,45 @@ def pair(arrays, field, lane):
 
 
 @njit(**INLINE)
+def set_pair(arrays, field, lane, values):
+    """Stores a field and the one after it."""
+    arrays[field * LANES + lane] = values[0]
+    arrays[(field + 1) * LANES + lane] = values[1]
+
+
+@njit(**INLINE)
+def triple(arrays, field, lane):
+    """A field and the two after it: x, y and angle, or numbers of a matrix."""
+    return arrays[field * LANES + lane], arrays[(field + 1) * LANES + lane], arrays[(field + 2) * LANES + lane]
+
+
+@njit(**INLINE)
+def set_triple(arrays, field, lane, values):
+    """Stores a field and the two after it."""
+    set_pair(arrays, field, lane, (values[0], values[1]))
+    arrays[(field + 2) * LANES + lane] = values[2]
+
+
+@njit(**INLINE)
 def velocity(block, lane, body):
     """A body's velocity: x, y, angular."""
-    return (
-        block[(body * BODY + at.VELOCITY_X) * LANES + lane],
-        block[(body * BODY + at.VELOCITY_Y) * LANES + lane],
-        block[(body * BODY + at.OMEGA) * LANES + lane],
-    )
+    return triple(block, body * BODY + at.VELOCITY_X, lane)
 
 
 @njit(**INLINE)
 def set_velocity(block, lane, body, value):
     """Stores a body's velocity."""
-    block[(body * BODY + at.VELOCITY_X) * LANES + lane] = value[0]
-    block[(body * BODY + at.VELOCITY_Y) * LANES + lane] = value[1]
-    block[(body * BODY + at.OMEGA) * LANES + lane] = value[2]
+    set_triple(block, body * BODY + at.VELOCITY_X, lane, value)
 
 
 @njit(**INLINE)
 def center_and_angle(block, lane, body):
     """A body's center of mass (m) and angle (rad)."""
-    return (
-        block[(body * BODY + at.CENTER_X) * LANES + lane],
-        block[(body * BODY + at.CENTER_Y) * LANES + lane],
-        block[(body * BODY + at.ANGLE) * LANES + lane],
-    )
+    return triple(block, body * BODY + at.CENTER_X, lane)
 
 
 @njit(**INLINE)
 def set_center_and_angle(block, lane, body, old, new, keep):
     """Stores a body's center of mass and angle, the ``old`` ones if ``keep``."""
-    block[(body * BODY + at.CENTER_X) * LANES + lane] = old[0] if keep else new[0]
-    block[(body * BODY + at.CENTER_Y) * LANES + lane] = old[1] if keep else new[1]
-    block[(body * BODY + at.ANGLE) * LANES + lane] = old[2] if keep else new[2]
+    kept = old[0] if keep else new[0], old[1] if keep else new[1], old[2] if keep else new[2]
+    set_triple(block, body * BODY + at.CENTER_X, lane, kept)

@@ -16,6 +16,7 @@ from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import f32
+from gym_dr.envs.box2d.solver.vectors import dot, times
 
 LINEAR_SLOP = f32(0.005)  # m, b2_linearSlop
 ANGULAR_SLOP = f32(f32(2) / f32(180) * f32(3.14159265359))  # rad, b2_angularSlop
@@ -37,11 +38,10 @@ class Shapes(NamedTuple):
 
 
 @njit(**INLINE)
-def unit(x, y):
+def unit(vector):
     """The vector divided by its length, or itself if the length is almost 0 (``b2Vec2::Normalize``)."""
-    length = math.sqrt(x * x + y * y)
-    inverse = f32(1) / length if length >= EPSILON else f32(1)
-    return x * inverse, y * inverse
+    length = math.sqrt(dot(vector, vector))
+    return times(f32(1) / length if length >= EPSILON else f32(1), vector)
 
 
 @njit(**KERNEL)

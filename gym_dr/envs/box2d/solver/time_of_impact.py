@@ -18,11 +18,24 @@ from numba import njit
 
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.broad_phase import segment
 from gym_dr.envs.box2d.solver.layout import I_GROUND_COUNT, I_SAVED, I_SIMPLEX, W_GROUND, W_METRIC, W_SIMPLEX, f32
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP, SKIN, unit
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from gym_dr.envs.box2d.solver.vectors import farthest, placed, pose_of, turned
+from gym_dr.envs.box2d.solver.vectors import (
+    cross,
+    dot,
+    either,
+    farthest,
+    middle_of,
+    minus,
+    negative,
+    placed,
+    pose_of,
+    set_vector,
+    turned,
+    turned_back,
+    vector,
+)
 
 ZERO, ONE, HALF, TWO = f32(0), f32(1), f32(0.5), f32(2)
 TWO_PI = f32(f32(2) * f32(3.14159265359))
@@ -38,55 +51,68 @@ A, B, C = np.int64(0), np.int64(1), np.int64(2)  # vertices of a simplex
 POINTS_AXIS, FACE_GROUND, FACE_POLYGON = 0, 1, 2
 
 
+@njit(**INLINE)
+def _between(weights, a, b):
+    """The weighted sum of two points."""
+    return weights[0] * a[0] + weights[1] * b[0], weights[0] * a[1] + weights[1] * b[1]
+
+
+@njit(**INLINE)
+def _normal(a, b):
+    """The outward unit normal of the edge from one vertex to the next."""
+    x, y = minus(b, a)
+    return unit((y, -x))
+
+
 @njit(**KERNEL)
 def pose_at(floats, sweep, polygon, t):
     """The pose of a swept body at time ``t`` (``b2Sweep::GetTransform``)."""
-    _, _, local = polygon
     rest = ONE - t
-    x = rest * floats[sweep] + t * floats[sweep + 3]
-    y = rest * floats[sweep + 1] + t * floats[sweep + 4]
+    center = _between((rest, t), vector(floats, sweep), vector(floats, sweep + 3))
     s, c = sin_cos(rest * floats[sweep + 2] + t * floats[sweep + 5])
-    return pose_of((c, s), (x, y), local)
+    return pose_of((c, s), center, polygon[2])
 
 
 @njit(**INLINE)
 def load_ground(world, env, ground, scratch):
     """Copies a shape of the ground into scratch."""
-    floats, boxes = scratch.floats, world.boxes
-    if ground < boxes.shape[1]:
-        scratch.ints[I_GROUND_COUNT] = at.BOX_CORNERS
-        for k in range(2 * at.BOX_CORNERS):
-            floats[W_GROUND + k] = boxes[env, ground, k]
-    else:
-        x1, y1, x2, y2 = segment(world, env, ground - boxes.shape[1])
-        scratch.ints[I_GROUND_COUNT] = 2
-        floats[W_GROUND], floats[W_GROUND + 1], floats[W_GROUND + 2], floats[W_GROUND + 3] = x1, y1, x2, y2
+    boxes = world.boxes.shape[1]
+    shape = world.boxes[env, ground] if ground < boxes else world.edges[env, ground - boxes]
+    count = at.BOX_CORNERS if ground < boxes else 2
+    scratch.ints[I_GROUND_COUNT] = count
+    for k in range(2 * count):
+        scratch.floats[W_GROUND + k] = shape[k]
 
 
 @njit(**INLINE)
-def _ground_support(floats, ints, dx, dy):
+def _ground_support(floats, ints, direction):
     """The ground's vertex farthest along a direction."""
-    return farthest(floats, W_GROUND, ints[I_GROUND_COUNT], dx, dy)
+    return farthest(floats, W_GROUND, ints[I_GROUND_COUNT], direction)
 
 
 @njit(**INLINE)
-def _polygon_support(polygon, dx, dy):
-    """The polygon's vertex farthest along a direction in its own frame."""
-    return farthest(polygon[0], A, polygon[1], dx, dy)
+def _polygon_support(polygon, direction, pose):
+    """The polygon's vertex farthest along a direction of the world."""
+    return farthest(polygon[0], A, polygon[1], turned_back(pose, direction))
+
+
+@njit(**INLINE)
+def _difference(floats, k):
+    """From the ground to the body at simplex vertex k (m)."""
+    return vector(floats, W_SIMPLEX + VERTEX * k + 4)
 
 
 @njit(**KERNEL)
 def _set_vertex(floats, ints, k, on_ground, on_polygon, polygon, pose):
     """Simplex vertex k from a vertex of each shape."""
-    vertices, _, _ = polygon
     v = W_SIMPLEX + VERTEX * k
     ints[I_SIMPLEX + k] = on_ground
     ints[I_SIMPLEX + 3 + k] = on_polygon
-    floats[v] = floats[W_GROUND + 2 * on_ground]
-    floats[v + 1] = floats[W_GROUND + 2 * on_ground + 1]
-    floats[v + 2], floats[v + 3] = placed(pose, (vertices[2 * on_polygon], vertices[2 * on_polygon + 1]))
-    floats[v + 4] = floats[v + 2] - floats[v]
-    floats[v + 5] = floats[v + 3] - floats[v + 1]
+    ground = vector(floats, W_GROUND + 2 * on_ground)
+    own = placed(pose, vector(polygon[0], 2 * on_polygon))
+    set_vector(floats, v, ground)
+    set_vector(floats, v + 2, own)
+    set_vector(floats, v + 4, minus(own, ground))
 
 
 @njit(**KERNEL)
@@ -103,15 +129,11 @@ def _metric(floats, count):
     """Length of a segment, twice the area of a triangle, 0 for a point; tells whether a cached simplex is valid."""
     if count <= 1:
         return ZERO
-    ax = floats[W_SIMPLEX + 4]
-    ay = floats[W_SIMPLEX + 5]
-    bx = floats[W_SIMPLEX + VERTEX + 4]
-    by = floats[W_SIMPLEX + VERTEX + 5]
+    a = _difference(floats, A)
+    edge = minus(_difference(floats, B), a)
     if count == 2:
-        return math.sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by))
-    cx = floats[W_SIMPLEX + 2 * VERTEX + 4]
-    cy = floats[W_SIMPLEX + 2 * VERTEX + 5]
-    return (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+        return math.sqrt(dot(edge, edge))
+    return cross(edge, minus(_difference(floats, C), a))
 
 
 @njit(**KERNEL)
@@ -123,23 +145,24 @@ def _weigh_two(floats, i, j, near_j, near_i):
 
 
 @njit(**KERNEL)
+def _keep_one(floats, ints, k):
+    """Reduces a simplex to vertex k."""
+    floats[W_SIMPLEX + VERTEX * k + 6] = ONE
+    _keep(floats, ints, A, k)
+    return 1
+
+
+@njit(**KERNEL)
 def _reduce_segment(floats, ints):
     """Reduces a segment to what is nearest to the origin (``Solve2``); returns the number of vertices left."""
-    ax = floats[W_SIMPLEX + 4]
-    ay = floats[W_SIMPLEX + 5]
-    bx = floats[W_SIMPLEX + VERTEX + 4]
-    by = floats[W_SIMPLEX + VERTEX + 5]
-    ex = bx - ax
-    ey = by - ay
-    beyond_a = -(ax * ex + ay * ey)
+    a, b = _difference(floats, A), _difference(floats, B)
+    edge = minus(b, a)
+    beyond_a = -dot(a, edge)
     if beyond_a <= ZERO:
-        floats[W_SIMPLEX + 6] = ONE
-        return 1
-    beyond_b = bx * ex + by * ey
+        return _keep_one(floats, ints, A)
+    beyond_b = dot(b, edge)
     if beyond_b <= ZERO:
-        floats[W_SIMPLEX + VERTEX + 6] = ONE
-        _keep(floats, ints, A, B)
-        return 1
+        return _keep_one(floats, ints, B)
     _weigh_two(floats, A, B, beyond_b, beyond_a)
     return 2
 
@@ -147,31 +170,17 @@ def _reduce_segment(floats, ints):
 @njit(**KERNEL)
 def _reduce_triangle(floats, ints):
     """Like ``_reduce_segment`` for a triangle (``Solve3``), by region; 3 vertices are left if the origin is inside."""
-    ax = floats[W_SIMPLEX + 4]
-    ay = floats[W_SIMPLEX + 5]
-    bx = floats[W_SIMPLEX + VERTEX + 4]
-    by = floats[W_SIMPLEX + VERTEX + 5]
-    cx = floats[W_SIMPLEX + 2 * VERTEX + 4]
-    cy = floats[W_SIMPLEX + 2 * VERTEX + 5]
-    abx = bx - ax
-    aby = by - ay
-    ab_1 = bx * abx + by * aby
-    ab_2 = -(ax * abx + ay * aby)
-    acx = cx - ax
-    acy = cy - ay
-    ac_1 = cx * acx + cy * acy
-    ac_2 = -(ax * acx + ay * acy)
-    bcx = cx - bx
-    bcy = cy - by
-    bc_1 = cx * bcx + cy * bcy
-    bc_2 = -(bx * bcx + by * bcy)
-    n = abx * acy - aby * acx
-    area_1 = n * (bx * cy - by * cx)
-    area_2 = n * (cx * ay - cy * ax)
-    area_3 = n * (ax * by - ay * bx)
+    a, b, c = _difference(floats, A), _difference(floats, B), _difference(floats, C)
+    ab, ac, bc = minus(b, a), minus(c, a), minus(c, b)
+    ab_1, ab_2 = dot(b, ab), -dot(a, ab)
+    ac_1, ac_2 = dot(c, ac), -dot(a, ac)
+    bc_1, bc_2 = dot(c, bc), -dot(b, bc)
+    n = cross(ab, ac)
+    area_1 = n * cross(b, c)
+    area_2 = n * cross(c, a)
+    area_3 = n * cross(a, b)
     if ab_2 <= ZERO and ac_2 <= ZERO:
-        floats[W_SIMPLEX + 6] = ONE
-        return 1
+        return _keep_one(floats, ints, A)
     if ab_1 > ZERO and ab_2 > ZERO and area_3 <= ZERO:
         _weigh_two(floats, A, B, ab_1, ab_2)
         return 2
@@ -180,13 +189,9 @@ def _reduce_triangle(floats, ints):
         _keep(floats, ints, B, C)
         return 2
     if ab_1 <= ZERO and bc_2 <= ZERO:
-        floats[W_SIMPLEX + VERTEX + 6] = ONE
-        _keep(floats, ints, A, B)
-        return 1
+        return _keep_one(floats, ints, B)
     if ac_1 <= ZERO and bc_1 <= ZERO:
-        floats[W_SIMPLEX + 2 * VERTEX + 6] = ONE
-        _keep(floats, ints, A, C)
-        return 1
+        return _keep_one(floats, ints, C)
     if bc_1 > ZERO and bc_2 > ZERO and area_1 <= ZERO:
         _weigh_two(floats, B, C, bc_1, bc_2)
         _keep(floats, ints, A, C)
@@ -197,7 +202,6 @@ def _reduce_triangle(floats, ints):
 @njit(**KERNEL)
 def _distance(floats, ints, polygon, pose):
     """Distance of ground and polygon (m), 0 if they overlap; reads and updates a simplex in scratch."""
-    c, s, _, _ = pose
     count = ints[COUNT]
     for k in range(count):
         _set_vertex(floats, ints, k, ints[I_SIMPLEX + k], ints[I_SIMPLEX + 3 + k], polygon, pose)
@@ -221,18 +225,14 @@ def _distance(floats, ints, polygon, pose):
             count = _reduce_triangle(floats, ints)
             if count == 3:
                 break
-        dx = -floats[W_SIMPLEX + 4]
-        dy = -floats[W_SIMPLEX + 5]
+        direction = negative(_difference(floats, A))
         if count == 2:
-            ex = floats[W_SIMPLEX + VERTEX + 4] - floats[W_SIMPLEX + 4]
-            ey = floats[W_SIMPLEX + VERTEX + 5] - floats[W_SIMPLEX + 5]
-            left = ex * dy - ey * dx > ZERO
-            dx = -ey if left else ey
-            dy = ex if left else -ex
-        if dx * dx + dy * dy < EPSILON * EPSILON:
+            ex, ey = minus(_difference(floats, B), _difference(floats, A))
+            direction = either(cross((ex, ey), direction) > ZERO, (-ey, ex), (ey, -ex))
+        if dot(direction, direction) < EPSILON * EPSILON:
             break
-        on_ground = _ground_support(floats, ints, -dx, -dy)
-        on_polygon = _polygon_support(polygon, c * dx + s * dy, -s * dx + c * dy)
+        on_ground = _ground_support(floats, ints, negative(direction))
+        on_polygon = _polygon_support(polygon, direction, pose)
         _set_vertex(floats, ints, count, on_ground, on_polygon, polygon, pose)
         repeated = False
         for k in range(saved):
@@ -246,16 +246,13 @@ def _distance(floats, ints, polygon, pose):
     if count == 3:
         return ZERO
     v = W_SIMPLEX
-    if count == 1:
-        dx = floats[v] - floats[v + 2]
-        dy = floats[v + 1] - floats[v + 3]
-        return math.sqrt(dx * dx + dy * dy)
-    w = W_SIMPLEX + VERTEX
-    a = floats[v + 6]
-    b = floats[w + 6]
-    dx = (a * floats[v] + b * floats[w]) - (a * floats[v + 2] + b * floats[w + 2])
-    dy = (a * floats[v + 1] + b * floats[w + 1]) - (a * floats[v + 3] + b * floats[w + 3])
-    return math.sqrt(dx * dx + dy * dy)
+    gap = minus(vector(floats, v), vector(floats, v + 2))
+    if count == 2:
+        w = W_SIMPLEX + VERTEX
+        weights = floats[v + 6], floats[w + 6]
+        on_ground = _between(weights, vector(floats, v), vector(floats, w))
+        gap = minus(on_ground, _between(weights, vector(floats, v + 2), vector(floats, w + 2)))
+    return math.sqrt(dot(gap, gap))
 
 
 @njit(**KERNEL)
@@ -265,65 +262,42 @@ def _axis(floats, ints, polygon, pose):
     ``b2SeparationFunction::Initialize``. Two points: the axis joins them. A face of the ground: its normal, in the
     world. A face of the polygon: its normal and middle, in the polygon's frame.
     """
-    vertices, _, _ = polygon
-    c, s, _, _ = pose
-    g = W_GROUND + 2 * ints[I_SIMPLEX]
-    gx, gy = floats[g], floats[g + 1]
-    polygon_0 = ints[I_SIMPLEX + 3]
-    vx, vy = vertices[2 * polygon_0], vertices[2 * polygon_0 + 1]
+    ground = vector(floats, W_GROUND + 2 * ints[I_SIMPLEX])
+    own = vector(polygon[0], 2 * ints[I_SIMPLEX + 3])
     if ints[COUNT] == 1:
-        qx, qy = placed(pose, (vx, vy))
-        ax, ay = unit(qx - gx, qy - gy)
-        return POINTS_AXIS, ax, ay, ZERO, ZERO
+        return POINTS_AXIS, unit(minus(placed(pose, own), ground)), (ZERO, ZERO)
     if ints[I_SIMPLEX] == ints[I_SIMPLEX + 1]:
-        polygon_1 = ints[I_SIMPLEX + 4]
-        wx, wy = vertices[2 * polygon_1], vertices[2 * polygon_1 + 1]
-        ax, ay = unit(wy - vy, -(wx - vx))
-        nx, ny = turned((c, s), (ax, ay))
-        lx = HALF * (vx + wx)
-        ly = HALF * (vy + wy)
-        qx, qy = placed(pose, (lx, ly))
-        flip = (gx - qx) * nx + (gy - qy) * ny < ZERO
-        return FACE_POLYGON, -ax if flip else ax, -ay if flip else ay, lx, ly
-    h = W_GROUND + 2 * ints[I_SIMPLEX + 1]
-    hx, hy = floats[h], floats[h + 1]
-    ax, ay = unit(hy - gy, -(hx - gx))
-    lx = HALF * (gx + hx)
-    ly = HALF * (gy + hy)
-    qx, qy = placed(pose, (vx, vy))
-    flip = (qx - lx) * ax + (qy - ly) * ay < ZERO
-    return FACE_GROUND, -ax if flip else ax, -ay if flip else ay, lx, ly
+        other = vector(polygon[0], 2 * ints[I_SIMPLEX + 4])
+        axis, middle = _normal(own, other), middle_of(own, other)
+        flip = dot(minus(ground, placed(pose, middle)), turned(pose, axis)) < ZERO
+        return FACE_POLYGON, either(flip, negative(axis), axis), middle
+    other = vector(floats, W_GROUND + 2 * ints[I_SIMPLEX + 1])
+    axis, middle = _normal(ground, other), middle_of(ground, other)
+    flip = dot(minus(placed(pose, own), middle), axis) < ZERO
+    return FACE_GROUND, either(flip, negative(axis), axis), middle
 
 
 @njit(**KERNEL)
 def _deepest(floats, ints, axis, polygon, pose):
     """The vertices of ground and polygon that are nearest along the axis (of ``FindMinSeparation``)."""
-    kind, ax, ay, _, _ = axis
-    c, s, _, _ = pose
+    kind, direction, _ = axis
     if kind == FACE_POLYGON:
-        return _ground_support(floats, ints, -(c * ax - s * ay), -(s * ax + c * ay)), 0
-    on_polygon = _polygon_support(polygon, c * -ax + s * -ay, -s * -ax + c * -ay)
+        return _ground_support(floats, ints, negative(turned(pose, direction))), 0
+    on_polygon = _polygon_support(polygon, negative(direction), pose)
     if kind == FACE_GROUND:
         return 0, on_polygon
-    return _ground_support(floats, ints, ax, ay), on_polygon
+    return _ground_support(floats, ints, direction), on_polygon
 
 
 @njit(**KERNEL)
 def _separation(floats, axis, on_ground, on_polygon, polygon, pose):
     """Separation of two vertices along the axis (m), ``b2SeparationFunction::Evaluate``."""
-    kind, ax, ay, lx, ly = axis
-    vertices, _, _ = polygon
-    c, s, _, _ = pose
-    gx = floats[W_GROUND + 2 * on_ground]
-    gy = floats[W_GROUND + 2 * on_ground + 1]
+    kind, direction, middle = axis
+    ground = vector(floats, W_GROUND + 2 * on_ground)
     if kind == FACE_POLYGON:
-        nx, ny = turned((c, s), (ax, ay))
-        qx, qy = placed(pose, (lx, ly))
-        return (gx - qx) * nx + (gy - qy) * ny
-    qx, qy = placed(pose, (vertices[2 * on_polygon], vertices[2 * on_polygon + 1]))
-    if kind == FACE_GROUND:
-        return (qx - lx) * ax + (qy - ly) * ay
-    return (qx - gx) * ax + (qy - gy) * ay
+        return dot(minus(ground, placed(pose, middle)), turned(pose, direction))
+    own = placed(pose, vector(polygon[0], 2 * on_polygon))
+    return dot(minus(own, middle if kind == FACE_GROUND else ground), direction)
 
 
 @njit(**INLINE)
@@ -335,30 +309,28 @@ def may_touch(floats, ints, sweep, polygon, reach, start, end):
     ``reach``. ``start`` and ``end`` are its rotations there.
     """
     vertices, count, local = polygon
-    x1, y1, x2, y2 = floats[W_GROUND], floats[W_GROUND + 1], floats[W_GROUND + 2], floats[W_GROUND + 3]
+    corner, other = vector(floats, W_GROUND), vector(floats, W_GROUND + 2)
     is_edge = ints[I_GROUND_COUNT] == 2
-    inverse = ONE / math.sqrt((x2 - x1) * (x2 - x1) + (y2 - y1) * (y2 - y1))
-    nx = (y1 - y2) * inverse
-    ny = (x2 - x1) * inverse
+    edge = minus(other, corner)
+    inverse = ONE / math.sqrt(dot(edge, edge))
+    normal = -edge[1] * inverse, edge[0] * inverse
     # a box begins with its right side, from below
-    left = x1 if is_edge else floats[W_GROUND + 4]
-    right = max(x1, x2)
-    top = max(y1, y2)
-    before = pose_of(start, (floats[sweep], floats[sweep + 1]), local)
-    after = pose_of(end, (floats[sweep + 3], floats[sweep + 4]), local)
+    left = corner[0] if is_edge else floats[W_GROUND + 4]
+    right = max(corner[0], other[0])
+    top = max(corner[1], other[1])
+    before = pose_of(start, vector(floats, sweep), local)
+    after = pose_of(end, vector(floats, sweep + 3), local)
     lowest = f32(1e9) if is_edge else f32(-1e9)
     low_x = f32(1e9)
     low_y = f32(1e9)
     high_x = f32(-1e9)
     for i in range(count):
-        vertex = vertices[2 * i], vertices[2 * i + 1]
-        px, py = placed(before, vertex)
-        qx, qy = placed(after, vertex)
-        over = min(nx * (px - x1) + ny * (py - y1), nx * (qx - x1) + ny * (qy - y1))
-        lowest = min(lowest, over)
-        low_x = min(low_x, min(px, qx))
-        low_y = min(low_y, min(py, qy))
-        high_x = max(high_x, max(px, qx))
+        vertex = vector(vertices, 2 * i)
+        p, q = placed(before, vertex), placed(after, vertex)
+        lowest = min(lowest, min(dot(normal, minus(p, corner)), dot(normal, minus(q, corner))))
+        low_x = min(low_x, min(p[0], q[0]))
+        low_y = min(low_y, min(p[1], q[1]))
+        high_x = max(high_x, max(p[0], q[0]))
     turn = floats[sweep + 5] - floats[sweep + 2]
     near = CLEARLY_APART + f32(0.125) * reach * turn * turn
     return lowest < near and low_x < right + near and high_x > left - near and low_y < top + near
@@ -368,14 +340,13 @@ def may_touch(floats, ints, sweep, polygon, reach, start, end):
 def time_of_impact(scratch, sweep, polygon):
     """Time of impact, or 2 if ground and polygon stay apart or Box2D's algorithm fails."""
     floats, ints = scratch.floats, scratch.ints
-    apart = f32(2)
     turns = TWO_PI * f32(np.floor(floats[sweep + 2] / TWO_PI))
     angle_1 = floats[sweep + 2]
     angle_2 = floats[sweep + 5]
     floats[sweep + 2] = angle_1 - turns
     floats[sweep + 5] = angle_2 - turns
     t = ZERO
-    result = apart
+    result = f32(2)
     ints[COUNT] = 0
     for _ in range(ADVANCES):
         now = pose_at(floats, sweep, polygon, t)

@@ -61,7 +61,6 @@ TOPOLOGY = Topology(
     prepare_joints=_nothing,
     solve_joints=_no_joints,
     solve_joint_pair=_no_joints,
-    prepare_joint_positions=_nothing,
     solve_joint_positions=_are_solved,
     update_boxes=_update_boxes,
 )

@@ -28,7 +28,7 @@ _ray_end = compile_formula(physics.ray_end)
 def _cast_edge(world, env, edge, ray, fraction):
     """Fraction of the ray up to an edge, or ``fraction`` if the ray does not reach it."""
     px, py, dx, dy = ray
-    x1, y1, x2, y2 = segment(world, env, edge)
+    (x1, y1), (x2, y2) = segment(world, env, edge)
     # most edges lie clearly on one side of the ray, for which no root is needed
     room = ROOM * (abs(dx) + abs(dy))
     side_1 = dx * (y1 - py) - dy * (x1 - px)
@@ -37,7 +37,7 @@ def _cast_edge(world, env, edge, ray, fraction):
         return fraction
     ex = x2 - x1
     ey = y2 - y1
-    nx, ny = unit(ey, -ex)
+    nx, ny = unit((ey, -ex))
     denominator = nx * dx + ny * dy
     if denominator == ZERO:
         return fraction

@@ -35,7 +35,7 @@ from gym_dr.envs.box2d.bipedal_walker.native.shapes import (
 )
 from gym_dr.envs.box2d.solver.broad_phase import update_lane
 from gym_dr.envs.box2d.solver.island import Topology
-from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_position, solve_position, solve_velocity
+from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, solve_position, solve_velocity
 from gym_dr.envs.box2d.solver.lanes import center_and_angle, pair, set_center_and_angle, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import LANES, ZERO, f32
 
@@ -151,17 +151,6 @@ def solve_joint_pair(blocks, iterations):
 
 
 @njit(**KERNEL)
-def prepare_joint_positions(block):
-    """The part of ``prepare_joints`` that the position iterations need."""
-    for lane in range(LANES):
-        hull, upper, lower = _masses(block, lane)
-        prepare_position(block, lane, WORK_KNEE_1, upper, lower)
-        prepare_position(block, lane, WORK_HIP_1, hull, upper)
-        prepare_position(block, lane, WORK_HIP_0, hull, upper)
-        prepare_position(block, lane, WORK_KNEE_0, upper, lower)
-
-
-@njit(**KERNEL)
 def solve_joint_positions(block):
     """``b2RevoluteJoint::SolvePositionConstraints`` of every lane that is not solved yet; returns how many now are.
 
@@ -177,11 +166,11 @@ def solve_joint_positions(block):
         u0, l0 = center_and_angle(block, lane, UPPER_0), center_and_angle(block, lane, LOWER_0)
         u1, l1 = center_and_angle(block, lane, UPPER_1), center_and_angle(block, lane, LOWER_1)
         hip, knee = _limits(block, lane, TILT_1)
-        v1, m1, okay_3 = solve_position(block, lane, KNEE_1, WORK_KNEE_1, upper, lower, BOTTOM, TOP, knee, u1, l1)
-        g, v1, okay_2 = solve_position(block, lane, HIP_1, WORK_HIP_1, hull, upper, anchor, TOP, hip, h, v1)
+        v1, m1, okay_3 = solve_position(block, lane, KNEE_1, upper, lower, BOTTOM, TOP, knee, u1, l1)
+        g, v1, okay_2 = solve_position(block, lane, HIP_1, hull, upper, anchor, TOP, hip, h, v1)
         hip, knee = _limits(block, lane, TILT_0)
-        g, v0, okay_0 = solve_position(block, lane, HIP_0, WORK_HIP_0, hull, upper, anchor, TOP, hip, g, u0)
-        v0, m0, okay_1 = solve_position(block, lane, KNEE_0, WORK_KNEE_0, upper, lower, BOTTOM, TOP, knee, v0, l0)
+        g, v0, okay_0 = solve_position(block, lane, HIP_0, hull, upper, anchor, TOP, hip, g, u0)
+        v0, m0, okay_1 = solve_position(block, lane, KNEE_0, upper, lower, BOTTOM, TOP, knee, v0, l0)
         set_center_and_angle(block, lane, HULL, h, g, solved)
         set_center_and_angle(block, lane, UPPER_0, u0, v0, solved)
         set_center_and_angle(block, lane, LOWER_0, l0, m0, solved)
@@ -213,7 +202,6 @@ TOPOLOGY = Topology(
     prepare_joints=prepare_joints,
     solve_joints=solve_joints,
     solve_joint_pair=solve_joint_pair,
-    prepare_joint_positions=prepare_joint_positions,
     solve_joint_positions=solve_joint_positions,
     update_boxes=update_boxes,
 )

@@ -22,7 +22,7 @@ from gym_dr.envs.box2d.lunar_lander.native.shapes import (
 )
 from gym_dr.envs.box2d.solver.broad_phase import update_lane
 from gym_dr.envs.box2d.solver.island import Topology
-from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_position, solve_position, solve_velocity
+from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, solve_position, solve_velocity
 from gym_dr.envs.box2d.solver.lanes import center_and_angle, set_center_and_angle, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import LANES, ZERO, f32
 
@@ -92,15 +92,6 @@ def solve_joint_pair(blocks, iterations):
 
 
 @njit(**KERNEL)
-def prepare_joint_positions(block):
-    """The part of ``prepare_joints`` that the position iterations need."""
-    for lane in range(LANES):
-        mass, _anchor = _hull(block, lane)
-        prepare_position(block, lane, WORK_1, mass, LEG_MASS)
-        prepare_position(block, lane, WORK_0, mass, LEG_MASS)
-
-
-@njit(**KERNEL)
 def solve_joint_positions(block):
     """``b2RevoluteJoint::SolvePositionConstraints`` of every lane that is not solved yet; returns how many now are.
 
@@ -114,10 +105,10 @@ def solve_joint_positions(block):
         start = center_and_angle(block, lane, LANDER)
         start_0, start_1 = center_and_angle(block, lane, LEG_0), center_and_angle(block, lane, LEG_1)
         hull, leg_1, okay_1 = solve_position(
-            block, lane, JOINT_1, WORK_1, mass, LEG_MASS, anchor, ANCHOR_1, LIMITS_1, start, start_1
+            block, lane, JOINT_1, mass, LEG_MASS, anchor, ANCHOR_1, LIMITS_1, start, start_1
         )
         hull, leg_0, okay_0 = solve_position(
-            block, lane, JOINT_0, WORK_0, mass, LEG_MASS, anchor, ANCHOR_0, LIMITS_0, hull, start_0
+            block, lane, JOINT_0, mass, LEG_MASS, anchor, ANCHOR_0, LIMITS_0, hull, start_0
         )
         set_center_and_angle(block, lane, LANDER, start, hull, solved)
         set_center_and_angle(block, lane, LEG_0, start_0, leg_0, solved)
@@ -146,7 +137,6 @@ TOPOLOGY = Topology(
     prepare_joints=prepare_joints,
     solve_joints=solve_joints,
     solve_joint_pair=solve_joint_pair,
-    prepare_joint_positions=prepare_joint_positions,
     solve_joint_positions=solve_joint_positions,
     update_boxes=update_boxes,
 )
