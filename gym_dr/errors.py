@@ -255,3 +255,22 @@ def located(place: object) -> Iterator[None]:
     except GymDrError as error:
         error.args = (f"{place}: {error}",)
         raise
+
+
+@contextlib.contextmanager
+def raised_as(
+    kind: type[GymDrError], what: str, errors: type[Exception] | tuple[type[Exception], ...] = Exception
+) -> Iterator[None]:
+    """Raises errors of others in the block as one of gym_dr's own, whose message begins with ``what``.
+
+    Args:
+        kind: The error to raise.
+        what: What is wrong, and with what.
+        errors: Those of others; by default any, as strangers' files and packages may raise. gym_dr's own pass.
+    """
+    try:
+        yield
+    except GymDrError:
+        raise
+    except errors as error:
+        raise kind(f"{what}: {type(error).__name__}: {shortened(str(error))[1:-1]}") from error

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, GymDrError, as_path, located, shortened
+from gym_dr.errors import ConfigError, as_path, located, raised_as, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import LoadedPolicy, SavedPolicy, digest_of, load_policy, read_saved
 from gym_dr.options import check_fields, expect, is_number
@@ -366,13 +366,8 @@ def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Met
     Raises:
         GymDrError: Metadata are malformed, or the environment has no such parameters.
     """
-    with located(policy.path):
-        try:
-            return _metadata(policy, env, space)
-        except GymDrError:
-            raise
-        except Exception as error:  # any JSON may fail in any way
-            raise ConfigError(f"expected metadata as gymdr export writes them: {shortened(str(error))}.") from None
+    with located(policy.path), raised_as(ConfigError, "expected metadata as gymdr export writes them"):
+        return _metadata(policy, env, space)
 
 
 def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Metadata:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.envs.played import TERM
-from gym_dr.errors import RunFolderError, printable
+from gym_dr.errors import RunFolderError, printable, raised_as
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.folder import PICTURE_MARK, RunFolder, write_atomically
@@ -157,15 +157,13 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     from matplotlib.text import Text
 
     picture = io.BytesIO()
-    try:
-        with style.context(_DEFAULTS):
-            for text in figure.findobj(Text):  # made since, with the settings in force then
-                text.set_usetex(False)
-            form = path.suffix[1:] or "png"
-            about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
-            figure.savefig(picture, dpi=dpi, format=form, metadata=about)
-    except ValueError as error:  # an unknown format
-        raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
+    # a format may be unknown
+    with raised_as(RunFolderError, f"{path}: cannot be written", ValueError), style.context(_DEFAULTS):
+        for text in figure.findobj(Text):  # made since, with the settings in force then
+            text.set_usetex(False)
+        form = path.suffix[1:] or "png"
+        about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
+        figure.savefig(picture, dpi=dpi, format=form, metadata=about)
     write_atomically(path, picture.getvalue())
 
 

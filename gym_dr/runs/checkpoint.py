@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import CheckpointError, RunFolderError, shortened
+from gym_dr.errors import CheckpointError, RunFolderError, raised_as, shortened
 from gym_dr.runs.folder import CHECKPOINTS, NETWORKS, RunFolder, read_plain, write_atomically
 
 if TYPE_CHECKING:
@@ -111,10 +111,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: it lacks the table of its content.")
     if type(update := content.get("update")) is not int or path.stem != f"update-{update:08d}":
         raise CheckpointError(f"{path}: holds update {shortened(update)}, not that of its name. Rename or delete it.")
-    try:
+    with raised_as(CheckpointError, f"{path}: is a damaged gym_dr checkpoint"):
         broken, config = next(not_finite(content["state"]), ""), json.loads(json.dumps(content["config"]))
-    except Exception as error:  # a stranger's values may raise any
-        raise CheckpointError(f"{path}: is a damaged gym_dr checkpoint: {shortened(str(error))[1:-1]}.") from None
     if broken:
         raise CheckpointError(f"{path}: its {broken} is not finite. Delete it to use the previous checkpoint.")
     return {**content, "config": config}

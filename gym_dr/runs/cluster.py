@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, raised_as
 from gym_dr.runs.checkpoint import MAX_CHECKPOINTS, checkpoint_paths, updates_saved
 from gym_dr.runs.folder import RunFolder, os_errors, write_atomically
 from gym_dr.runs.processes import POLL, Ended, ended, resume_command, start
@@ -103,10 +103,8 @@ def _connected(address: str | None) -> Iterator[Any]:
     started = not ray.is_initialized()
     # without an address, Ray would join the cluster named in a file in /tmp, by whomever, and unpickle its answers
     named = address or os.environ.get("RAY_ADDRESS") or "local"
-    try:
+    with raised_as(ConfigError, f"`ray_address`: there is no Ray cluster at {named!r}"):
         ray.init(address=named, ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"`ray_address`: there is no Ray cluster at {named!r}: {error}") from None
     try:
         yield ray
     finally:

@@ -15,13 +15,13 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.errors import (
     ConfigError,
-    GymDrError,
     PluginError,
     RunFolderError,
     UnknownNameError,
     as_path,
     did_you_mean,
     located,
+    raised_as,
     shortened,
     unknown_name,
 )
@@ -289,14 +289,10 @@ def make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: A value is out of range, also if a plugin's configuration raises another error.
     """
-    try:
+    with raised_as(ConfigError, algorithm.name, (TypeError, ValueError)):
         made = algorithm.config_class()(**options)
         check_values(made)  # for plugins' configurations
         return made
-    except GymDrError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
 def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:

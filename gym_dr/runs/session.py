@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.compiled.processors import usable_threads
-from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located
+from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located, raised_as
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, load_newest, not_finite, save_checkpoint
 from gym_dr.runs.config import RunConfig, differences
@@ -238,7 +238,7 @@ class RunSession:
                 "Change it back, or train a new run."
             )
         session = checkpoint["session"]
-        try:
+        with raised_as(CheckpointError, f"{path}: its counters are damaged"):
             self.restored, self.first_update = checkpoint["state"], int(checkpoint["update"])
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
@@ -249,8 +249,6 @@ class RunSession:
             )
             self._terms = [str(name) for name in session["terms"]]
             metrics, draws, sampler = map(int, session["rows"])
-        except Exception as error:  # a stranger's values may raise any
-            raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
         return [metrics, draws, sampler]
 
     def _record_update(self, row: Row) -> None:

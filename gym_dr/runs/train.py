@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from gym_dr.compiled.processors import using_threads
 from gym_dr.envs.vector_arguments import check_whole_number
-from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
+from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError, raised_as
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
@@ -98,10 +98,8 @@ def train_run(
         Interrupted: A signal stopped the run; the message says how to continue.
     """
     folder, config, algorithm = run.folder, run.config, run.algorithm
-    try:
+    with raised_as(PluginError, f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported"):
         train = algorithm.train_function()
-    except Exception as error:  # a plugin's module may raise anything when it is imported
-        raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
 

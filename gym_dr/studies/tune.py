@@ -16,7 +16,7 @@ import pandas as pd
 from optuna.trial import TrialState
 from sqlalchemy import engine
 
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError, raised_as
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
@@ -103,20 +103,15 @@ def open_storage(folder: Path) -> Iterator[optuna.Study]:
         RunFolderError: The file holds something else, or the block fails on what it holds.
     """
     path = (folder / "optuna.db").resolve()
-    with contextlib.ExitStack() as stack:
-        try:
-            file = engine.URL.create("sqlite", database=str(path)).render_as_string()
-            storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
-            stack.callback(storage.engine.dispose)
-            stack.callback(storage.remove_session)
-            study = optuna.create_study(storage=storage, study_name="gym_dr", direction="maximize", load_if_exists=True)
-            if study.direction != optuna.study.StudyDirection.MAXIMIZE:
-                raise ValueError("its study minimizes")
-            yield study
-        except GymDrError:
-            raise
-        except Exception as error:  # an altered file may cause any
-            raise RunFolderError(f"{path}: cannot be used for this tuning: {type(error).__name__}: {error}") from error
+    with raised_as(RunFolderError, f"{path}: cannot be used for this tuning"), contextlib.ExitStack() as stack:
+        file = engine.URL.create("sqlite", database=str(path)).render_as_string()
+        storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
+        stack.callback(storage.engine.dispose)
+        stack.callback(storage.remove_session)
+        study = optuna.create_study(storage=storage, study_name="gym_dr", direction="maximize", load_if_exists=True)
+        if study.direction != optuna.study.StudyDirection.MAXIMIZE:
+            raise ValueError("its study minimizes")
+        yield study
 
 
 def search(
