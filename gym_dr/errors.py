@@ -266,11 +266,13 @@ def raised_as(
     Args:
         kind: The error to raise.
         what: What is wrong, and with what.
-        errors: Those of others; by default any, as strangers' files and packages may raise. gym_dr's own pass.
+        errors: Those of others; by default any, as strangers' files and packages may raise, with its name in the message.
+            gym_dr's own pass unchanged.
     """
     try:
         yield
     except GymDrError:
         raise
     except errors as error:
-        raise kind(f"{what}: {type(error).__name__}: {shortened(str(error))[1:-1]}") from error
+        unforeseen = f"{type(error).__name__}: " if errors is Exception else ""
+        raise kind(f"{what}: {unforeseen}{shortened(str(error))[1:-1]}") from error

@@ -94,7 +94,7 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
 def run_here(commands: Any, *_: Any) -> dict[str, Any]:
     """In place of ``launch.run_commands``: no processes, each of which would import everything again."""
     from gym_dr.cli.main import main
-    from gym_dr.runs.processes import Ended
+    from gym_dr.runs.launch import Ended
 
     ended = {}
     for name, command in commands.items():

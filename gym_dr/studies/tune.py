@@ -22,9 +22,8 @@ from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
 from gym_dr.runs.environments import source_of
 from gym_dr.runs.folder import RunFolder, refuse_links, seed_name, write_atomically
-from gym_dr.runs.launch import Launch
+from gym_dr.runs.launch import Command, Launch, processes_at_once, run_commands, trusting
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.processes import Command, processes_at_once, run_commands, trusting
 from gym_dr.runs.terminal import Progress, StopRequest, stop_signals
 from gym_dr.runs.train import limited_threads, train_run, working_on
 from gym_dr.studies.folder import claimed

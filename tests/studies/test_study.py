@@ -29,7 +29,7 @@ from gym_dr.errors import (
 )
 from gym_dr.runs import launch
 from gym_dr.runs.folder import locked
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.launch import Ended
 from gym_dr.studies.results import StudyResult
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
