@@ -266,8 +266,8 @@ def raised_as(
     Args:
         kind: The error to raise.
         what: What is wrong, and with what.
-        errors: Those of others; by default any, as strangers' files and packages may raise, with its name in the message.
-            gym_dr's own pass unchanged.
+        errors: Those of others; by default any, as strangers' files and packages may raise, which
+            are named in the message. gym_dr's own pass unchanged.
     """
     try:
         yield
