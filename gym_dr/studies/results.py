@@ -82,15 +82,13 @@ class StudyResult:
         """(statistic, set) -> variant -> seed -> value, in the order of the tables."""
         found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
         owners = {policy.name: (variant, seed) for variant, of in self.policies.items() for seed, policy in of.items()}
-        for row in self.evaluation.document["results"]:
-            variant, seed = owners[row["policy"]]
-            numbers = {**row["statistics"], WORST: (row["worst_cell"] or {}).get("mean")}
-            for statistic in TITLES:
+        for statistic in TITLES:
+            for row in self.evaluation.document["results"]:
+                numbers = {**row["statistics"], WORST: (row["worst_cell"] or {}).get("mean")}
                 if (number := numbers.get(statistic)) is not None and number["value"] is not None:
-                    by_variant = found.setdefault((statistic, row["set"]), {})
-                    by_variant.setdefault(variant, {})[seed] = number["value"]
-        order = list(TITLES)
-        return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+                    variant, seed = owners[row["policy"]]
+                    found.setdefault((statistic, row["set"]), {}).setdefault(variant, {})[seed] = number["value"]
+        return found
 
     def _limits(self, statistic: str) -> tuple[float, float]:
         """The lowest and highest possible value."""
