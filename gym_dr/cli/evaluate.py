@@ -13,10 +13,10 @@ from gym_dr.cli.options import (
     opened_policies,
     physics_options,
     policy_options,
-    read_pairs,
     reference_option,
     threads_option,
 )
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.sets import EvaluationSet, grid, sobol
 from gym_dr.evaluation.statistics import ONE_TRAINING
@@ -106,12 +106,19 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
     """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
 
     Raises:
-        ConfigError: A text has another form, or no cells would result.
-        RandomizationError: A parameter is given twice.
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
     """
-
-    def axis(text: str) -> Any:
-        low, high, count = text.split(":")
-        return float(low), float(high), int(count)
-
-    return grid(**read_pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis))
+    axes: dict[str, Any] = {}
+    for text in texts:
+        name, _, values = (part.strip() for part in text.partition("="))
+        if name in axes:
+            raise RandomizationError(f"--grid: parameter {name!r} is given twice.")
+        try:
+            low, high, count = values.split(":") if name else []
+            axes[name] = float(low), float(high), int(count)
+        except ValueError:
+            raise ConfigError(
+                f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
+            ) from None
+    return grid(**axes)
