@@ -38,7 +38,7 @@ def fit(
     command: str = "",
     progress: bool = True,
 ) -> Fit:
-    """Finds the ranges of parameters that a log of the real system leaves possible, as ``gymdr fit`` does.
+    """Finds ranges of parameters with which a simulator can explain a log of the real system, as ``gymdr fit`` does.
 
     Example:
         >>> fitted = gym_dr.fit("flights", env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6)})

@@ -153,7 +153,7 @@ class Evaluation:
         Every evaluation also has episodes on nominal values and on the training draws, so group those of one set:
 
         Example:
-            >>> found = gym_dr.evaluate(run, grid={"gravity": (-11, -3, 3)})
+            >>> found = gym_dr.evaluate(run, sets=[gym_dr.grid(gravity=(-11, -3, 3))])
             >>> found.episodes_of("grid").groupby("gravity")["return"].mean()  # three rows
 
         Args:

@@ -85,6 +85,20 @@ def _blocks(episode: LoggedEpisode) -> list[LoggedEpisode]:
     ]
 
 
+def held_out(episodes: int, share: float, rng: np.random.Generator) -> set[int]:
+    """Numbers of the episodes to hold out: one of each part of the log, as the system may drift; none of fewer than 3.
+
+    They are random within the parts, since kinds of motion may take turns.
+
+    Args:
+        episodes: How many there are.
+        share: How many of them to hold out.
+        rng: Source of randomness.
+    """
+    count = int(np.ceil(share * episodes)) if episodes >= 3 else 0
+    return {int((k + rng.uniform()) / count * episodes) for k in range(count)}
+
+
 def prediction_errors(
     likelihood: Likelihood, path: Path, physics: Mapping[str, Array | None], scale: Array, clock: Clock
 ) -> pd.DataFrame:

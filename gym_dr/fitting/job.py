@@ -22,6 +22,7 @@ from gym_dr.fitting.horizons import (
     choice_sentences,
     chosen_method,
     clock_of,
+    held_out,
     in_blocks,
     prediction_errors,
     prediction_sentences,
@@ -127,8 +128,7 @@ class FitJob:
         began = time.monotonic()
         problem, prior, varies = self.problem, self.problem.prior, self.options.varies
         episodes = in_blocks(problem.episodes) if self.options.held_out and not varies else problem.episodes
-        count = int(np.ceil(self.options.held_out * len(episodes))) if len(episodes) >= 3 else 0
-        held = {int((i + 0.5) / count * len(episodes)) for i in range(count)}  # even: the system may drift
+        held = held_out(len(episodes), self.options.held_out, self.rng)
         used = [episode for i, episode in enumerate(episodes) if i not in held]
         kept = [episodes[i] for i in sorted(held)]
         delays, chances = self._delays(used)
@@ -150,10 +150,13 @@ class FitJob:
         chosen = chosen_method(replayed, methods)
         replayed = replayed.replace({"physics": {chosen: "fitted"}})
         exact = prior.values(methods[chosen][1].points)
-        wide = {name: widened(draws.points, misfit.excess, self.rng) for name, (_, draws) in methods.items()}
-        every = {name: prior.values(points) for name, points in wide.items()}
-        values, drawn = every[chosen], methods[chosen][1]
-        table = parameter_table(prior, values)
+        every = {}
+        for name, (u, draws) in methods.items():
+            apart = u - estimate.u  # what the methods disagree on, of a model that lacks something
+            excess = misfit.excess + misfit.suspicious * np.outer(apart, apart)
+            every[name] = prior.values(widened(draws.points, excess, self.rng))
+        (best, drawn), values = methods[chosen], every[chosen]
+        table = parameter_table(prior, values, {} if varies else prior.values(best[None]))
         at_ends = at_ends_of_priors(table, exact, prior.space)
         sentences = findings(likelihood, estimate, misfit, table, values, at_ends, self.rng, varies=varies)
         sentences += [drawn.warning] if drawn.warning else []

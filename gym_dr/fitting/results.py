@@ -35,8 +35,9 @@ class Fit:
     env: str  # id of the environment
     randomization: Randomization  # what the log leaves possible, with correlations
     prior: Randomization  # of the parameters to find
-    # a row for each parameter to find, by name: unit, nominal, prior_low, prior_high, mean, std, low and high (ends
-    # of the 90 % interval), contraction (std over that of the prior), identified (one of the words above)
+    # a row for each parameter to find, by name: unit, nominal, prior_low, prior_high, best (the estimate), mean and std
+    # of the particles, low and high (ends of the 90 % interval), contraction (std over that of the prior), identified
+    # (one of the words above)
     parameters: pd.DataFrame
     particles: pd.DataFrame  # draws of the posterior: a column for each parameter
     # a row for each coordinate of the state, by name: unit, measured and process (standard deviations of noise)
@@ -59,11 +60,11 @@ class Fit:
         """The parameters, rounded to two digits of their standard deviation."""
         rows = []
         for name, row in self.parameters.iterrows():
-            mean, low, high = (_rounded(row[key], row["std"]) for key in ("mean", "low", "high"))
+            best, low, high = (_rounded(row[key], row["std"]) for key in ("best", "low", "high"))
             prior = f"{row['prior_low']:.4g} to {row['prior_high']:.4g}"
             unit = "times nominal" if row["unit"] == "x" else row["unit"]
-            rows.append([str(name), prior, f"{row['nominal']:.4g}", mean, f"{low} to {high}", unit, row["identified"]])
-        columns = ["parameter", "prior", "nominal", "mean", "90 % interval", "unit", ""]
+            rows.append([str(name), prior, f"{row['nominal']:.4g}", best, f"{low} to {high}", unit, row["identified"]])
+        columns = ["parameter", "prior", "nominal", "best", "90 % interval", "unit", ""]
         return Table(columns=columns, rows=rows)
 
     @property

@@ -16,8 +16,14 @@ from gym_dr.fitting.prior import Prior
 _GRID = 1000  # draws of a prior, for its standard deviation
 
 
-def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
-    """``Fit.parameters``."""
+def parameter_table(prior: Prior, values: Mapping[str, Array], best: Mapping[str, Array]) -> pd.DataFrame:
+    """``Fit.parameters``.
+
+    Args:
+        prior: Of the parameters.
+        values: name -> values of all particles.
+        best: name -> the estimate, ``(1,)``; without it, as for a distribution over episodes, the mean is the best.
+    """
     grid = (np.arange(_GRID) + 0.5) / _GRID
     rows = {}
     for name, drawn in values.items():
@@ -29,6 +35,7 @@ def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
             "nominal": param.nominal,
             "prior_low": low,
             "prior_high": high,
+            "best": float(best.get(name, drawn).mean()),
             "mean": float(drawn.mean()),
             "std": float(drawn.std()),
             "low": float(np.quantile(drawn, 0.05)),
@@ -36,7 +43,19 @@ def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
             "contraction": contraction,
             "identified": identified(contraction),
         }
-    columns = ["unit", "nominal", "prior_low", "prior_high", "mean", "std", "low", "high", "contraction", "identified"]
+    columns = [
+        "unit",
+        "nominal",
+        "prior_low",
+        "prior_high",
+        "best",
+        "mean",
+        "std",
+        "low",
+        "high",
+        "contraction",
+        "identified",
+    ]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("parameter")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOVING_AVERAGE = 20  # updates
 STEPS = "Environment steps"  # label of an axis
-TITLE_WIDTH = 60  # characters above each column of panels
+TITLE_WIDTH = 44  # characters above each column of panels
 
 _DEFAULTS = "default"  # style without the settings of a matplotlibrc in the current folder, which may have LaTeX run
 
@@ -40,7 +40,7 @@ _PANELS = (
 )
 _STATISTICS = {  # columns of sampler.csv to plot, if present
     "success_rate": "Success rate",
-    "entropy": "Entropy of draws, nats (whole box: 0)",
+    "entropy": "Entropy of draws, nats (box: 0)",
     "effective_sample_size": "Effective sample size",
 }
 
@@ -66,7 +66,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     columns = dict.fromkeys(str(column) for table in tables for column in table)
     terms = [column for column in columns if column.startswith(TERM) and column.endswith("_mean")]
     panels += [(terms, "Terms of the reward", _PANELS[0][2])] if terms else []
-    figure, axes = new_figure(len(panels), 2, (6.0, 4.0))
+    figure, axes = new_figure(len(panels), 2, (4.4, 3.2))
     names = [printable(folder.path.name) for folder in folders]
     heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * min(len(panels), 2)), parse_math=False)
@@ -75,7 +75,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         for (k, column), (index, table) in product(enumerate(shown), enumerate(tables)):
             if column not in table:
                 continue
-            what = average if len(tables) == 1 else f"{names[index]}, {average}"
+            what = average if len(tables) == 1 else names[index]
             color, dashes = f"C{index}", "-"
             if shown is terms:  # lines tell the runs apart
                 named = any(column in before for before in tables[:index])
@@ -91,7 +91,8 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         beside = axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         beside.set_in_layout(len(panels) % 2 == 0)  # otherwise the place beside it is free
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    entries = axes[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside lower center", ncols=2, title=None if len(tables) == 1 else average)
     save_figure(figure, path, dpi=110)
 
 
@@ -107,7 +108,7 @@ def plot_growth(folder: RunFolder, config: RunConfig) -> None:
         return
     table: Any = read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else ()
     statistics = [key for key in _STATISTICS if key in table]
-    figure, axes = new_figure(len(statistics) + len(growth), 3, (4.4, 3.0))
+    figure, axes = new_figure(len(statistics) + len(growth), 3, (3.3, 2.5))
     figure.suptitle(f"{printable(folder.path.name)}: draws by {config.settings.sampler}", parse_math=False)
     for ax, key in zip(axes, statistics, strict=False):
         ax.plot(table["update"], table[key], color="C1", marker="." if len(table) < 30 else None)

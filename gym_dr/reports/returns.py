@@ -26,7 +26,7 @@ def heat_maps(comparison: Comparison) -> Section:
     return Section(
         key="maps",
         title="Where it works",
-        lead="Mean return of each policy, and how much more it returns than the first, on the same draws and episode "
+        lead="Mean return of each policy, and how much more it achieves than the first, on the same draws and episode "
         f"seeds, over each pair of parameters; of many only the {MAX_PARAMETERS} that matter most are shown.",
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were, but "
         "only those in which both parameters have an effect. Parameters with many values are divided into ranges with "

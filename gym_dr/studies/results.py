@@ -277,7 +277,7 @@ def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
 def _change(row: Mapping[Any, Any]) -> str:
     """What differs how much; names in quotes may read like words of a sentence."""
     solved = row["statistic"] == SOLVED
-    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
+    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "achieves", "")
     names = {name: APART if name == APART else f"'{name}'" for name in (row["variant"], row["other"])}
     what = f"{did} {scale * abs(row['value']):.1f}{unit} {'more' if row['value'] >= 0 else 'less'}"
     return f"On {row['set']}, {names[row['variant']]} {what} than {names[row['other']]}"

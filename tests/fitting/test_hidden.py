@@ -49,6 +49,14 @@ def test_dry_friction_that_the_model_lacks_is_found_in_the_speed() -> None:
     assert "mostly with the direction of v" in found.findings[0]
 
 
+@pytest.mark.parametrize("method", ["likelihood", "simulation"])
+def test_intervals_of_a_suspicious_model_hold_true_values(method: str) -> None:
+    table = fitted(ridden(friction=0.3), method=method).parameters.loc[["gain", "drag"]]
+    assert table["best"]["drag"] > 1.5  # takes up the friction
+    assert (table["low"] < [2.0, 1.0]).all()
+    assert (table["high"] > [2.0, 1.0]).all()
+
+
 def test_right_models_of_positions_are_not_suspected() -> None:
     assert not any(fitted(ridden(seed=seed)).suspicious for seed in range(5))
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import gym_dr
-from gym_dr.fitting.horizons import choice_sentences, chosen_method, in_blocks
+from gym_dr.fitting.horizons import choice_sentences, chosen_method, held_out, in_blocks
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.results import Fit
 from tests.fitting import cart_on_rail as rail
@@ -80,6 +80,15 @@ def test_blocks_of_one_long_episode_are_held_out() -> None:
     short = [LoggedEpisode(observations=np.zeros((100, 1)), actions=np.zeros((99, 1)))]
     assert in_blocks(short) == short
     assert in_blocks([episode] * 3) == [episode] * 3
+
+
+def test_one_episode_of_each_part_of_the_log_is_held_out_at_no_fixed_distance() -> None:
+    # 16 episodes in four parts of four
+    drawn = [sorted(held_out(16, 0.25, np.random.default_rng(seed))) for seed in range(20)]
+    assert all([number // 4 for number in numbers] == [0, 1, 2, 3] for numbers in drawn)
+    assert {number for numbers in drawn for number in numbers} == set(range(16))
+    assert len({tuple(np.diff(numbers)) for numbers in drawn}) > 10
+    assert [len(held_out(episodes, 0.2, np.random.default_rng(0))) for episodes in (2, 3, 6)] == [0, 1, 2]
 
 
 def errors(**shares: list[float]) -> pd.DataFrame:
