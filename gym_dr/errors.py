@@ -274,5 +274,5 @@ def raised_as(
     except GymDrError:
         raise
     except errors as error:
-        unforeseen = f"{type(error).__name__}: " if errors is Exception else ""
-        raise kind(f"{what}: {unforeseen}{shortened(str(error))[1:-1]}") from error
+        said = shortened(str(error))[1:-1]
+        raise kind(f"{what}: {f'{type(error).__name__} ({said})' if errors is Exception else said}") from error
