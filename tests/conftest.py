@@ -28,6 +28,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+gc.disable()  # while modules are imported and tests collected, nothing is thrown away
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def few_objects_to_collect() -> None:
     """Spares the garbage collector, and forked processes, which collect too, what was there before the tests of a file.

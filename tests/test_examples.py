@@ -10,6 +10,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -67,7 +68,12 @@ def test_a_policy_comes_from_a_log_in_one_short_file(
     path = EXAMPLES / "from_log.py"
     assert len(path.read_text().splitlines()) <= 120
     monkeypatch.setattr(sys, "argv", [path.name, "cart", str(tmp_path), "2"])
-    budgets = {"train": {"eval_episodes": 2}, "record": {"episodes": 4}, "evaluate": {"episodes": 2}}
+    budgets: dict[str, dict[str, Any]] = {
+        "train": {"eval_episodes": 2},
+        "record": {"episodes": 2},
+        "evaluate": {"episodes": 2},
+    }
+    budgets["fit"] = {"method": "likelihood"}  # tests/fitting/test_only_fitted.py fits a robot by simulation too
     for name, few in budgets.items():
         verb = getattr(gym_dr, name)
         monkeypatch.setattr(
