@@ -19,7 +19,7 @@ from gym_dr.cli.typed import option
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError
-from gym_dr.policies.acting import play_batch
+from gym_dr.policies.frozen import play_batch
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import TINY, gymdr, train

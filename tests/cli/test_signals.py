@@ -19,7 +19,7 @@ from tests.cli.gated import gated, go_on, wait_at_gate, wait_until_told
 TRAIN = ["train", "a2c", "--updates", "3", "--num-envs", "2", "--rollout-steps", "8", "--hidden-sizes", "8"]
 TRAIN += ["--eval-episodes", "4", "--run-dir"]
 
-DRAWING, EVALUATING = "gym_dr.api.training:plot_training", "gym_dr.evaluation.evaluate:play_batch"
+DRAWING, EVALUATING = "gym_dr.api.run:plot_training", "gym_dr.evaluation.evaluate:play_batch"
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
-from gym_dr.testing.mode import MODES, Contract, Mode
+from gym_dr.testing.playing import MODES, Contract, Mode
 
 ENTRIES = list(ENVIRONMENTS.values())
 FAMILIES = {entry.entry_point.partition(":")[0]: entry.id for entry in reversed(ENTRIES)}  # module -> its first id

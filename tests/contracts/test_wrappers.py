@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gym_dr import AdaptParams, Bernoulli, DisturbVector, DrawContext, RecordEpisodes, ResampleParams
-from gym_dr.testing.mode import Mode
+from gym_dr.testing.playing import Mode
 from gym_dr.wrappers.finite import RequireFinite
 from tests.contracts.wrappers import WRAPPER_CONTRACTS, WrapperCase
 

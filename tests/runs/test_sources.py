@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import ConfigError
-from gym_dr.runs.sources import check_source, import_source, source_of
+from gym_dr.runs.environments import check_source, import_source, source_of
 from tests.cli.command import gymdr, refused
 from tests.registered import forgotten_afterwards
 from tests.runs.test_launch import training_of

@@ -25,7 +25,7 @@ from gym_dr.errors import (
     TrainingError,
 )
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.launch import Ended
 from gym_dr.studies.tune import TuneResult
 from gym_dr.studies.tune_file import read_tuning
 from gym_dr.training.registry import find_algorithm
@@ -129,12 +129,12 @@ def test_a_pruned_trial_trains_no_further_and_costs_no_other_seed(tmp_path: Path
 def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = module.train_run
 
-    def fails(work: Any, **kwargs: Any) -> None:
+    def fails(run: Any, *others: Any, **kwargs: Any) -> None:
         if error := {"trial-0": NotFiniteError("the loss is nan"), "trial-1": KeyError("x")}.get(
-            work.run.folder.path.parent.name
+            run.folder.path.parent.name
         ):
             raise error
-        real(work, **kwargs)
+        real(run, *others, **kwargs)
 
     monkeypatch.setattr(TRAIN, fails)
     trials = tune(tiny(trials=3, seeds=[7]), tmp_path / "out").trials
