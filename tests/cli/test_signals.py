@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gym_dr.policies.acting import play_batch
 
+from gym_dr.policies.frozen import play_batch
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.folder import RunFolder
 from tests.cli.command import gymdr
