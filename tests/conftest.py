@@ -57,8 +57,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
-    from gym_dr.runs.durable import write_atomically
-    from gym_dr.runs.growth import read_growth
+    from gym_dr.reports.plots import read_growth
+    from gym_dr.runs.folder import write_atomically
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
@@ -78,8 +78,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
-    patch.setattr("gym_dr.api.training.plot_training", plot_training)
-    patch.setattr("gym_dr.api.training.plot_growth", plot_growth)
+    patch.setattr("gym_dr.api.run.plot_training", plot_training)
+    patch.setattr("gym_dr.api.run.plot_growth", plot_growth)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -101,7 +101,7 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
 def run_here(commands: Any, *_: Any) -> dict[str, Any]:
     """In place of ``launch.run_commands``: no processes, each of which would import everything again."""
     from gym_dr.cli.main import main
-    from gym_dr.runs.processes import Ended
+    from gym_dr.runs.launch import Ended
 
     ended = {}
     for name, command in commands.items():

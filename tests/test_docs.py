@@ -20,7 +20,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.bench import measure as bench
 from gym_dr.cli.main import cli, main
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.evaluation import suite
@@ -178,7 +177,7 @@ def test_a_command_runs_and_writes_what_it_names(
     request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(workplace)
-    monkeypatch.setattr(bench, "QUICK", TINY_BENCH)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY_BENCH)
     if line.startswith("gymdr plot"):
         request.getfixturevalue("full_pictures")
     if line not in DRAWN:  # drawing takes longer than all else

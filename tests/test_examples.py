@@ -166,7 +166,7 @@ def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_know
 def test_a_study_runs_and_compares(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that pages name are run by test_docs.py; the first is the sibling of the slow one."""
     form = tiny_study(read_table(EXAMPLES / "studies" / f"{name}.toml"))
-    monkeypatch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
+    monkeypatch.setattr("gym_dr.api.run.plot_training", lambda _, path: path.touch())
     found = gym_dr.study(form, output=tmp_path / "out", progress=False)
     assert found.missing == {}
     assert len(set(found.comparisons["variant"])) == 2

@@ -6,17 +6,21 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gym_dr.arrays import Array
 from gym_dr.envs.played import TERM
-from gym_dr.errors import RunFolderError, printable
+from gym_dr.errors import RunFolderError, printable, raised_as
+from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import PICTURE_MARK, RunFolder
-from gym_dr.runs.growth import MIDDLE, read_growth
+from gym_dr.runs.folder import PICTURE_MARK, RunFolder, write_atomically
 from gym_dr.runs.metrics import read_csv, read_metrics
+from gym_dr.wrappers.disturbed_space import split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +43,10 @@ _STATISTICS = {  # columns of sampler.csv to plot, if present
     "entropy": "Entropy of draws, nats (box: 0)",
     "effective_sample_size": "Effective sample size",
 }
+
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # probabilities of the quantiles: two bands and the median, ...
+MIDDLE = 2  # ... or the mean of a switch
+WINDOWS = 60  # parts of a run with equally many episodes
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
@@ -150,13 +158,49 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     from matplotlib.text import Text
 
     picture = io.BytesIO()
-    try:
-        with style.context(_DEFAULTS):
-            for text in figure.findobj(Text):  # made since, with the settings in force then
-                text.set_usetex(False)
-            form = path.suffix[1:] or "png"
-            about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
-            figure.savefig(picture, dpi=dpi, format=form, metadata=about)
-    except ValueError as error:  # an unknown format
-        raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
+    # a format may be unknown
+    with raised_as(RunFolderError, f"{path}: cannot be written", ValueError), style.context(_DEFAULTS):
+        for text in figure.findobj(Text):  # made since, with the settings in force then
+            text.set_usetex(False)
+        form = path.suffix[1:] or "png"
+        about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
+        figure.savefig(picture, dpi=dpi, format=form, metadata=about)
     write_atomically(path, picture.getvalue())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """One parameter's draws over a run."""
+
+    name: str
+    unit: str
+    ends: tuple[float, float]  # of the box
+    updates: Array  # (windows,)
+    quantiles: Array  # (len(SHARES), windows)
+
+
+def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
+    """Reads how each parameter's draws changed; empty if the sampler is not adaptive or no episode has ended.
+
+    Raises:
+        RunFolderError: The draws are damaged.
+    """
+    space = config.space
+    if config.settings.sampler == UNIFORM or config.randomization is None or space is None or not folder.draws.exists():
+        return []
+    randomized, _ = split(config.randomization)
+    table = read_csv(folder.draws, ("update", *randomized))
+    windows = np.array_split(np.arange(len(table)), min(WINDOWS, len(table))) if len(table) else []
+    growth = []
+    for name, rule in randomized.items():
+        low, high = rule.support(space[name].nominal)
+        if not windows or low == high:
+            continue
+        draws = [table[name].to_numpy(np.float64)[window] for window in windows]
+        quantiles = np.stack([np.quantile(part, SHARES) for part in draws], axis=1)
+        if space[name].kind == "bool":  # the median of a switch is not informative
+            quantiles[MIDDLE] = [part.mean() for part in draws]
+        updates = np.array([table["update"].to_numpy()[window].mean() for window in windows])
+        ends = float(low), float(high)
+        growth.append(Growth(name=name, unit=space[name].unit, ends=ends, updates=updates, quantiles=quantiles))
+    return growth

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.envs.family import UNLIMITED, difference_limits
+from gym_dr.errors import exact_text
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, mean_over_seeds, means_with_intervals
 from gym_dr.evaluation.tables import (
@@ -23,9 +24,8 @@ from gym_dr.evaluation.tables import (
 )
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.sources import source_of
+from gym_dr.runs.environments import source_of
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import exact_text
 
 NOTE = (
     "Small numbers are 95 % intervals over a policy's episodes. IQM: interquartile mean, of the middle half "

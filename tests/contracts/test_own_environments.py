@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
-from gym_dr.testing.mode import Contract, Mode
+from gym_dr.testing.playing import Contract, Mode
 from tests.contracts.test_environments import OWN, SAME
 from tests.registered import forgotten_afterwards
 
@@ -28,7 +28,7 @@ def marks(env_id: str, name: str, contract: Contract) -> list[pytest.MarkDecorat
     elif env_id in FUNCTIONS:
         quick = env_id == FUNCTIONS[0]  # the other one takes seconds
     else:
-        quick = env_id == WHOLE or (name != "sync" and contract.__name__ in OWN)
+        quick = name != "sync" and (env_id == WHOLE or contract.__name__ in OWN)  # a function is quick in sync mode
     return [] if quick else [pytest.mark.slow]
 
 

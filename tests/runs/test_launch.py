@@ -25,8 +25,7 @@ from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs import launch as launcher
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.launch import Launch
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.launch import Ended, Launch
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
 from tests.runs.test_processes import workers_of

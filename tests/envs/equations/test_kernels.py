@@ -20,8 +20,8 @@ from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.kernels import LANES
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.errors import EquationsError
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import draw
 from tests.envs.equations.swing import Swing, register
 
 NUM_ENVS = LANES + 3  # a whole block, and some
