@@ -117,7 +117,7 @@ def _last(path: Path, update: int) -> Mapping[str, Any]:
 
 def draw_picture(table: pd.DataFrame, path: Path) -> None:
     """Draws what ``growth.csv`` says over the steps, a line for each training."""
-    figure, axes = new_figure(3, 3, (14 / 3, 4.0))
+    figure, axes = new_figure(3, 2, (14 / 3, 4.0))
     for column, title, ax in zip(
         ("entropy", "success_on_box", "return_on_box"),
         ("Entropy of draws, nats (whole box: 0)", "Success rate on the whole box", "Return on the whole box"),

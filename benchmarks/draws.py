@@ -15,7 +15,7 @@ import gym_dr
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import Bernoulli, Randomization, ResampleParams
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
-from gym_dr.randomization.draws import draw, uniforms
+from gym_dr.randomization.sampler import draw, uniforms
 
 SUB_ENVS = 100_000
 ROUNDS = 9

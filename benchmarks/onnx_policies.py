@@ -13,9 +13,7 @@ from pathlib import Path
 
 import gym_dr
 from benchmarks.timing import alternate, report
-from gym_dr.policies.acting import drive
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy, drive
 from gym_dr.policies.open import open_policies
 from gym_dr.runs.train import limited_threads
 

@@ -25,7 +25,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 from benchmarks.timing import alternate, report
-from gym_dr.bench.learning import temporary_session, time_to_threshold
+from gym_dr.bench import temporary_session, time_to_threshold
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config

@@ -27,7 +27,7 @@ from torch import nn
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
-from gym_dr.bench.learning import temporary_session
+from gym_dr.bench import temporary_session
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.train import limited_threads

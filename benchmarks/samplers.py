@@ -17,10 +17,9 @@ from typing import Any
 from unittest.mock import patch
 
 from gym_dr import AdaptParams
-from gym_dr.bench.learning import temporary_session
+from gym_dr.bench import temporary_session
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.randomization.draws import FixedSampler
-from gym_dr.randomization.sampler import SAMPLERS, Sampler
+from gym_dr.randomization.sampler import SAMPLERS, FixedSampler, Sampler
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.train import limited_threads
 from gym_dr.training.registry import find_algorithm

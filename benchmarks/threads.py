@@ -23,8 +23,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.timing import alternate
-from gym_dr.bench.learning import temporary_session, time_to_threshold
-from gym_dr.bench.throughput import measure_throughput
+from gym_dr.bench import measure_throughput, temporary_session, time_to_threshold
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gym_dr
-from gym_dr.bench.throughput import alternate
+from gym_dr.bench import alternate
 
 __all__ = ["alternate", "ppo_side", "report", "seconds"]
 

@@ -32,9 +32,8 @@ from gym_dr.randomization.distributions import (
     Normal,
     Uniform,
 )
-from gym_dr.randomization.draws import sample
 from gym_dr.randomization.presets import add_preset
-from gym_dr.randomization.sampler import EpisodeRecord
+from gym_dr.randomization.sampler import EpisodeRecord, sample
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Add, Correlation, Randomization, Rule, Scale
 from gym_dr.version import __version__ as __version__

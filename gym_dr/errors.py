@@ -1,18 +1,19 @@
-"""Exceptions that users see; each message says what was expected, what was given and how to fix it.
+"""Exceptions that users see, how messages word names and numbers, and the checks that every module needs.
 
-Also the checks that every module needs: of names, and of paths.
+Each message says what was expected, what was given and how to fix it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib
 import os
 import re
 import signal
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 MAX_LENGTH = 200  # of a value in a message
@@ -121,6 +122,9 @@ class RandomizationWarning(UserWarning):
     """A possible randomization that is probably not intended."""
 
 
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Issues a warning at the user's line: the innermost call outside gym_dr and Gymnasium."""
     frame, level = sys._getframe(1), 2
@@ -129,10 +133,45 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(printable(message), category, stacklevel=level)
 
 
+def say(text: str, end: str = "\n") -> None:
+    """Shows a line on standard error, which may be None, closed, or an object with nothing but ``write``.
+
+    With a carriage return as its end, the next line replaces it on a terminal, and nothing is shown elsewhere.
+    """
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        if end == "\n" or sys.stderr.isatty():
+            sys.stderr.write(f"{printable(text)}{end}")
+            sys.stderr.flush()
+
+
 def shortened(value: object) -> str:
     """The repr of a value, truncated to fit a message."""
     text = repr(value)
     return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, in the plural unless the number is 1: ``1 core``, ``1,200 episodes``."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names separated by commas; "and N more" replaces those beyond ``most``."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
+def percent(share: float) -> str:
+    """A share with two digits, or with all before the point: ``0.12 %``, ``12 %``, ``1,200 %``."""
+    value = 100.0 * share
+    return f"{value:,.0f} %" if abs(value) >= 99.5 else f"{value:.2g} %"
+
+
+def exact_text(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | None = None) -> UnknownNameError:
@@ -162,6 +201,9 @@ def near(name: object, known: Iterable[str]) -> list[str]:
     return longer[:4] or difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
 
 
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+
 def check_known(kind: str, name: object, known: Collection[str]) -> None:
     """Checks a name that a user chose.
 
@@ -184,6 +226,27 @@ def as_path(given: str | os.PathLike[str]) -> Path:
         raise ConfigError(f"{os.fspath(given)}: {error}") from None
 
 
+def needs(what: str, extra: str, *packages: str) -> None:
+    """Checks that packages of an extra are installed.
+
+    Args:
+        what: What needs them: "A report".
+        extra: The extra of gym-dr that has them.
+        *packages: The modules to look for.
+
+    Raises:
+        ConfigError: One is missing.
+    """
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            missing = error.name or package
+            raise ConfigError(
+                f"{what} needs the package {missing!r}, which is not installed: pip install 'gym-dr[{extra}]'"
+            ) from None
+
+
 @contextlib.contextmanager
 def located(place: object) -> Iterator[None]:
     """Begins the message of an error with the place where it occurred."""
@@ -192,3 +255,24 @@ def located(place: object) -> Iterator[None]:
     except GymDrError as error:
         error.args = (f"{place}: {error}",)
         raise
+
+
+@contextlib.contextmanager
+def raised_as(
+    kind: type[GymDrError], what: str, errors: type[Exception] | tuple[type[Exception], ...] = Exception
+) -> Iterator[None]:
+    """Raises errors of others in the block as one of gym_dr's own, whose message begins with ``what``.
+
+    Args:
+        kind: The error to raise.
+        what: What is wrong, and with what.
+        errors: Those of others; by default any, as strangers' files and packages may raise, which
+            are named in the message. gym_dr's own pass unchanged.
+    """
+    try:
+        yield
+    except GymDrError:
+        raise
+    except errors as error:
+        said = shortened(str(error))[1:-1]
+        raise kind(f"{what}: {f'{type(error).__name__} ({said})' if errors is Exception else said}") from error

@@ -6,12 +6,11 @@ A registry lives in the layer that owns its items; plugins add to it.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import pkgutil
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from gym_dr.errors import ConfigError, NameClashError, check_known
+from gym_dr.errors import NameClashError, check_known
 
 T = TypeVar("T")
 
@@ -19,27 +18,6 @@ T = TypeVar("T")
 def load_object(target: Any) -> Any:
     """Imports and returns the object that a string "module:name" names; returns any other value as it is."""
     return pkgutil.resolve_name(target) if isinstance(target, str) else target
-
-
-def needs(what: str, extra: str, *packages: str) -> None:
-    """Checks that packages of an extra are installed.
-
-    Args:
-        what: What needs them: "A report".
-        extra: The extra of gym-dr that has them.
-        *packages: The modules to look for.
-
-    Raises:
-        ConfigError: One is missing.
-    """
-    for package in packages:
-        try:
-            importlib.import_module(package)
-        except ImportError as error:
-            missing = error.name or package
-            raise ConfigError(
-                f"{what} needs the package {missing!r}, which is not installed: pip install 'gym-dr[{extra}]'"
-            ) from None
 
 
 class Registry(Generic[T]):

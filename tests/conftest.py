@@ -28,6 +28,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+gc.disable()  # while modules are imported and tests collected, nothing is thrown away
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def few_objects_to_collect() -> None:
     """Spares the garbage collector, and forked processes, which collect too, what was there before the tests of a file.
@@ -50,8 +57,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
     """Has every picture be an empty one, and those of a run be written without anything being drawn for them."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
 
-    from gym_dr.runs.durable import write_atomically
-    from gym_dr.runs.growth import read_growth
+    from gym_dr.reports.plots import read_growth
+    from gym_dr.runs.folder import write_atomically
     from gym_dr.runs.metrics import read_metrics
 
     draw, picture = Figure.savefig, io.BytesIO()
@@ -71,8 +78,8 @@ def leave_empty(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Figure, "savefig", save)
     patch.setattr(Figure, "findobj", lambda *_: [])  # which makes every tick, to be thrown away
-    patch.setattr("gym_dr.api.training.plot_training", plot_training)
-    patch.setattr("gym_dr.api.training.plot_growth", plot_growth)
+    patch.setattr("gym_dr.api.run.plot_training", plot_training)
+    patch.setattr("gym_dr.api.run.plot_growth", plot_growth)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -94,7 +101,7 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
 def run_here(commands: Any, *_: Any) -> dict[str, Any]:
     """In place of ``launch.run_commands``: no processes, each of which would import everything again."""
     from gym_dr.cli.main import main
-    from gym_dr.runs.processes import Ended
+    from gym_dr.runs.launch import Ended
 
     ended = {}
     for name, command in commands.items():

@@ -21,8 +21,8 @@ from gym_dr.cli.options import read_randomize
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import GymDrError, InvalidActionError
 from gym_dr.randomization.distributions import DISTRIBUTIONS
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import draw
 from tests.cli.command import files, gymdr
 from tests.toml_text import toml_text
 

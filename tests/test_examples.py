@@ -10,6 +10,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -67,7 +68,12 @@ def test_a_policy_comes_from_a_log_in_one_short_file(
     path = EXAMPLES / "from_log.py"
     assert len(path.read_text().splitlines()) <= 120
     monkeypatch.setattr(sys, "argv", [path.name, "cart", str(tmp_path), "2"])
-    budgets = {"train": {"eval_episodes": 2}, "record": {"episodes": 4}, "evaluate": {"episodes": 2}}
+    budgets: dict[str, dict[str, Any]] = {
+        "train": {"eval_episodes": 2},
+        "record": {"episodes": 2},
+        "evaluate": {"episodes": 2},
+    }
+    budgets["fit"] = {"method": "likelihood"}  # tests/fitting/test_only_fitted.py fits a robot by simulation too
     for name, few in budgets.items():
         verb = getattr(gym_dr, name)
         monkeypatch.setattr(
@@ -160,7 +166,7 @@ def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_know
 def test_a_study_runs_and_compares(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that pages name are run by test_docs.py; the first is the sibling of the slow one."""
     form = tiny_study(read_table(EXAMPLES / "studies" / f"{name}.toml"))
-    monkeypatch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
+    monkeypatch.setattr("gym_dr.api.run.plot_training", lambda _, path: path.touch())
     found = gym_dr.study(form, output=tmp_path / "out", progress=False)
     assert found.missing == {}
     assert len(set(found.comparisons["variant"])) == 2

@@ -11,7 +11,7 @@ from tests.sources import PACKAGE, nodes_of
 
 # earlier stages know nothing of later ones
 LAYERS = (
-    ("errors", "version", "wording"),
+    ("errors", "version"),
     ("registry", "arrays", "tensors", "options", "paths", "table"),
     ("randomization",),
     ("compiled",),

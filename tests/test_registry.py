@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from gym_dr.errors import ConfigError, NameClashError, UnknownNameError
-from gym_dr.registry import Registry, all_or_nothing, needs
+from gym_dr.errors import ConfigError, NameClashError, UnknownNameError, needs
+from gym_dr.registry import Registry, all_or_nothing
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from gym_dr.errors import listed
 from gym_dr.table import Cell, Table
-from gym_dr.wording import listed
 
 TABLE = Table(
     columns=["policy", "mean", "worst"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gym_dr.wording import counted, exact_text, percent
+from gym_dr.errors import counted, exact_text, percent
 
 
 @pytest.mark.parametrize(

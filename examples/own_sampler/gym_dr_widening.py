@@ -14,8 +14,7 @@ from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.options import option
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.adaptive.box import QuantileBox
-from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import EpisodeRecord, Row, Sampler, TrainingInfo
+from gym_dr.randomization.sampler import EpisodeRecord, Row, Sampler, TrainingInfo, uniforms
 
 Words, Indices, Array = npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]
 

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError, as_path
+from gym_dr.errors import ConfigError, as_path, needs
 from gym_dr.fitting.problem import FitOptions, FitProblem, Question, make_problem
 from gym_dr.fitting.results import Fit, FitFiles, particle_bytes, randomization_bytes
-from gym_dr.integrations.logs import log_paths, open_log
+from gym_dr.integrations.minari import log_paths, open_log
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.registry import needs
-from gym_dr.runs.durable import EMPTY, check_output, write_atomically
 from gym_dr.runs.environments import check_env_id
-from gym_dr.runs.progress import Progress
+from gym_dr.runs.folder import EMPTY, check_output, write_atomically
+from gym_dr.runs.terminal import Progress
 
 _PARTS = 12  # of the progress, about
 
@@ -39,7 +38,7 @@ def fit(
     command: str = "",
     progress: bool = True,
 ) -> Fit:
-    """Finds the ranges of parameters that a log of the real system leaves possible, as ``gymdr fit`` does.
+    """Finds ranges of parameters with which a simulator can explain a log of the real system, as ``gymdr fit`` does.
 
     Example:
         >>> fitted = gym_dr.fit("flights", env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6)})

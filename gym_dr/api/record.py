@@ -12,7 +12,7 @@ from gym_dr.evaluation.suite import cells_to_play
 from gym_dr.options import expect, is_whole
 from gym_dr.policies.open import EnvLike, PolicyLike, open_policy
 from gym_dr.policies.record import check_log, record_policy
-from gym_dr.runs.stopping import stop_signals
+from gym_dr.runs.terminal import stop_signals
 
 
 def record(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from gym_dr.errors import as_path, located
+from gym_dr.errors import as_path, located, needs
 from gym_dr.evaluation.evaluate import evaluate_policies, playing
 from gym_dr.evaluation.results import evaluation_folder
 from gym_dr.evaluation.suite import report_suite
 from gym_dr.options import expect
 from gym_dr.policies.open import EnvLike, PoliciesLike, open_policies
-from gym_dr.registry import needs
 from gym_dr.runs.config import check_not_reserved
-from gym_dr.runs.durable import check_output
+from gym_dr.runs.folder import check_output
 
 
 def report(

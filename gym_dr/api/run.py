@@ -1,4 +1,4 @@
-"""Trained runs as objects that read their folders on demand."""
+"""Trained runs as objects that read their folders on demand, and training to the end: with plots and an evaluation."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
-from gym_dr.errors import RunFolderError, as_path
+import numpy.typing as npt
+
+from gym_dr.errors import ConfigError, Interrupted, RunFolderError, as_path, listed, shortened
+from gym_dr.evaluation.aggregate import SUMMARY, aggregate
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.results import Evaluation, read_document
+from gym_dr.evaluation.suite import sets_for
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies.open import open_runs
+from gym_dr.policies.origins import run_policy
+from gym_dr.randomization.sampler import ParamSampler
+from gym_dr.reports.plots import plot_growth, plot_training
 from gym_dr.runs.config import OpenedRun, RunConfig, check_device
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.durable import read_plain, write_atomically
-from gym_dr.runs.folder import CONFIG, RunFolder, expand
-from gym_dr.runs.launch import Launch
+from gym_dr.runs.folder import CONFIG, PICTURE_MARK, RunFolder, check_output, expand, read_plain, write_atomically
+from gym_dr.runs.launch import Launch, launch
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.metrics import read_csv, read_metrics
+from gym_dr.runs.session import TrainingCallback, run_sampler
+from gym_dr.runs.terminal import Display, StopRequest, explain_interrupt, stop_signals
+from gym_dr.runs.train import limited_threads, train_run, working_on
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import listed
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
-
-    from gym_dr.evaluation.results import Evaluation
-    from gym_dr.randomization.sampler import ParamSampler
-    from gym_dr.runs.session import TrainingCallback
 
 
 MAX_SUMMARY = 2**26  # bytes of a summary
@@ -100,8 +105,6 @@ class Run:
             ConfigError: The environment has no parameters.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.runs.session import run_sampler  # heavy
-
         return run_sampler(self.folder, self.config)
 
     @property
@@ -111,8 +114,6 @@ class Run:
         Raises:
             RunFolderError: It is damaged.
         """
-        from gym_dr.evaluation.results import Evaluation, read_document
-
         document = read_document(self.folder.evaluation)
         return Evaluation.load(self.folder.evaluation, document) if document and document["complete"] else None
 
@@ -142,8 +143,6 @@ class Run:
                 the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
-        from gym_dr.policies.run_policy import run_policy  # heavy
-
         return run_policy(self._opened, deterministic=deterministic)
 
     def export(self, output: str | Path) -> Path:
@@ -169,7 +168,6 @@ class Run:
             RunFolderError: The file cannot be written.
         """
         from gym_dr.policies.export import export_policy  # heavy
-        from gym_dr.policies.open import open_runs
 
         return export_policy(open_runs(self.opened)[0], output)
 
@@ -281,8 +279,6 @@ class Runs(Sequence[Run]):
         """
         import pandas as pd  # heavy
 
-        from gym_dr.evaluation.aggregate import SUMMARY
-
         try:
             rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
             table = pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
@@ -371,3 +367,82 @@ def _ready(run: Run, loggers: Sequence[str] | None) -> Run:
     with run.folder.locked():
         write_atomically(run.folder.config, changed.to_json().encode())
     return Run(dataclasses.replace(run._opened, config=changed))
+
+
+# ---- training to the end ---------------------------------------------------------------------------------------------
+
+
+def train_and_evaluate(
+    run: OpenedRun,
+    *,
+    resume: bool,
+    display: Display,
+    callback: TrainingCallback | None = None,
+    num_threads: int | None = None,
+) -> None:
+    """Trains a run, plots its training and evaluates its policy. Episodes that were played before are not repeated.
+
+    Args:
+        run: The run; its folder holds the configuration.
+        resume: Whether to resume from the newest checkpoint, if there is one.
+        display: How to show progress.
+        callback: See ``gym_dr.train``.
+        num_threads: See ``gym_dr.train``.
+
+    Raises:
+        Interrupted: A signal stopped the run; the message says how to continue.
+        GymDrError: See ``train_run``.
+    """
+    folder, config, stop = run.folder, run.config, StopRequest()
+    with working_on(run, stop, new=not resume, num_threads=num_threads) as loggers:
+        for picture in (folder.plots, folder.growth):
+            check_output(picture, PICTURE_MARK)
+        train_run(run, stop, loggers, resume=resume, display=display, callback=callback)
+        unfinished = "Trained, but stopped before the plots and the evaluation were done."
+        with limited_threads(), explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
+            stop.check()
+            plot_growth(folder, config)
+            plot_training([folder], folder.plots)  # last: a run with this plot is finished
+            stop.check()
+            if config.settings.eval_episodes and run.algorithm.policy_loader() is not None:
+                policies = open_runs([run])
+                sets = sets_for(policies, (), config.settings.eval_episodes)
+                found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
+                loggers.evaluated(found.statistics(policies[0].name))
+    if stop.number:  # too late to stop anything, but the sender expects the exit code
+        raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
+
+
+def check_callback(callback: Any, seeds: Sequence[int] | None = None) -> None:
+    """Checks that a callback, if there is one, can be called, and that it need not be called in other processes.
+
+    Raises:
+        ConfigError: It cannot, or there are several seeds.
+    """
+    if callback is not None and not callable(callback):
+        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
+    if callback is not None and seeds is not None:
+        raise ConfigError("callback: expected `seed`, got `seeds`, which train in processes of their own.")
+
+
+def train_seeds(
+    folders: Sequence[RunFolder], root: Path, how: Launch, *, trust: Collection[str], progress: bool
+) -> None:
+    """Trains the runs in a folder and writes their aggregate; raises what ``launch`` and ``aggregate_runs`` raise."""
+    launch(folders, how, trust=trust, display="bar" if progress else "nothing")
+    aggregate_runs(folders, root)
+
+
+def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
+    """Writes the aggregate of several trained seeds.
+
+    Raises:
+        RunFolderError: A run has no metrics, or a file cannot be written.
+        Interrupted: A signal arrived.
+    """
+    stop = StopRequest()
+    with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
+        with stop_signals(stop):
+            plot_training(folders, root / folders[0].plots.name)
+            aggregate(folders, root)
+        stop.check()

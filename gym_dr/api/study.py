@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import as_path
-from gym_dr.registry import needs
+from gym_dr.errors import as_path, needs
+from gym_dr.evaluation.evaluate import playing
+from gym_dr.runs.environments import source_of
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.run_loggers import show_results
-from gym_dr.runs.sources import source_of
-from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.terminal import explain_interrupt
 from gym_dr.studies.folder import study_runs, train_missing
 from gym_dr.studies.plan import read_study
 
@@ -68,8 +68,7 @@ def study(
         Interrupted: A signal stopped the study.
     """
     needs("A report", "report", "jinja2", "plotly")
-    from gym_dr.evaluation.evaluate import playing  # heavy, as those below
-    from gym_dr.reports.assemble import assemble
+    from gym_dr.reports.assemble import assemble  # heavy, as those below
     from gym_dr.reports.comparison import Comparison, Group
     from gym_dr.reports.page import write_report
     from gym_dr.studies.results import evaluate_runs

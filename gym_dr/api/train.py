@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gym_dr.api.run import Run, Runs
-from gym_dr.api.training import check_callback, train_and_evaluate, train_seeds
+from gym_dr.api.run import Run, Runs, check_callback, train_and_evaluate, train_seeds
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, as_path
 from gym_dr.options import plain
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import OpenedRun, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.create import default_folder, make_folders
+from gym_dr.runs.environments import source_of
 from gym_dr.runs.launch import Launch
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.sources import source_of
+from gym_dr.runs.session import TrainingCallback
 from gym_dr.training.registry import find_algorithm
-
-if TYPE_CHECKING:
-    from gym_dr.runs.session import TrainingCallback
 
 
 def train(

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import as_path
-from gym_dr.registry import needs
+from gym_dr.errors import as_path, needs
 from gym_dr.runs.launch import Launch
-from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.runs.terminal import explain_interrupt
 
 if TYPE_CHECKING:
     from gym_dr.studies.tune import TuneResult

@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 
+from gym_dr.bench import FULL, QUICK, learning_medians, measure
 from gym_dr.cli.options import NumberList
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError, RunFolderError, as_path
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.durable import check_output, os_errors, write_atomically
+from gym_dr.runs.folder import check_output, os_errors, write_atomically
 from gym_dr.table import Table
 from gym_dr.training.registry import find_algorithm
 
@@ -55,8 +56,6 @@ def command(
     Steps native, sync and async vector environments with random actions, and trains an algorithm with default options
     until its mean return passes a threshold. Ctrl-C keeps what was measured so far.
     """
-    from gym_dr.bench.measure import FULL, QUICK, measure  # heavy
-
     load_plugins()
     plan = QUICK if quick else FULL
     chosen = plan.sizes if sizes is None else sizes
@@ -98,8 +97,6 @@ def command(
 
 def _show(result: dict[str, Any], folder: Path) -> None:
     """Prints tables."""
-    from gym_dr.bench.learning import learning_medians  # heavy
-
     click.echo(f"{result['env']} on {result['machine']}\n\nSteps per second")
     rates = {(row["num_envs"], row["mode"]): row["steps_per_second"] for row in result["throughput"]}
     cells = {place: f"{statistics.median(found):,.0f}" for place, found in rates.items()}

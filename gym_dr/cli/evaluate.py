@@ -17,9 +17,9 @@ from gym_dr.cli.options import (
     threads_option,
 )
 from gym_dr.errors import ConfigError, RandomizationError
-from gym_dr.evaluation.sets import EvaluationSet
-from gym_dr.evaluation.sets import grid as make_grid
-from gym_dr.evaluation.sets import sobol as make_sobol
+from gym_dr.evaluation.results import Evaluation, sampler_notes
+from gym_dr.evaluation.sets import EvaluationSet, grid, sobol
+from gym_dr.evaluation.statistics import ONE_TRAINING
 
 
 @click.command()
@@ -29,12 +29,14 @@ from gym_dr.evaluation.sets import sobol as make_sobol
 @physics_options
 @click.option(
     "--grid",
+    "axes",
     multiple=True,
     metavar="NAME=LOW:HIGH:COUNT",
     help="values of a parameter, including both ends; repeatable, to play all combinations of several parameters",
 )
 @click.option(
     "--sobol",
+    "points",
     type=int,
     metavar="POINTS",
     help="Sobol sequences through the training distribution, for sensitivity indices; POINTS is a power of 2 from 4",
@@ -60,8 +62,8 @@ def command(
     runs: tuple[str, ...],
     others: tuple[str, ...],
     references: tuple[str, ...],
-    grid: tuple[str, ...],
-    sobol: int | None,
+    axes: tuple[str, ...],
+    points: int | None,
     params: tuple[str, ...],
     randomize: tuple[str, ...],
     stochastic: bool,
@@ -73,21 +75,31 @@ def command(
     draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs.
     Evaluating again adds to the results; an interrupted evaluation resumes where it stopped.
     """
-    from gym_dr.cli.tables import show_evaluation  # heavy
-
     shared = {name: options.pop(name) for name in ("episodes", "success", "output", "num_threads")}
     played = chosen_draws(options["randomization"], randomize, params)
     if others and not (randomize or params):  # --randomization holds their training draws
         played = None
     policies = opened_policies([*runs, *others], references, stochastic=stochastic or None, **options)
     sets: list[Any] = [
-        *([grid_of(grid)] if grid else []),
-        *([] if sobol is None else [make_sobol(sobol)]),
+        *([grid_of(axes)] if axes else []),
+        *([] if points is None else [sobol(points)]),
         *([] if played is None else [played]),
     ]
     evaluation = evaluate(policies, sets, command=command_line(), **shared)
-    show_evaluation(evaluation)
+    _show(evaluation)
     click.echo(f"Wrote {evaluation.folder}")
+
+
+def _show(evaluation: Evaluation) -> None:
+    """Prints, for each set, statistics, worst cells, sensitivities and differences."""
+    success = evaluation.document["success"]
+    solved = "" if success is None else f", success: a return of at least {success:g}"
+    click.echo(f"{evaluation.document['env']}{solved}")
+    for note in sampler_notes(evaluation.document):
+        click.echo(note)
+    for table in evaluation.tables:
+        click.echo(f"\n{table}")
+    click.echo(f"\nIntervals of 95 % are over episodes. {ONE_TRAINING}")
 
 
 def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
@@ -109,4 +121,4 @@ def grid_of(texts: tuple[str, ...]) -> EvaluationSet:
             raise ConfigError(
                 f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}."
             ) from None
-    return make_grid(**axes)
+    return grid(**axes)

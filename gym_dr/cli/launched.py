@@ -1,4 +1,4 @@
-"""``gymdr`` in a process that a launcher started, see ``gym_dr.runs.processes``."""
+"""``gymdr`` in a process that a launcher started, see ``gym_dr.runs.launch``."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,15 +17,14 @@ from gym_dr.envs.family import ENVIRONMENTS, described_space
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet, draws
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.open import is_policy_text, open_policies, open_policy
 from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
 from gym_dr.training.registry import ALGORITHMS
-
-if TYPE_CHECKING:
-    from gym_dr.policies.frozen import FrozenPolicy
 
 Read = TypeVar("Read")
 
@@ -151,16 +150,12 @@ def opened_policies(
     given: Sequence[str], references: Sequence[str] = (), *, randomization: str | None, **options: Any
 ) -> list[FrozenPolicy]:
     """Opens the policies that a command names; ``--randomization`` gives the training draws of all but runs."""
-    from gym_dr.policies.open import is_policy_text, open_policies  # heavy
-
     trained_on = randomization if any(map(is_policy_text, [*given, *references])) else None
     return open_policies(given, references, randomization=trained_on, **options)
 
 
 def one_policy(given: Sequence[str], *, randomization: str | None, **options: Any) -> FrozenPolicy:
     """Opens the policy of a command that takes only one; for arguments see ``opened_policies``."""
-    from gym_dr.policies.open import is_policy_text, open_policy  # heavy
-
     if len(given) != 1:
         raise ConfigError(f"Expected one RUN or one --policy, got {len(given)}.")
     return open_policy(given[0], randomization=randomization if is_policy_text(given[0]) else None, **options)

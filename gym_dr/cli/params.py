@@ -10,11 +10,14 @@ from itertools import groupby
 import click
 
 from gym_dr.envs.family import randomized_id
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, listed
 from gym_dr.plugins.loading import load_plugins
+from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import Param, needs_text
+from gym_dr.runs.environments import param_space_of
 from gym_dr.table import Table
-from gym_dr.wording import listed
+from gym_dr.wrappers.disturbed_space import DisturbedSpace
+from gym_dr.wrappers.sensors import HIDE, SENSOR_PARAMS
 
 COLUMNS = ("name", "nominal", "from", "to", "unit", "meaning")
 _GROUPED_FROM = 6  # this many parameters of one field share a row
@@ -29,11 +32,6 @@ def command(env_id: str, names: tuple[str, ...]) -> None:
 
     Parameters of many elements share a row. NAMES show some, such as body_mass or '*:torso', each in a row.
     """
-    from gym_dr.randomization.presets import presets  # heavy, with the environment
-    from gym_dr.runs.environments import param_space_of
-    from gym_dr.wrappers.disturbed_space import DisturbedSpace
-    from gym_dr.wrappers.sensors import HIDE, SENSOR_PARAMS
-
     load_plugins()
     space = param_space_of(env_id)
     if space is None:

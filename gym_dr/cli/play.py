@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options, read_pairs
 from gym_dr.cli.typed import option
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, counted
+from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.suite import cells_to_play, sets_of
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.pretrained import names, pretrained
 from gym_dr.randomization.space import in_effect
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import param_space_of
-from gym_dr.wording import counted
-
-if TYPE_CHECKING:
-    from gym_dr.evaluation.sets import CellSet
 
 _OF_POLICIES = (
     "episodes",

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import click
 
+from gym_dr.errors import as_path
+from gym_dr.reports.plots import plot_training
+from gym_dr.runs.folder import PICTURE_MARK, check_output, expand
+
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
@@ -15,11 +19,6 @@ def command(runs: tuple[str, ...], output: str | None) -> None:
 
     A folder of several seeds stands for all of its runs.
     """
-    from gym_dr.errors import as_path
-    from gym_dr.reports.plots import plot_training  # heavy
-    from gym_dr.runs.durable import check_output
-    from gym_dr.runs.folder import PICTURE_MARK, expand
-
     folders = expand(list(runs))
     single = folders[0].plots if len(folders) == 1 else None
     path = as_path(output) if output else single or Path("comparison.png")

@@ -7,6 +7,7 @@ from click.core import ParameterSource
 
 from gym_dr.api.train import train
 from gym_dr.cli.options import TEXT, NumberList, command_line, field_options, read_randomize, sampler_options
+from gym_dr.cli.resume import show_training
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.runs.configure import option_names
@@ -131,8 +132,6 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
 
 
 def _train(algorithm: Algorithm) -> None:
-    from gym_dr.cli.tables import show_training  # heavy
-
     ctx = click.get_current_context()
     options = {
         name: value

@@ -10,7 +10,7 @@ import click
 
 from gym_dr.api.tune import PAGE, tune
 from gym_dr.cli.options import command_line, threads_option, trust_option
-from gym_dr.runs.sources import import_source
+from gym_dr.runs.environments import import_source
 
 
 @click.command()

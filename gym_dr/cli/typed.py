@@ -10,8 +10,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gym_dr.errors import RandomizationWarning
-from gym_dr.wording import say
+from gym_dr.errors import RandomizationWarning, say
 
 # arguments whose options have other names
 OPTIONS = {"loggers": "log", "references": "reference", "policies": "policy", "params": "set"}

@@ -36,8 +36,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from gym_dr.compiled import companion
 from gym_dr.compiled.kernel import rebuild
-from gym_dr.errors import ConfigError
-from gym_dr.wording import say
+from gym_dr.errors import ConfigError, say
 
 _DIGEST_BYTES = 32
 _PATIENCE = 120.0  # seconds to wait for another process that compiles a function

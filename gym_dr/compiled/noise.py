@@ -1,6 +1,6 @@
 """The keyed random numbers of a step of every sub-environment, in compiled code.
 
-They equal ``randomization.draws.uniforms`` and ``randomization.normal.normal_ppf`` bit for bit. Those take at least a
+They equal ``randomization.sampler.uniforms`` and ``randomization.normal.normal_ppf`` bit for bit. Those take at least a
 hundred microseconds, however few numbers are needed; a step of sixteen landers takes less.
 """
 
@@ -15,8 +15,8 @@ from numba import njit
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.flags import ENTRY, KERNEL
-from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
 from gym_dr.randomization.normal import CENTER_DEN, CENTER_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
+from gym_dr.randomization.sampler import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
 from gym_dr.randomization.table import ParamTable
 
 _M0, _M1 = MULTIPLIERS

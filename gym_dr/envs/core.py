@@ -33,7 +33,7 @@ from gym_dr.envs.played import signals_of
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
-from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.sampler import seed_word
 from gym_dr.randomization.table import ParamTable, part_of
 
 if TYPE_CHECKING:  # numba is heavy

@@ -36,9 +36,8 @@ from gym_dr.envs.vector_arguments import (
 from gym_dr.errors import EnvStateError
 from gym_dr.options import plain
 from gym_dr.randomization.context import Context
-from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import ParamSampler
+from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.space import checked_values, exact_values
 from gym_dr.randomization.table import ParamTable
 

@@ -11,11 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from gym_dr.envs.family import return_limits
-from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import mean_over_seeds, point_statistics, statistic_names
-from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import AGGREGATE, RunFolder
+from gym_dr.runs.folder import AGGREGATE, RunFolder, write_atomically
 from gym_dr.runs.metrics import read_metrics
 
 METRICS, SUMMARY, _ = AGGREGATE  # the metrics of all runs have a column ``seed``
@@ -34,15 +32,16 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> None:
     """
     import pandas as pd  # heavy
 
-    tables = {_seed(folder): read_metrics(folder) for folder in folders}
+    seeds = [int(folder.read_config()["seed"]) for folder in folders]
+    tables = dict(zip(seeds, map(read_metrics, folders), strict=True))
     metrics = pd.concat([table.assign(seed=seed) for seed, table in tables.items()], ignore_index=True)
     write_atomically(root / METRICS, metrics.to_csv(index=False, float_format=float.__repr__).encode())
     values = defaultdict[str, dict[int, float]](dict)
     values["final training return"] = {seed: float(table["return_mean"].iloc[-1]) for seed, table in tables.items()}
-    for folder in folders:
+    for seed, folder in zip(seeds, folders, strict=True):
         document = read_document(folder.evaluation)
         for row in document["results"] if document else []:  # none if the run was not evaluated
-            values[f"evaluation on {row['set']}"][_seed(folder)] = row["statistics"]["mean"]["value"]
+            values[f"evaluation on {row['set']}"][seed] = row["statistics"]["mean"]["value"]
     summary, within = {}, return_limits(str(folders[0].read_config().get("env", "")))
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # NaN before the first episode
@@ -54,10 +53,3 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> None:
             std = found["std"] if len(sample) > 1 else None
             summary[name] = {"seeds": known, **around, "std": std, "iqm": found["iqm"]}
     write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
-
-
-def _seed(folder: RunFolder) -> int:
-    seed = folder.read_config().get("seed")
-    if not isinstance(seed, int):
-        raise RunFolderError(f"{folder.config}: expected a whole number 'seed', got {shortened(seed)}.")
-    return seed

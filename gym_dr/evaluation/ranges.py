@@ -19,7 +19,7 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.sampler import values_at
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.evaluation.sensitivity import SIGNIFICANCE, failure_p_values
+from gym_dr.evaluation.failures import SIGNIFICANCE, failure_p_values
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import Interval, holm, means_with_intervals
 

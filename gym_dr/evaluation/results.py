@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known
+from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, listed
 from gym_dr.evaluation.question import FORMAT, Question
 from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.randomization.space import acts
-from gym_dr.runs.durable import os_errors, read_plain, write_atomically
-from gym_dr.runs.folder import CONFIG, EVALUATION
+from gym_dr.runs.folder import CONFIG, EVALUATION, os_errors, read_plain, write_atomically
 from gym_dr.table import Table
 from gym_dr.version import check_written_by
-from gym_dr.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +153,7 @@ class Evaluation:
         Every evaluation also has episodes on nominal values and on the training draws, so group those of one set:
 
         Example:
-            >>> found = gym_dr.evaluate(run, grid={"gravity": (-11, -3, 3)})
+            >>> found = gym_dr.evaluate(run, sets=[gym_dr.grid(gravity=(-11, -3, 3))])
             >>> found.episodes_of("grid").groupby("gravity")["return"].mean()  # three rows
 
         Args:

@@ -24,17 +24,16 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.envs.vector_arguments import check_whole_number
-from gym_dr.errors import ConfigError, shortened
+from gym_dr.errors import ConfigError, exact_text, shortened
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.ranges import SEQUENCES, check_count, varies
 from gym_dr.options import plain
-from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import Draws
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
+from gym_dr.randomization.sampler import values_at
 from gym_dr.randomization.space import ParamSpace, acts, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization, Rule, as_rule
-from gym_dr.wording import exact_text
 
 DRAW_EPISODES, CELL_EPISODES, POINT_EPISODES = 100, 20, 5  # of nominal values and draws, of a cell, of a Sobol point
 SET_KINDS = ("nominal", "fixed", "distribution", "grid", "sobol")

@@ -32,7 +32,7 @@ _SAME = 1e-12  # relative spread below which values count as equal
 Interval = dict[str, Any]  # value, low and high; None where unknown
 
 # intervals do not cover training: the policies are given
-ONE_TRAINING = "Intervals over episodes say nothing about another training: for that, compare several seeds."
+ONE_TRAINING = "Intervals over episodes say nothing about another training run: for that, compare several seeds."
 # why several seeds give no interval: all values are equal, or no two runs that could differ share a seed
 NO_SPREAD = "seeds do not show how much this varies, so there is no interval"
 

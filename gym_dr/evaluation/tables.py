@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gym_dr.errors import counted
 from gym_dr.evaluation.regret import REGRET, impossible, why_no_regret
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import counted
 
 STATISTICS = {  # name in evaluation.json -> heading
     "mean": "mean return",

@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.stats
 
 from gym_dr.arrays import Array
-from gym_dr.errors import printable
+from gym_dr.errors import counted, percent, printable
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.misfit import LEVEL, Contradiction, Lack, Misfit
@@ -19,7 +19,6 @@ from gym_dr.fitting.results import DETERMINED, NARROWED, PRIOR_KEPT
 from gym_dr.fitting.sensors import is_of_sensor
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.wording import counted, percent
 
 _DETERMINED = 0.3  # contraction below which a parameter is determined
 _TOGETHER = 0.9  # correlation from which only a combination is determined

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.errors import counted, percent
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.motion import LoggedMotion
@@ -23,7 +24,6 @@ from gym_dr.fitting.path import Path
 from gym_dr.fitting.problem import FitProblem
 from gym_dr.fitting.shooting import Shooting, rolled, stretches_of
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import counted, percent
 
 LONGEST = 1.0  # s, of what methods are compared by
 _HORIZONS = (0.1, 0.5, LONGEST)  # s

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, LogError, check_known
+from gym_dr.errors import ConfigError, LogError, check_known, counted, percent
 from gym_dr.fitting.draws import Draws, posterior_draws, widened
 from gym_dr.fitting.estimate import Estimate, beginning, first_guess, states_of
 from gym_dr.fitting.estimate import estimate as maximum
@@ -42,7 +42,6 @@ from gym_dr.fitting.simulator import Simulator
 from gym_dr.fitting.summary import error_table, parameter_table, residual_table
 from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wording import counted, percent
 from gym_dr.wrappers.sensors import sensor_of
 
 _PARTICLES = 4000

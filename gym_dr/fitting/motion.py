@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.replay import Coordinate, LogReplay, Reading
-from gym_dr.errors import LogError, located
+from gym_dr.errors import LogError, counted, located
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.wording import counted
 
 _STRETCH = 25  # steps
 _GAP = "a gap, in which nobody knows what acted"

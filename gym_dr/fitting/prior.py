@@ -13,8 +13,8 @@ from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError
 from gym_dr.fitting.sensors import DELAY
 from gym_dr.randomization.distributions import Bernoulli, Choice, Constant, Distribution, Integer
-from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import with_rules
+from gym_dr.randomization.sampler import values_at
 from gym_dr.randomization.space import ParamSpace, ranges_of, switches_needed
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import DISTURBANCES

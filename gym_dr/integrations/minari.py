@@ -1,4 +1,4 @@
-"""Logs as data sets of Minari (https://minari.farama.org): reads and writes them in its HDF5 format.
+"""Opens logs in any form, and reads and writes data sets of Minari (https://minari.farama.org) in its HDF5 format.
 
 A data set may be untrusted, so it is checked before Minari opens it: its environment is not made, no link leads out of
 its file, and it fits into memory.
@@ -11,7 +11,8 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,75 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
-from gym_dr.errors import ConfigError, LogError, as_path, located, shortened
+from gym_dr.errors import ConfigError, LogError, as_path, located, needs, shortened
 from gym_dr.fitting.archives import check_size, new_folder, readable
 from gym_dr.fitting.log_checks import check_spaces
-from gym_dr.fitting.logs import LoggedEpisode, read_log
+from gym_dr.fitting.logs import EXPECTED, LoggedEpisode, read_log
 from gym_dr.options import flattened
-from gym_dr.registry import needs
 
 DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # Minari's names
 MAX_METADATA = 2**24  # bytes to read
-
 _ID = re.compile(r"(?:[\w-]+/)*[\w-]+-v[0-9]+")
 _ROOT = "MINARI_DATASETS_PATH"  # Minari's environment variable
 _OWN = ("id", "total_steps")  # Minari's own metadata of each episode
 _PARAMS = "params"
 _ARRAYS = ("observations", "actions")
 _EXPECTED = "a data set of Minari"
+
+
+def open_log(source: Any) -> list[LoggedEpisode]:
+    """Opens a log: what ``read_log`` reads, data sets of Minari, or a list of these.
+
+    Args:
+        source: See ``gym_dr.fitting.logs.read_log``; a text may also be the path of a data set of Minari, or its id in
+            Minari's folder if there is no file or folder of this name.
+
+    Returns:
+        The episodes, at least one, checked.
+
+    Raises:
+        LogError: There is no such log, it is damaged or inconsistent, or names a file twice.
+        ConfigError: It is a data set of Minari, which is not installed.
+    """
+    _check_once(list(log_paths(source)))
+    return read_log(_read(source))
+
+
+def log_paths(source: Any) -> Iterator[Path]:
+    """The files and folders that a log names, links resolved; for a data set of Minari, its folder."""
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        for one in source:
+            yield from log_paths(one)
+    elif isinstance(source, str | os.PathLike):
+        path = as_path(source)
+        found = find_dataset(path) or path
+        if found.exists():
+            yield Path(os.path.realpath(found))
+
+
+def _check_once(paths: Sequence[Path]) -> None:
+    """Raises LogError if a file would be read twice, by its name or through its folder."""
+    for path, count in Counter(paths).items():
+        if count > 1 or path.parent in paths:
+            got = "it twice" if count > 1 else "the file and its folder"
+            raise LogError(f"{path}: expected each log once, got {got}.")
+
+
+def _read(source: Any) -> Any:
+    """The source, with data sets of Minari replaced by their episodes."""
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        return [_read(one) for one in source]
+    if not isinstance(source, str | os.PathLike):
+        return source
+    path = as_path(source)
+    if (found := find_dataset(path)) is not None:
+        return read_minari(found)
+    if not path.exists():
+        raise LogError(
+            f"{path}: expected {EXPECTED}, or a data set of Minari, its folder or its id in {root()}; got nothing of "
+            "this name."
+        )
+    return path
 
 
 def check_installed() -> None:

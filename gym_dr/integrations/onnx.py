@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from gym_dr.arrays import Floats
-from gym_dr.registry import needs
+from gym_dr.errors import needs
 
 OPSET = 17  # of 2022; runtimes on small machines have it
 IR_VERSION = 8  # of the same year

@@ -6,9 +6,8 @@ are opened.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import ConfigError, located, shortened
+from gym_dr.errors import ConfigError, located, needs, raised_as, shortened
 from gym_dr.integrations.onnx import ACTION, NEXT_STATE, STARTS, STATE
-from gym_dr.registry import needs
 
 MAX_FILE = 2**25  # bytes; 8 million weights
 
@@ -101,7 +99,8 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # as for all policies
     options.log_severity_level = 4  # errors are raised, not logged
-    with _readable(path):
+    what = "expected a policy as an ONNX file, got one that is damaged or something else"
+    with located(path), raised_as(ConfigError, what):
         model = onnx.load_model_from_string(content)
         _check_contained(model)
         onnx.checker.check_model(model)
@@ -111,21 +110,6 @@ def read_policy(path: Path, content: bytes) -> OnnxPolicy:
         policy = OnnxPolicy(path, session, about, hashlib.sha256(content).hexdigest())
         policy.try_out()
     return policy
-
-
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Raises ``ConfigError`` with the path for any error in the block; a damaged file may raise any."""
-    try:
-        with located(path):
-            yield
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f"{path}: expected a policy as an ONNX file, got one that is damaged or something else: "
-            f"{shortened(str(error))[1:-1]}"
-        ) from None
 
 
 def _check_contained(model: Any) -> None:

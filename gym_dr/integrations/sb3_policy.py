@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Mask
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, raised_as
 from gym_dr.randomization.context import KEY
 from gym_dr.tensors import torch_defaults
 from gym_dr.wrappers.context import shown_columns
@@ -59,16 +59,12 @@ def read_saved(path: Path) -> SavedPolicy:
         ConfigError: The file is not a policy of Stable-Baselines3, or the statistics of ``VecNormalize`` are missing or
             belong to another policy.
     """
-    try:
+    expected = "expected a file from model.save() of Stable-Baselines3, got one that cannot be read as such"
+    with raised_as(ConfigError, f"{path}: {expected}"):
         with zipfile.ZipFile(path) as archive:
             data = json.loads(_read_part(archive, "data"))
             version = _read_part(archive, "_stable_baselines3_version").decode().strip()
         module = str(data["policy_class"]["__module__"])
-    except Exception as error:  # a damaged archive may raise anything
-        raise ConfigError(
-            f"{path}: expected a file from model.save() of Stable-Baselines3, got one that cannot be read as such: "
-            f"{type(error).__name__}: {error}"
-        ) from None
     return SavedPolicy(
         path=path,
         statistics=_statistics(path, data),
@@ -243,10 +239,8 @@ def _load_statistics(path: Path) -> Any:
     """
     from stable_baselines3.common.vec_env import VecNormalize
 
-    try:
+    with raised_as(ConfigError, f"{path}: cannot be loaded"):
         found = pickle.loads(path.read_bytes())
-    except Exception as error:  # unpickling may raise anything
-        raise ConfigError(f"{path}: cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, VecNormalize):
         raise ConfigError(
             f"{path}: expected statistics from VecNormalize.save(), got "

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.draws import FixedSampler
-from gym_dr.randomization.sampler import Sampler
+from gym_dr.randomization.sampler import FixedSampler, Sampler
 from gym_dr.runs.loggers import Logger
 from gym_dr.training.api import Algorithm
 

@@ -11,16 +11,14 @@ import numpy as np
 
 from gym_dr.envs.family import interface_of
 from gym_dr.envs.interface import Quantity
-from gym_dr.errors import ConfigError, EnvStateError, as_path
+from gym_dr.errors import ConfigError, EnvStateError, as_path, needs
 from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.integrations.sb3_network import weights_of_sb3
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
 from gym_dr.options import expect
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.registry import needs
-from gym_dr.runs.durable import check_output, write_atomically
+from gym_dr.policies.frozen import Draws, FrozenPolicy
+from gym_dr.runs.folder import check_output, write_atomically
 from gym_dr.version import __version__
 
 if TYPE_CHECKING:

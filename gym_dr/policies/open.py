@@ -23,10 +23,10 @@ from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, did
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies import pretrained
 from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.policies.onnx_metadata import env_of
 from gym_dr.policies.origins import (
     RANDOM,
     Setting,
+    env_of,
     open_callable,
     open_function,
     open_model,

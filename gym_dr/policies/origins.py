@@ -18,31 +18,46 @@ import os
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, as_path, shortened
+from gym_dr.errors import ConfigError, as_path, located, raised_as, shortened
 from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import LoadedPolicy, SavedPolicy, digest_of, load_policy, read_saved
-from gym_dr.options import expect
-from gym_dr.policies.acting import with_episode_starts
-from gym_dr.policies.actions import checked
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.policies.onnx_metadata import read_metadata
-from gym_dr.policies.uniform import UniformActions
+from gym_dr.options import check_fields, expect, is_number
+from gym_dr.policies.frozen import (
+    Draws,
+    FrozenPolicy,
+    checked,
+    for_one_or_many,
+    takes_episode_starts,
+    with_episode_starts,
+)
+from gym_dr.randomization.context import context_ranges as checked_ranges
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.durable import read_plain
-from gym_dr.runs.environments import ContextRanges
-from gym_dr.runs.folder import EVALUATION
-from gym_dr.training.api import LoadPolicy, Policy
+from gym_dr.runs.environments import ContextRanges, check_source
+from gym_dr.runs.folder import EVALUATION, read_plain
+from gym_dr.training.api import EpisodeStarts, LoadPolicy, MemorylessPolicy, Policy
+from gym_dr.training.config import CONTEXT_SPAN
+from gym_dr.wrappers.frame_stack import Frames
 
 RANDOM = "random"  # in place of a policy: uniform random actions
+
+MAX_NAME = 100  # characters of an algorithm's name
+_JSON = ("seed", "randomization", "observes_past", "observes_draw", "draw_span")  # of metadata
+
+# entries of the policy's record, its training randomization (None if unknown), and what it observes, as fields of a
+# ``FrozenPolicy``
+Metadata = tuple[Mapping[str, Any], Randomization | None, Mapping[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,16 +122,66 @@ def _load(loader: LoadPolicy, state: Mapping[str, Any], options: Any, envs: Vect
     return loader(state, envs, options)
 
 
+def run_policy(run: OpenedRun, *, deterministic: bool = False) -> Policy:
+    """Loads the policy from a run's newest checkpoint; see ``Run.policy``.
+
+    Raises:
+        ConfigError: The algorithm cannot load policies, or not deterministic ones.
+        CheckpointError: There is no usable checkpoint.
+    """
+    policy = open_trained(run, stochastic=False if deterministic else None, home=run.folder.evaluation)
+    with contextlib.closing(policy.make_envs(Draws())) as envs:
+        act, shape = policy.make(envs), envs.single_observation_space.shape
+        if shape is None or takes_episode_starts(act, policy.source):  # no arrays, or a memory per batch
+            return act
+        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(run.folder.path))
+
+
 def open_random(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     """Uniform random actions."""
     record = {"kind": "random", "path": None, "algorithm": None, "seed": None, "actions": "random"}
     return _policy(
-        name or RANDOM, "random actions", functools.partial(_uniform, setting.env), setting, RANDOM.encode(), record
+        name or RANDOM,
+        "random actions",
+        functools.partial(UniformActions, setting.env),
+        setting,
+        RANDOM.encode(),
+        record,
     )
 
 
-def _uniform(env: str, envs: VectorEnv[Any, Any, Any]) -> Policy:
-    return UniformActions(envs.single_action_space, envs.num_envs, env)
+class UniformActions:
+    """Chooses actions uniformly; actions of sub-environment ``i`` depend only on the seed plus ``i``."""
+
+    def __init__(self, env: str, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Makes the policy.
+
+        Args:
+            env: Id of the environment, for messages.
+            envs: The environment, of which the policy keeps the actions and their number.
+
+        Raises:
+            ConfigError: Actions have no bounds, or are not numbers.
+        """
+        space: Any = envs.single_action_space
+        bounded = isinstance(space, Box) and bool(np.isfinite(space.low).all() and np.isfinite(space.high).all())
+        if not (bounded or isinstance(space, Discrete)):
+            raise ConfigError(f"{env}: expected actions with bounds, to choose among them at random, got {space}.")
+        self._space, self._num_envs = space, envs.num_envs
+        self.reseed(0)
+
+    def reseed(self, seed: int) -> None:
+        """Restarts the random numbers."""
+        # apart from the environment's
+        self._generators = [np.random.default_rng((seed + i, 1)) for i in range(self._num_envs)]
+
+    def __call__(self, observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+        """Actions ``(N, ...)``."""
+        space = self._space
+        if isinstance(space, Box):
+            drawn = [rng.uniform(space.low, space.high) for rng in self._generators]
+            return np.clip(drawn, space.low, space.high).astype(space.dtype)
+        return np.array([rng.integers(space.start, space.start + space.n) for rng in self._generators], np.int64)
 
 
 def open_callable(given: Policy, name: str, setting: Setting, text: str | None = None) -> FrozenPolicy:
@@ -272,3 +337,59 @@ def read_onnx(path: Path) -> OnnxPolicy:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     return read_policy(path, content)
+
+
+# ---- metadata of ONNX files, which may be untrusted ------------------------------------------------------------------
+
+
+def env_of(policy: OnnxPolicy, trust: Collection[str]) -> str | None:
+    """Id of the environment that a file names; None if it names none.
+
+    Raises:
+        ConfigError: The id would import a module that is not trusted.
+    """
+    env = policy.about.get("env")
+    if env is not None:
+        with located(policy.path):
+            check_source(env, trust)
+    return env
+
+
+def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Metadata:
+    """Reads a file's metadata about its policy.
+
+    Args:
+        policy: The policy.
+        env: Id of the environment to act in. Training draws are unknown if the file names another environment.
+        space: Parameters of this environment; None if it has none.
+
+    Raises:
+        GymDrError: Metadata are malformed, or the environment has no such parameters.
+    """
+    with located(policy.path), raised_as(ConfigError, "expected metadata as gymdr export writes them"):
+        return _metadata(policy, env, space)
+
+
+def _metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Metadata:
+    about = {name: json.loads(text) for name, text in policy.about.items() if name in _JSON}
+    algorithm, seed = policy.about.get("algorithm", ""), about.get("seed")
+    randomization, ranges = None, None
+    frames, span = about.get("observes_past", {}), about.get("draw_span", CONTEXT_SPAN)
+    if env == policy.about.get("env") and "randomization" in about and space is not None:
+        randomization = resolve(Randomization.from_dict(about["randomization"]), space)
+    expect(is_number(span) and span > 0, "draw_span", "a number above 0", span)
+    if about.get("observes_draw"):
+        if space is None:
+            raise ConfigError("observes_draw: expected an environment with parameters to observe, got one without.")
+        shown = checked_ranges(space, Randomization(), dict(about["observes_draw"]))
+        ranges = {one.name: (one.low, one.high) for one in shown}
+    record = {
+        "algorithm": algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
+        "seed": seed if type(seed) is int and 0 <= seed < 2**63 else None,
+    }
+    observed = {
+        "frames": Frames(**check_fields(Frames, frames)),
+        "context_ranges": ranges,
+        "context_span": float(span),
+    }
+    return record, randomization, observed

@@ -6,30 +6,40 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 
+from gym_dr.arrays import Array
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.errors import ConfigError, RunFolderError, as_path
+from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, needs
 from gym_dr.paths import temporary_beside
-from gym_dr.policies.acting import drive
-from gym_dr.policies.captions import Frame, caption_of, captioned
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
-from gym_dr.policies.steering import Steering
+from gym_dr.policies.frozen import Draws, FrozenPolicy, drive
 from gym_dr.randomization.sampler import EpisodeRecord
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
-from gym_dr.registry import needs
-from gym_dr.runs.durable import check_output
+from gym_dr.randomization.space import ParamSpace, in_effect
+from gym_dr.randomization.spec import Randomization, Rule
 from gym_dr.runs.environments import check_env_id, make_env, space_of
+from gym_dr.runs.folder import check_output
 from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import RecordEpisodes
+
+Frame = npt.NDArray[np.uint8]  # (height, width, 3)
+
+MAX_LINES = 8  # of a caption
+_HEIGHT = 28  # of a picture, in lines of text
+_SMALLEST = 10  # pixels of a line
+
+# GLFW's codes of keys for which MuJoCo's viewer has no use -> an entry of the memory, and which way
+_WAYS = {265: (0, 1), 264: (0, -1), ord("7"): (1, 1), ord("9"): (1, -1), 263: (2, 1), 262: (2, -1)}
+_ZERO, _CHANGES = ord(" "), {ord("="): 1, ord("-"): -1}
+_PARTS = 10  # of a range, of which a key goes one
 
 
 def play_policy(
@@ -237,3 +247,107 @@ def _key_codes(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
         raise ConfigError(f"There are no keys for the actions {space}; play {DEFAULT_ENV}.")
     codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}
     return {tuple(sorted(codes[key] for key in keys)): np.array(act, space.dtype) for keys, act in actions.items()}
+
+
+# ---- captions --------------------------------------------------------------------------------------------------------
+
+
+def caption_of(names: Collection[str], params: Mapping[str, float], space: ParamSpace) -> list[str]:
+    """Lines with the values of parameters, as many as fit a picture.
+
+    Args:
+        names: The parameters, in the order of the lines; those without a value or an effect are left out.
+        params: name -> value.
+        space: Their units.
+    """
+    lines = [f"{name} {params[name]:.4g} {_unit(name, space)}".rstrip() for name in in_effect(names, params, space)]
+    left = len(lines) - MAX_LINES
+    return lines if left <= 0 else [*lines[: MAX_LINES - 1], f"and {left + 1} more"]
+
+
+def captioned(picture: Any, lines: Sequence[str]) -> Frame:
+    """A copy of a picture with lines of text in its upper left corner, on a shade of gray."""
+    from PIL import Image, ImageDraw, ImageFont  # heavy
+
+    image = Image.fromarray(np.asarray(picture))
+    size = max(_SMALLEST, image.height // _HEIGHT)
+    draw = ImageDraw.Draw(image, "RGBA")
+    text, place, font = "\n".join(lines), (size // 2, size // 2), ImageFont.load_default(size)
+    if lines:
+        left, top, right, bottom = draw.multiline_textbbox(place, text, font=font)
+        draw.rectangle((left - 4, top - 4, right + 4, bottom + 4), fill=(0, 0, 0, 140))
+        draw.multiline_text(place, text, fill="white", font=font)
+    return np.asarray(image)
+
+
+def _unit(name: str, space: ParamSpace) -> str:
+    return space[name].unit if name in space and space[name].kind == "float" else ""
+
+
+# ---- steering --------------------------------------------------------------------------------------------------------
+
+
+class Steering:
+    """Holds entries of a task's memory, such as its command, and changes the model in a running episode.
+
+    The task may write its memory as it likes: what is held is written again before each observation. The model changes
+    at once, in this one environment; the next episode begins with the same value, as one that was set.
+
+    Attributes:
+        params: name -> value; keys change the first one.
+        pressed: Keys that the next ``apply`` follows; the viewer appends to it in its own thread.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        given: Mapping[str, Sequence[float]],
+        space: ParamSpace,
+        drawn: Mapping[str, Rule] | None = None,
+        params: Mapping[str, float] | None = None,
+    ) -> None:
+        """Checks the entries.
+
+        Args:
+            env: A single environment.
+            given: Memory -> its entries, which are held. With keys, all memory that the task lets them drive is held.
+            space: Its parameters.
+            drawn: Those of the training: a key changes one by a tenth of its range there, or else of its nominal value.
+            params: Parameters with given values; None without keys.
+
+        Raises:
+            ConfigError: An entry is missing or out of range.
+            UnknownNameError: The task has no such memory, or none that can be steered.
+        """
+        self.params, self.pressed = dict(params or {}), deque[int]()
+        self._env, self._space, self._drawn = env, space, drawn or {}
+        steer = env.get_wrapper_attr("steer") or {} if env.has_wrapper_attr("steer") else {}
+        self._held: dict[str, tuple[Array, Box]] = {}  # memory -> entries (k,), and what they may be
+        for name in given if params is None else dict.fromkeys((*given, *steer)):
+            check_known(f"memory to steer in {env.spec.id if env.spec else env}:", name, steer)
+            low, high = map(np.ravel, steer[name])
+            held, box = np.array(given.get(name, np.clip(0.0, low, high)), np.float64), Box(low, high, dtype=np.float64)
+            if not box.contains(held):
+                raise ConfigError(f"`steer`: expected numbers for {name} in {box}, got {held.tolist()}.")
+            self._held[name], cast(Any, env.unwrapped).held[name] = (held, box), held
+
+    def apply(self) -> None:
+        """Follows the keys."""
+        while self.pressed:
+            self._follow(self.pressed.popleft())
+
+    def held(self) -> list[str]:
+        """A line for each memory that is held."""
+        return [" ".join([name, *(f"{value:.3g}" for value in held)]) for name, (held, _) in self._held.items()]
+
+    def _follow(self, key: int) -> None:
+        entry, way = _WAYS.get(key, (0, 0))
+        for held, box in self._held.values():
+            held[entry : entry + 1] += way * (box.high - box.low)[entry : entry + 1] / _PARTS
+            held[:] = np.clip(0.0 if key == _ZERO else held, box.low, box.high)
+        for name in [*self.params][: key in _CHANGES]:
+            param, rule = self._space[name], self._drawn.get(name)
+            low, high = rule.support(param.nominal) if rule else (0.0, abs(param.nominal) or 1.0)
+            changed = self.params[name] + _CHANGES[key] * ((high - low) / _PARTS if param.kind == "float" else 1.0)
+            self.params[name] = float(np.clip(changed, param.low, param.high))
+            self._env.get_wrapper_attr("change")(self.params)

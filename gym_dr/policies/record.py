@@ -19,14 +19,11 @@ from gym_dr.fitting.archives import SUFFIX, check_new, new_folder
 from gym_dr.fitting.log_checks import check_spaces
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.integrations import minari
-from gym_dr.policies.acting import Moment, play_batch
-from gym_dr.policies.actions import checked
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy, Moment, checked, play_batch
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
-from gym_dr.runs.progress import Progress
+from gym_dr.runs.terminal import Progress
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.frame_stack import FrameStack

@@ -1,7 +1,7 @@
 """One-dimensional distributions, each defined by its quantile function.
 
 A distribution is a frozen, hashable value. ``ppf(u)`` maps uniforms in (0, 1) to values; the randomness comes from
-outside, keyed and replayable (``draws.py``). ``to_dict`` gives the form used in TOML and JSON files.
+outside, keyed and replayable (``sampler.py``). ``to_dict`` gives the form used in TOML and JSON files.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from gym_dr.arrays import Array
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.options import plain
 from gym_dr.randomization.context import INFO, Context
-from gym_dr.randomization.draws import FixedSampler, seed_word
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import ParamSampler
+from gym_dr.randomization.sampler import FixedSampler, ParamSampler, seed_word
 from gym_dr.randomization.space import ParamSpace, StackedSpace, checked_values, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Words
-from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.normal import normal_ppf
+from gym_dr.randomization.sampler import uniforms
 
 Size = int | tuple[int, ...]  # of the numbers of one episode
 _STEP = 32  # bits of the index word that hold the episode; the others hold the step

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from gym_dr.errors import RunFolderError
 from gym_dr.reports.comparison import Comparison, Group
-from gym_dr.reports.curves import along_parameters
-from gym_dr.reports.maps import first_picture, heat_maps
 from gym_dr.reports.page import Provenance, Report, versions_of
+from gym_dr.reports.returns import along_parameters, first_picture, heat_maps
 from gym_dr.reports.tables import (
     config_diff,
     failure_tables,
@@ -22,8 +21,7 @@ from gym_dr.reports.tables import (
     terms_of_rewards,
     watch_commands,
 )
-from gym_dr.runs.durable import read_plain
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, read_plain
 from gym_dr.table import Table
 
 MAX_COMMAND = 2**20  # bytes that are read

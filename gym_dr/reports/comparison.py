@@ -20,8 +20,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sets import TRAINING, CellSet
 from gym_dr.policies.frozen import UNKNOWN, FrozenPolicy
-from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.other_runs import named_runs
+from gym_dr.runs.config import OpenedRun, named_runs
 
 MAIN_FIRST = ("sobol", "grid", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label

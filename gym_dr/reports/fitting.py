@@ -31,8 +31,8 @@ FEWEST = 10  # residuals behind a mean
 SMALL = 320  # height of one of many plots, pixels
 MARKS = [step * 10.0**power for power in range(-6, 7) for step in (1, 2, 5)]  # of a logarithmic axis
 PARAMETERS = (
-    "The prior is what was possible before the log was read. Mean and 90 % interval are those of the posterior, which "
-    "is what the log leaves possible. The log has no information on a parameter that keeps its prior."
+    "The prior says which values were possible before the log was read. Mean and 90 % interval are those of the "
+    "posterior: the values that can explain the log. The log has no information on a parameter that keeps its prior."
 )
 
 
@@ -71,7 +71,7 @@ def _densities(fit: Fit) -> Section:
     return Section(
         key="posterior",
         title="Prior and posterior",
-        lead="What was possible before the log was read, and what it leaves possible.",
+        lead="Which values were possible before the log was read, and which can explain it.",
         how_to_read="Gray is the prior, blue the posterior; the orange line is the nominal value. "
         "Each density is drawn as a share of its own peak, so that a narrow posterior does not hide the "
         "prior. A narrow peak: the log determines the parameter. Blue as wide as gray: it does not. A peak at an end "
@@ -126,7 +126,7 @@ def _pairs(fit: Fit) -> Section:
     return Section(
         key="pairs",
         title="Pairs of parameters",
-        lead="Which values the log leaves possible together."
+        lead="Which pairs of values can explain the log."
         + (" Other pairs are less correlated." if len(ordered) > len(shown) else ""),
         how_to_read="Each dot is a draw of the posterior. A round cloud: the log tells the two parameters apart. A "
         "thin line or curve: it determines a combination, such as their ratio, better than each of them. The "

@@ -16,7 +16,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from gym_dr.errors import printable
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import write_atomically
 from gym_dr.table import Table
 
 MARK = b'content="gym_dr"'  # begins each page

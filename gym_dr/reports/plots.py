@@ -6,17 +6,21 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gym_dr.arrays import Array
 from gym_dr.envs.played import TERM
-from gym_dr.errors import RunFolderError, printable
+from gym_dr.errors import RunFolderError, printable, raised_as
+from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import PICTURE_MARK, RunFolder
-from gym_dr.runs.growth import MIDDLE, read_growth
+from gym_dr.runs.folder import PICTURE_MARK, RunFolder, write_atomically
 from gym_dr.runs.metrics import read_csv, read_metrics
+from gym_dr.wrappers.disturbed_space import split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 MOVING_AVERAGE = 20  # updates
 STEPS = "Environment steps"  # label of an axis
-TITLE_WIDTH = 60  # characters above each column of panels
+TITLE_WIDTH = 44  # characters above each column of panels
 
 _DEFAULTS = "default"  # style without the settings of a matplotlibrc in the current folder, which may have LaTeX run
 
@@ -36,9 +40,13 @@ _PANELS = (
 )
 _STATISTICS = {  # columns of sampler.csv to plot, if present
     "success_rate": "Success rate",
-    "entropy": "Entropy of draws, nats (whole box: 0)",
+    "entropy": "Entropy of draws, nats (box: 0)",
     "effective_sample_size": "Effective sample size",
 }
+
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # probabilities of the quantiles: two bands and the median, ...
+MIDDLE = 2  # ... or the mean of a switch
+WINDOWS = 60  # parts of a run with equally many episodes
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
@@ -58,7 +66,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     columns = dict.fromkeys(str(column) for table in tables for column in table)
     terms = [column for column in columns if column.startswith(TERM) and column.endswith("_mean")]
     panels += [(terms, "Terms of the reward", _PANELS[0][2])] if terms else []
-    figure, axes = new_figure(len(panels), 2, (6.0, 4.0))
+    figure, axes = new_figure(len(panels), 2, (4.4, 3.2))
     names = [printable(folder.path.name) for folder in folders]
     heading = ", ".join(names) if len(names) < 4 else f"{len(names)} runs"
     figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * min(len(panels), 2)), parse_math=False)
@@ -67,7 +75,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         for (k, column), (index, table) in product(enumerate(shown), enumerate(tables)):
             if column not in table:
                 continue
-            what = average if len(tables) == 1 else f"{names[index]}, {average}"
+            what = average if len(tables) == 1 else names[index]
             color, dashes = f"C{index}", "-"
             if shown is terms:  # lines tell the runs apart
                 named = any(column in before for before in tables[:index])
@@ -83,7 +91,8 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         beside = axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         beside.set_in_layout(len(panels) % 2 == 0)  # otherwise the place beside it is free
     # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    entries = axes[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside lower center", ncols=2, title=None if len(tables) == 1 else average)
     save_figure(figure, path, dpi=110)
 
 
@@ -99,7 +108,7 @@ def plot_growth(folder: RunFolder, config: RunConfig) -> None:
         return
     table: Any = read_csv(folder.sampler, ("update",)) if folder.sampler.exists() else ()
     statistics = [key for key in _STATISTICS if key in table]
-    figure, axes = new_figure(len(statistics) + len(growth), 3, (4.4, 3.0))
+    figure, axes = new_figure(len(statistics) + len(growth), 3, (3.3, 2.5))
     figure.suptitle(f"{printable(folder.path.name)}: draws by {config.settings.sampler}", parse_math=False)
     for ax, key in zip(axes, statistics, strict=False):
         ax.plot(table["update"], table[key], color="C1", marker="." if len(table) < 30 else None)
@@ -149,13 +158,49 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     from matplotlib.text import Text
 
     picture = io.BytesIO()
-    try:
-        with style.context(_DEFAULTS):
-            for text in figure.findobj(Text):  # made since, with the settings in force then
-                text.set_usetex(False)
-            form = path.suffix[1:] or "png"
-            about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
-            figure.savefig(picture, dpi=dpi, format=form, metadata=about)
-    except ValueError as error:  # an unknown format
-        raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
+    # a format may be unknown
+    with raised_as(RunFolderError, f"{path}: cannot be written", ValueError), style.context(_DEFAULTS):
+        for text in figure.findobj(Text):  # made since, with the settings in force then
+            text.set_usetex(False)
+        form = path.suffix[1:] or "png"
+        about = {"Software": PICTURE_MARK.decode()} if form == "png" else None
+        figure.savefig(picture, dpi=dpi, format=form, metadata=about)
     write_atomically(path, picture.getvalue())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """One parameter's draws over a run."""
+
+    name: str
+    unit: str
+    ends: tuple[float, float]  # of the box
+    updates: Array  # (windows,)
+    quantiles: Array  # (len(SHARES), windows)
+
+
+def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
+    """Reads how each parameter's draws changed; empty if the sampler is not adaptive or no episode has ended.
+
+    Raises:
+        RunFolderError: The draws are damaged.
+    """
+    space = config.space
+    if config.settings.sampler == UNIFORM or config.randomization is None or space is None or not folder.draws.exists():
+        return []
+    randomized, _ = split(config.randomization)
+    table = read_csv(folder.draws, ("update", *randomized))
+    windows = np.array_split(np.arange(len(table)), min(WINDOWS, len(table))) if len(table) else []
+    growth = []
+    for name, rule in randomized.items():
+        low, high = rule.support(space[name].nominal)
+        if not windows or low == high:
+            continue
+        draws = [table[name].to_numpy(np.float64)[window] for window in windows]
+        quantiles = np.stack([np.quantile(part, SHARES) for part in draws], axis=1)
+        if space[name].kind == "bool":  # the median of a switch is not informative
+            quantiles[MIDDLE] = [part.mean() for part in draws]
+        updates = np.array([table["update"].to_numpy()[window].mean() for window in windows])
+        ends = float(low), float(high)
+        growth.append(Growth(name=name, unit=space[name].unit, ends=ends, updates=updates, quantiles=quantiles))
+    return growth

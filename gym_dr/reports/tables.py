@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.envs.family import UNLIMITED, difference_limits
+from gym_dr.errors import exact_text
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING, Interval, mean_over_seeds, means_with_intervals
 from gym_dr.evaluation.tables import (
@@ -23,9 +24,8 @@ from gym_dr.evaluation.tables import (
 )
 from gym_dr.reports.comparison import Comparison, Group
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.sources import source_of
+from gym_dr.runs.environments import source_of
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import exact_text
 
 NOTE = (
     "Small numbers are 95 % intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
@@ -144,7 +144,7 @@ def _comparison(comparison: Comparison, groups: Sequence[int], set_name: str) ->
     for group in groups:
         found, over = difference(comparison, group, 0, set_name), comparison.differences(group, 0, set_name)[1]
         value, low, high = found["value"], found["low"], found["high"]
-        text = f"{comparison.groups[group].quoted} returns {abs(value):.1f} {'more' if value >= 0 else 'less'}"
+        text = f"{comparison.groups[group].quoted} achieves {abs(value):.1f} {'more' if value >= 0 else 'less'}"
         text += "" if parts else f" than {comparison.groups[0].quoted}"
         if low is None or high is None:
             parts.append(f"{text} (too few {over or 'seeds'} for an interval)")
@@ -159,7 +159,7 @@ def _level(comparison: Comparison, group: int) -> str:
     name, set_name = comparison.groups[group].quoted, comparison.main_set(group)
     results = comparison.results(group, set_name)
     mean = interval_cell(pooled(comparison, group, set_name, "mean"))
-    text = f"{comparison.place(set_name)}, {name} returns {mean.value} on average"
+    text = f"{comparison.place(set_name)}, {name} achieves {mean.value} on average"
     over = "seeds" if len(results) > 1 else "episodes"
     text += f" (95 % interval over {over} {mean.detail})" if mean.detail else ""
     if "success_rate" in results[0]["statistics"]:
@@ -174,7 +174,7 @@ def _most_important(shares: Mapping[str, Interval]) -> str:
     """Says on which parameter the return depends most, if its index is surely above 0."""
     most = max(shares, key=lambda name: shares[name]["value"] or 0.0)
     sure = (shares[most]["low"] or 0.0) > 0.0
-    return f"its return depends most on {most}" if sure else "no parameter shows an effect beyond chance"
+    return f"its return depends most on {most}" if sure else "no parameter has a significant effect"
 
 
 def sensitivity_tables(comparison: Comparison) -> list[Table]:

@@ -6,7 +6,7 @@ import html
 from pathlib import Path
 
 from gym_dr.errors import printable
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import write_atomically
 from gym_dr.studies.tune import TuneResult, open_storage
 
 PLOTS = ("optimization_history", "slice", "parallel_coordinate", "intermediate_values", "param_importances")

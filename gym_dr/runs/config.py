@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gym_dr.envs.families import DEFAULT_ENV
@@ -15,15 +17,21 @@ from gym_dr.randomization.context import INFO, OBSERVATION
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges
+from gym_dr.runs.environments import REGISTERED_BY, VECTORIZATIONS, ContextRanges, make_env, source_of
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.sources import REGISTERED_BY, source_of
 from gym_dr.training.api import Algorithm
+from gym_dr.training.config import check_same, check_same_networks, check_teacher
 from gym_dr.version import WRITTEN_BY, __version__
 from gym_dr.wrappers.frame_stack import MAX_STACKED, Frames
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
 MAX_ENVS = 1_000_000
+
+NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that do not change a run's results
+KEYWORDS = (  # of gym_dr.train that are not settings of a single run
+    *("run_dir", "seeds", "launcher", "workers", "num_threads", "ray_address", "config", "trust"),
+    *("randomization", "randomize", "total_steps", "overwrite", "progress", "callback", "command"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +126,7 @@ class OpenedRun:
     algorithm: Algorithm
 
 
-NOT_COMPARED = ("loggers", REGISTERED_BY)  # keys that do not change a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
-KEYWORDS = (  # of gym_dr.train that are not settings of a single run
-    *("run_dir", "seeds", "launcher", "workers", "num_threads", "ray_address", "config", "trust"),
-    *("randomization", "randomize", "total_steps", "overwrite", "progress", "callback", "command"),
-)
 
 
 def with_total_steps(config: RunConfig, total_steps: int, given: Collection[str] = ()) -> RunConfig:
@@ -186,3 +189,75 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
     old, new = {**flattened(defaults, "."), **flattened(saved, ".")}, flattened(now, ".")
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     return [f"{name} was {old.get(name)!r} and is {new.get(name)!r}" for name in changed if name not in NOT_COMPARED]
+
+
+# ---- other runs that options name ------------------------------------------------------------------------------------
+
+
+def named_runs(config: RunConfig) -> dict[str, Path]:
+    """Options that name a run -> its folder."""
+    options = {field.name: field.metadata for field in dataclasses.fields(config.options)}
+    named = {name: getattr(config.options, name) for name, known in options.items() if known.get("run")}
+    return {name: Path(value) for name, value in named.items() if value not in options[name].get("choices", ())}
+
+
+def check_other_run(config: RunConfig, other: RunConfig, kind: str, name: str, source: str) -> None:
+    """Checks that a run can start from the weights of another run, or imitate its policy.
+
+    Args:
+        config: Configuration of the new run.
+        other: Configuration of the other run.
+        kind: "weights" to start from, or "teacher" for a policy to imitate; see ``options.option``.
+        name: The option that names the other run, for messages.
+        source: The other run's folder, for messages.
+
+    Raises:
+        ConfigError: Networks, spaces or observations differ; or the teacher has no policy to imitate, or observes
+            parameters that this run's environment does not have.
+    """
+    weights = kind == "weights"
+    (check_same_networks if weights else check_teacher)(config.options, other.options, name, source)
+    _check_spaces(config.settings.env, other.settings.env, name, source)
+    for stacked, value in vars(other.frames).items():
+        check_same(stacked, getattr(config.frames, stacked), value, name, source)
+    (_check_same_draws if weights else _check_observable)(config, other, name, source)
+
+
+def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
+    """Checks that two environments have the same observations and actions."""
+    if env_id == other_id:
+        return
+    with contextlib.closing(make_env(env_id, None)) as env, contextlib.closing(make_env(other_id, None)) as other:
+        for what, mine, theirs in (
+            ("observations of shape", env.observation_space.shape, other.observation_space.shape),
+            ("actions", env.action_space, other.action_space),
+        ):
+            if mine != theirs:
+                raise ConfigError(f"{name}: {source} has {what} {theirs} ({other_id}), and {env_id} has {mine}.")
+
+
+def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
+    """Checks that the networks of two runs observe the draws of the same parameters."""
+    seen = [("policy", [list(each.context_ranges or ()) for each in (config, other)])]
+    if getattr(config.options, "critic_context", False):  # equal to the other run's, as checked before
+        seen.append(("critic", [list(each.randomization or ()) for each in (config, other)]))
+    for what, (mine, theirs) in seen:
+        if mine != theirs:
+            raise ConfigError(
+                f"{name}: the {what} of {source} observes {_draws(theirs)}, and that of this run {_draws(mine)}, so "
+                "its weights do not fit."
+            )
+
+
+def _check_observable(config: RunConfig, teacher: RunConfig, name: str, source: str) -> None:
+    """Checks that the environment has the parameters that a teacher observes."""
+    for param in teacher.context_ranges or ():
+        if config.space is None or param not in config.space:
+            raise ConfigError(
+                f"{name}: the policy of {source} observes the draw of {param}, which {config.settings.env} does not "
+                "have."
+            )
+
+
+def _draws(names: Collection[str]) -> str:
+    return f"the draw of {', '.join(names)}" if names else "no draw"

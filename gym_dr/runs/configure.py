@@ -15,13 +15,13 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.errors import (
     ConfigError,
-    GymDrError,
     PluginError,
     RunFolderError,
     UnknownNameError,
     as_path,
     did_you_mean,
     located,
+    raised_as,
     shortened,
     unknown_name,
 )
@@ -34,19 +34,19 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, with_total_steps
+from gym_dr.runs.config import KEYWORDS, SETTINGS, OpenedRun, RunConfig, RunSettings, check_other_run, with_total_steps
 from gym_dr.runs.environments import (
+    REGISTERED_BY,
     ContextRanges,
     check_env_id,
     check_sensors,
+    check_source,
     check_vectorization,
     has_discrete_actions,
     make_sampler,
     param_space_of,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.other_runs import check_other_run
-from gym_dr.runs.sources import REGISTERED_BY, check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import RolloutConfig
 from gym_dr.training.registry import find_algorithm
@@ -289,14 +289,10 @@ def make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: A value is out of range, also if a plugin's configuration raises another error.
     """
-    try:
+    with raised_as(ConfigError, algorithm.name, (TypeError, ValueError)):
         made = algorithm.config_class()(**options)
         check_values(made)  # for plugins' configurations
         return made
-    except GymDrError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
 def family_defaults(algorithm: Algorithm, env_id: str) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from pathlib import Path
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import RunConfig, named_runs
 from gym_dr.runs.folder import AGGREGATE, CONFIG, RunFolder, check_seeds, seed_name
-from gym_dr.runs.other_runs import named_runs
 
 
 def make_folders(

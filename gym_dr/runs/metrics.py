@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import is_ours, os_errors, read_plain
-from gym_dr.runs.folder import LOG_MARK, RunFolder
+from gym_dr.runs.folder import LOG_MARK, RunFolder, is_ours, os_errors, read_plain
 
 if TYPE_CHECKING:
     import pandas as pd

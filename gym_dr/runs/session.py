@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.compiled.processors import usable_threads
-from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located
+from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, located, raised_as
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, EpisodeRecord, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, load_newest, not_finite, save_checkpoint
 from gym_dr.runs.config import RunConfig, differences
@@ -48,7 +48,7 @@ class RunSession:
         progress: UpdateCallback,
         *,
         resume: bool,
-        stop: Callable[[], int] = lambda: 0,
+        check_stop: Callable[[], None] = lambda: None,
         callback: TrainingCallback | None = None,
         loggers: RunLoggers | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class RunSession:
             config: The resolved configuration.
             progress: Called after each update with its metrics.
             resume: Whether to resume from the newest checkpoint; a run without checkpoints starts again.
-            stop: Called after each update; a result other than 0, such as a signal's number, ends the run.
+            check_stop: Called after each update; what it raises ends the run.
             callback: Called after each update with its metrics; True saves the update and ends the run.
             loggers: Loggers of the run, closed by the caller; None for none.
 
@@ -84,10 +84,9 @@ class RunSession:
         if resume:
             self._restore()
         self._metrics, self._draws, self._learned = self._logs.values()
-        if loggers is not None:
-            loggers.open()
-        self._loggers = loggers or RunLoggers(folder, config, required=False)  # not open
-        self._stop, self._callback = stop, callback
+        self._loggers = loggers or RunLoggers(folder, config, required=False)
+        self._loggers.open()
+        self._check_stop, self._callback = check_stop, callback
         self._ended = False  # by the callback
         self.updates_made = self.first_update  # so far; also the index of the current update
         self.updates_saved = self.first_update  # as of the newest checkpoint
@@ -180,8 +179,7 @@ class RunSession:
         updates, total = update + 1, self.config.options.updates
         if updates % self.config.settings.checkpoint_every == 0 or updates == total or self._ended:
             self._save(updates, state())
-        if number := self._stop():
-            raise KeyboardInterrupt(number)
+        self._check_stop()
         if self._ended and updates < total:
             raise EndedEarly
 
@@ -240,7 +238,7 @@ class RunSession:
                 "Change it back, or train a new run."
             )
         session = checkpoint["session"]
-        try:
+        with raised_as(CheckpointError, f"{path}: its counters are damaged"):
             self.restored, self.first_update = checkpoint["state"], int(checkpoint["update"])
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
@@ -251,8 +249,6 @@ class RunSession:
             )
             self._terms = [str(name) for name in session["terms"]]
             metrics, draws, sampler = map(int, session["rows"])
-        except Exception as error:  # a stranger's values may raise any
-            raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
         return [metrics, draws, sampler]
 
     def _record_update(self, row: Row) -> None:

@@ -5,37 +5,24 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from gym_dr.compiled.processors import using_threads
 from gym_dr.envs.vector_arguments import check_whole_number
-from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError
+from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError, raised_as
 from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.progress import Display, Progress
 from gym_dr.runs.run_loggers import RunLoggers
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
-from gym_dr.runs.stopping import StopRequest, stop_signals
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """A run on which only this process works."""
-
-    run: OpenedRun
-    stop: StopRequest  # set by a signal
-    loggers: RunLoggers
+from gym_dr.runs.terminal import Display, Progress, StopRequest, stop_signals
 
 
 @contextlib.contextmanager
-def working_on(
-    run: OpenedRun, *, new: bool, stop: StopRequest | None = None, num_threads: int | None = None
-) -> Iterator[Work]:
-    """Locks a run's folder, limits threads, handles signals, and closes the run's loggers.
+def working_on(run: OpenedRun, stop: StopRequest, *, new: bool, num_threads: int | None = None) -> Iterator[RunLoggers]:
+    """Locks a run's folder, limits threads, handles signals, and yields the run's loggers, which it closes.
 
     Args:
         run: The run.
+        stop: Set by signals, unless the caller handles them.
         new: Whether every logger must open; loggers of a resumed run may fail.
-        stop: Set by the caller's signal handler; None if there is none.
         num_threads: See ``limited_threads``.
 
     Raises:
@@ -44,7 +31,6 @@ def working_on(
     """
     import torch  # heavy
 
-    stop = stop or StopRequest()
     with (
         limited_threads(num_threads, run.config.settings.torch_threads),
         torch.inference_mode(False),
@@ -53,7 +39,7 @@ def working_on(
         stop_signals(stop),
         contextlib.closing(RunLoggers(run.folder, run.config, required=new)) as loggers,
     ):
-        yield Work(run=run, stop=stop, loggers=loggers)
+        yield loggers
 
 
 @contextlib.contextmanager
@@ -83,13 +69,23 @@ def limited_threads(num_threads: int | None = None, torch_threads: int = 1) -> I
         torch.set_num_threads(before)
 
 
-def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: TrainingCallback | None = None) -> None:
+def train_run(
+    run: OpenedRun,
+    stop: StopRequest,
+    loggers: RunLoggers,
+    *,
+    resume: bool,
+    display: Display = "bar",
+    callback: TrainingCallback | None = None,
+) -> None:
     """Trains a run whose folder holds its configuration, until its last update, the callback or a signal ends it.
 
     The first signal stops it after the current update, the second at once.
 
     Args:
-        work: From ``working_on``.
+        run: The run.
+        stop: The one of ``working_on``.
+        loggers: From ``working_on``.
         resume: Whether to resume from the newest checkpoint, if there is one.
         display: How to show progress.
         callback: See ``gym_dr.train``.
@@ -101,11 +97,9 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
         TrainingError: Training cannot continue.
         Interrupted: A signal stopped the run; the message says how to continue.
     """
-    folder, config, algorithm = work.run.folder, work.run.config, work.run.algorithm
-    try:
+    folder, config, algorithm = run.folder, run.config, run.algorithm
+    with raised_as(PluginError, f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported"):
         train = algorithm.train_function()
-    except Exception as error:  # a plugin's module may raise anything when it is imported
-        raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
 
@@ -119,9 +113,9 @@ def train_run(work: Work, *, resume: bool, display: Display = "bar", callback: T
             config,
             report,
             resume=resume,
-            stop=lambda: work.stop.number,
+            check_stop=stop.check,
             callback=callback,
-            loggers=work.loggers,
+            loggers=loggers,
         )
         progress(title, session.first_update, total)
         try:

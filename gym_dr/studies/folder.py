@@ -9,19 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known
+from gym_dr.errors import ConfigError, RunFolderError, TrainingError, check_known, counted
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import OpenedRun, check_device, differences
-from gym_dr.runs.durable import locked, os_errors, refuse_links, remove_unfinished, write_atomically
-from gym_dr.runs.folder import CONFIG, RunFolder, check_seeds, seed_name
+from gym_dr.runs.folder import (
+    CONFIG,
+    RunFolder,
+    check_seeds,
+    locked,
+    os_errors,
+    refuse_links,
+    remove_unfinished,
+    seed_name,
+    write_atomically,
+)
 from gym_dr.runs.launch import Launch, train_folders
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.progress import Display, Progress
+from gym_dr.runs.terminal import Display, Progress
 from gym_dr.studies.plan import Study
 from gym_dr.studies.variants import Variant, inner_table
 from gym_dr.version import WRITTEN_BY, __version__, check_written_by
-from gym_dr.wording import counted
 
 VERSION = 1  # of the documents of studies and tunings
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gym_dr.envs.family import return_limits
+from gym_dr.errors import counted, listed
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.results import Evaluation
@@ -20,13 +21,12 @@ from gym_dr.evaluation.statistics import NO_SPREAD, holm, mean_over_seeds
 from gym_dr.evaluation.tables import interval_cell
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import write_atomically
 from gym_dr.runs.metrics import last_row
 from gym_dr.studies.contrasts import APART
 from gym_dr.studies.folder import StudyRun
 from gym_dr.studies.plan import Study
 from gym_dr.table import Cell, Row, Table
-from gym_dr.wording import counted, listed
 
 MEAN, TAIL, WORST, SOLVED = "mean", "cvar_10", "worst_cell", "success_rate"
 TITLES = {
@@ -82,15 +82,13 @@ class StudyResult:
         """(statistic, set) -> variant -> seed -> value, in the order of the tables."""
         found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
         owners = {policy.name: (variant, seed) for variant, of in self.policies.items() for seed, policy in of.items()}
-        for row in self.evaluation.document["results"]:
-            variant, seed = owners[row["policy"]]
-            numbers = {**row["statistics"], WORST: (row["worst_cell"] or {}).get("mean")}
-            for statistic in TITLES:
+        for statistic in TITLES:
+            for row in self.evaluation.document["results"]:
+                numbers = {**row["statistics"], WORST: (row["worst_cell"] or {}).get("mean")}
                 if (number := numbers.get(statistic)) is not None and number["value"] is not None:
-                    by_variant = found.setdefault((statistic, row["set"]), {})
-                    by_variant.setdefault(variant, {})[seed] = number["value"]
-        order = list(TITLES)
-        return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+                    variant, seed = owners[row["policy"]]
+                    found.setdefault((statistic, row["set"]), {}).setdefault(variant, {})[seed] = number["value"]
+        return found
 
     def _limits(self, statistic: str) -> tuple[float, float]:
         """The lowest and highest possible value."""
@@ -279,7 +277,7 @@ def difference_findings(comparisons: pd.DataFrame, first: str) -> list[str]:
 def _change(row: Mapping[Any, Any]) -> str:
     """What differs how much; names in quotes may read like words of a sentence."""
     solved = row["statistic"] == SOLVED
-    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
+    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "achieves", "")
     names = {name: APART if name == APART else f"'{name}'" for name in (row["variant"], row["other"])}
     what = f"{did} {scale * abs(row['value']):.1f}{unit} {'more' if row['value'] >= 0 else 'less'}"
     return f"On {row['set']}, {names[row['variant']]} {what} than {names[row['other']]}"

@@ -16,18 +16,15 @@ import pandas as pd
 from optuna.trial import TrialState
 from sqlalchemy import engine
 
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, RunFolderError, TrainingError, raised_as
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.config import OpenedRun, check_device, differences
-from gym_dr.runs.durable import refuse_links, write_atomically
-from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.launch import Launch
+from gym_dr.runs.environments import source_of
+from gym_dr.runs.folder import RunFolder, refuse_links, seed_name, write_atomically
+from gym_dr.runs.launch import Command, Launch, processes_at_once, run_commands, trusting
 from gym_dr.runs.loggers import check_loggers
-from gym_dr.runs.processes import Command, processes_at_once, run_commands, trusting
-from gym_dr.runs.progress import Progress
-from gym_dr.runs.sources import source_of
-from gym_dr.runs.stopping import StopRequest, stop_signals
+from gym_dr.runs.terminal import Progress, StopRequest, stop_signals
 from gym_dr.runs.train import limited_threads, train_run, working_on
 from gym_dr.studies.folder import claimed
 from gym_dr.studies.tune_file import Tuning, read_tuning
@@ -105,20 +102,15 @@ def open_storage(folder: Path) -> Iterator[optuna.Study]:
         RunFolderError: The file holds something else, or the block fails on what it holds.
     """
     path = (folder / "optuna.db").resolve()
-    with contextlib.ExitStack() as stack:
-        try:
-            file = engine.URL.create("sqlite", database=str(path)).render_as_string()
-            storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
-            stack.callback(storage.engine.dispose)
-            stack.callback(storage.remove_session)
-            study = optuna.create_study(storage=storage, study_name="gym_dr", direction="maximize", load_if_exists=True)
-            if study.direction != optuna.study.StudyDirection.MAXIMIZE:
-                raise ValueError("its study minimizes")
-            yield study
-        except GymDrError:
-            raise
-        except Exception as error:  # an altered file may cause any
-            raise RunFolderError(f"{path}: cannot be used for this tuning: {type(error).__name__}: {error}") from error
+    with raised_as(RunFolderError, f"{path}: cannot be used for this tuning"), contextlib.ExitStack() as stack:
+        file = engine.URL.create("sqlite", database=str(path)).render_as_string()
+        storage = optuna.storages.RDBStorage(file, engine_kwargs={"connect_args": {"timeout": PATIENCE}})
+        stack.callback(storage.engine.dispose)
+        stack.callback(storage.remove_session)
+        study = optuna.create_study(storage=storage, study_name="gym_dr", direction="maximize", load_if_exists=True)
+        if study.direction != optuna.study.StudyDirection.MAXIMIZE:
+            raise ValueError("its study minimizes")
+        yield study
 
 
 def search(
@@ -248,8 +240,8 @@ def _return(trial: optuna.Trial, place: int, plan: Tuning, folder: Path, command
     run = RunFolder.create(path, config.to_json(), overwrite=False, command=command)
     opened = OpenedRun(folder=run, config=config, algorithm=variant.algorithm)
     report = _reporter(trial, place, config.options.updates)
-    with working_on(opened, new=True, stop=stop) as work:
-        train_run(work, resume=False, display="nothing", callback=report)
+    with working_on(opened, stop, new=True) as loggers:
+        train_run(opened, stop, loggers, resume=False, display="nothing", callback=report)
     found = evaluate_policies(open_runs([opened]), [plan.cells], run.evaluation, progress=lambda *_: stop.check())
     value = float(found.returns(plan.cells.name).mean())
     trial.set_user_attr(path.name, value)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import optuna
 
-from gym_dr.errors import ConfigError, check_known, located, shortened
+from gym_dr.errors import ConfigError, check_known, located, raised_as, shortened
 from gym_dr.evaluation.sets import TRAINING, CellSet, draws
 from gym_dr.evaluation.suite import sets_of
 from gym_dr.options import expect
@@ -153,7 +153,7 @@ def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.dist
         expected = "expected { low = ..., high = ... } or { choices = [...] }"
         if not isinstance(form, Mapping) or not isinstance(form.get("choices", []), list | tuple):
             raise ConfigError(f"{expected}, got {shortened(form)}.")
-        try:
+        with raised_as(ConfigError, f"{expected}, got {shortened(form)}", (TypeError, ValueError)):
             if "choices" in form:
                 return optuna.distributions.CategoricalDistribution(
                     **{**form, "choices": [*map(_label, form["choices"])]}
@@ -162,8 +162,6 @@ def _distribution(name: str, form: Any, known: Mapping[str, Any]) -> optuna.dist
             if not all(isinstance(one, int if whole else int | float) for one in form.values()):
                 raise ValueError(f"only {'whole ' if whole else ''}numbers are possible.")
             return (optuna.distributions.IntDistribution if whole else optuna.distributions.FloatDistribution)(**form)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{expected}, got {shortened(form)}: {error}") from None
 
 
 def _extremes(one: Any) -> tuple[Any, ...]:
@@ -209,8 +207,6 @@ def _maker(kind: str, given: Any) -> functools.partial[Any]:
     check_known(kind, form["name"], OPTUNA_CLASSES[kind])
     keywords = {key: value for key, value in form.items() if key != "name"}
     make = functools.partial(getattr(getattr(optuna, f"{kind}s"), form["name"]), **keywords)
-    try:
+    with raised_as(ConfigError, f"{kind}: expected possible options of {form['name']}", (TypeError, ValueError)):
         make()
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{kind}: expected possible options of {form['name']}: {error}") from None
     return make

@@ -16,7 +16,7 @@ from gym_dr.randomization.files import file_beside, read_table
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.runs.config import SETTINGS, RunConfig, RunSettings, with_total_steps
 from gym_dr.runs.configure import build_config, option_names
-from gym_dr.runs.sources import check_source
+from gym_dr.runs.environments import check_source
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.errors import GymDrError
-from gym_dr.policies.acting import with_episode_starts
+from gym_dr.policies.frozen import with_episode_starts
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder

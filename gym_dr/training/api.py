@@ -22,7 +22,7 @@ EpisodeStarts = npt.NDArray[np.bool_]  # (N,): True where an observation is the 
 # environment. The policy keeps its state and clears it where an episode starts; N may change where all start
 PolicyWithMemory = Callable[[Any, EpisodeStarts], npt.NDArray[Any]]
 MemorylessPolicy = Callable[[Any], npt.NDArray[Any]]  # observations -> actions (N, ...)
-# the signature tells them apart (policies/acting.py)
+# the signature tells them apart (policies/frozen.py)
 Policy = MemorylessPolicy | PolicyWithMemory
 
 

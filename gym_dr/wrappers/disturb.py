@@ -18,8 +18,8 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.envs.stack import floats, pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import presets
+from gym_dr.randomization.sampler import seed_word
 from gym_dr.randomization.space import ParamSpace, exact_values
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.base import Seen, ViewWrapper
@@ -38,7 +38,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     dictionaries, tuples or images.
 
     Attributes:
-        disturbances: Those that vary, and how.
+        disturbances: The disturbances that vary, and how.
 
     Example:
         >>> import gymnasium as gym
@@ -128,7 +128,7 @@ class DisturbVector(ViewWrapper):
     ``DrawContext``. It makes its own draws at each reset.
 
     Attributes:
-        disturbances: Those that vary, and how.
+        disturbances: The disturbances that vary, and how.
 
     Example:
         >>> import gymnasium as gym, gym_dr

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.draws import FixedSampler
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.table import ParamTable
 from gym_dr.wrappers.sensors import DROP, HIDE, OFFSET, SensorMap, sensor_of, sensor_param, sensors_of

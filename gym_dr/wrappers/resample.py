@@ -11,7 +11,7 @@ from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import check_mask, check_whole_number
 from gym_dr.errors import EnvStateError, RandomizationError
-from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.sampler import seed_word
 from gym_dr.randomization.space import exact_values
 from gym_dr.wrappers.base import EpisodeWrapper
 from gym_dr.wrappers.vector_params import with_params

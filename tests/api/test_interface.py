@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import gym_dr
 from gym_dr import Run, Runs, Uniform
-from gym_dr.api.training import aggregate_runs
+from gym_dr.api.run import aggregate_runs
 from gym_dr.compiled.processors import usable_threads
 from gym_dr.envs.classic_control import cart_pole
 from gym_dr.errors import (
@@ -33,7 +33,7 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.options import option
-from gym_dr.policies.acting import play_batch
+from gym_dr.policies.frozen import play_batch
 from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.configure import option_names
 from gym_dr.runs.session import RunSession

@@ -90,7 +90,7 @@ def episodes_played(policies: Any, monkeypatch: pytest.MonkeyPatch) -> int:
         counted.append(done)
 
     with monkeypatch.context() as patch:
-        patch.setattr("gym_dr.runs.progress.Progress.__call__", count)
+        patch.setattr("gym_dr.runs.terminal.Progress.__call__", count)
         evaluate(policies, trust=[MODULE], output="out")
     return counted[-1] - counted[0] if counted else 0
 

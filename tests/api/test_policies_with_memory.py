@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 import gym_dr
 from gym_dr.errors import ConfigError
-from gym_dr.policies.acting import takes_episode_starts
+from gym_dr.policies.frozen import takes_episode_starts
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.behavior import make_behavior

@@ -15,7 +15,7 @@ from gym_dr.api.record import record
 from gym_dr.errors import ConfigError, LogError, UnknownNameError
 from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.integrations.logs import open_log
+from gym_dr.integrations.minari import open_log
 from tests.policies.own_policies import Pulse, brake
 from tests.policies.tiny_run import train_tiny_run
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gym_dr.bench.learning import learning_medians, time_to_threshold, training_config
+from gym_dr.bench import learning_medians, time_to_threshold, training_config
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.registry import find_algorithm

@@ -10,15 +10,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.bench import throughput
-from gym_dr.bench.throughput import Stepper, alternate, measure_throughput
+from gym_dr import bench
+from gym_dr.bench import Stepper, alternate, measure_throughput
 from gym_dr.compiled.processors import usable_threads
 
 
 def scripted(done: list[list[bool]], monkeypatch: pytest.MonkeyPatch) -> Stepper:
     """Environments whose episodes end as told, one row a step, again and again; every step takes a second."""
     clock = itertools.count()
-    monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(bench, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     rows = itertools.cycle(np.array(done))
     envs: Any = SimpleNamespace(reset=lambda: None, step=lambda actions: (None, None, next(rows), np.False_, {}))
     envs.num_envs, envs.action_space = len(done[0]), gym.spaces.Discrete(2)
@@ -44,8 +44,8 @@ def test_a_round_goes_on_until_a_step_counts(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_cannot_take_part_is_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throughput, "_MOST_PROCESSES", 0)
-    monkeypatch.setattr(throughput, "usable_threads", lambda: 0)
+    monkeypatch.setattr(bench, "_MOST_PROCESSES", 0)
+    monkeypatch.setattr(bench, "usable_threads", lambda: 0)
     rates, left_out = measure_throughput("Acrobot-v1", 1, rounds=2, seconds=0.0)
     assert [(mode, len(own)) for mode, own in rates.items()] == [("sync", 2)]
     assert left_out.pop("native").startswith("Acrobot-v1 has no native vector environment")
@@ -60,7 +60,7 @@ def test_environments_are_made_for_the_threads_on_which_they_are_measured(monkey
         made.append((mode, usable_threads()))
         yield SimpleNamespace(rate=float)
 
-    monkeypatch.setattr(throughput, "_opened", opened)
+    monkeypatch.setattr(bench, "_opened", opened)
     rates, _ = measure_throughput("any", 4, 2, 5.0, {"one": ("native", 1), "many": ("native", 7)})
     assert made == [("native", 1), ("native", 7)]
     assert rates == {"one": [5.0, 5.0], "many": [5.0, 5.0]}

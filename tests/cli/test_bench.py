@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gym_dr.bench import measure
+from gym_dr import bench
 from tests.cli.command import files, gymdr, refused
 
-TINY = measure.Plan(sizes=(1, 2), seeds=(1,), limit=0.001, rounds=1, seconds=0.001, training=0.001)
+TINY = bench.Plan(sizes=(1, 2), seeds=(1,), limit=0.001, rounds=1, seconds=0.001, training=0.001)
 
 
 def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "QUICK", TINY)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
     run = gymdr("bench", "--quick", "--algorithm", "reinforce", "--threads", "2,1", "--output", tmp_path / "out")
     assert run.code == 0, run.err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"bench.json"}
@@ -41,9 +41,9 @@ def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path, monkeypatc
     def stopped(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "QUICK", TINY)
-    monkeypatch.setattr(measure, "time_to_threshold", lambda *_, **__: {})
-    monkeypatch.setattr(measure, "training_rate", stopped)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
+    monkeypatch.setattr(bench, "time_to_threshold", lambda *_, **__: {})
+    monkeypatch.setattr(bench, "training_rate", stopped)
     run = gymdr("bench", "--quick", "--output", tmp_path / "out")
     assert run.code != 0
     assert json.loads((tmp_path / "out/bench.json").read_text())["throughput"]

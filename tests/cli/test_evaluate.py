@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.runs.progress import Progress
+from gym_dr.runs.terminal import Progress
 from tests.cli.command import files, gymdr, refused, train
 
 

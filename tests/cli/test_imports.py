@@ -40,8 +40,8 @@ for line in {COMPLETED}:
         assert not stop.code, stop
     tell(line)
 del os.environ["_GYMDR_COMPLETE"]
-from gym_dr.api import training
-training.plot_training = lambda *_: None  # which takes longer than all else
+from gym_dr.api import run
+run.plot_training = lambda *_: None  # which takes longer than all else
 main("train a2c --updates 1 --num-envs 2 --eval-episodes 0 --hidden-sizes 8 --run-dir run".split())
 print("loaded by a training:", [name for name in ("torch", "torch._dynamo") if name in sys.modules])
 """

@@ -75,7 +75,7 @@ OUTPUTS: dict[str, tuple[tuple[Any, ...], str, str]] = {
     "evaluate": (("run",), "x", "gym_dr.evaluation.evaluate.play_batch"),
     "record": (("run", "--episodes", "1", "--format", "npz"), "x", "gym_dr.policies.record.play_batch"),
     "fit": (("log.npz", *POLE[:2], "--randomize", "length=0.3:0.7"), "x.toml", "gym_dr.fitting.job.FitJob"),
-    "bench": ((*POLE[:2], "--threshold", "1"), "x", "gym_dr.bench.measure.measure_throughput"),
+    "bench": ((*POLE[:2], "--threshold", "1"), "x", "gym_dr.bench.measure_throughput"),
     "study": (("study.toml",), "x", "gym_dr.api.study.train_missing"),
     "tune": (("tune.toml",), "x", "gym_dr.studies.tune.try_trials"),
 }

@@ -134,7 +134,7 @@ def test_the_next_commands_work_as_printed_also_for_a_module_to_trust(
 def test_a_range_of_seeds_trains_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr("gym_dr.cli.train.train", lambda *_, seeds, **__: asked.append(seeds))
-    monkeypatch.setattr("gym_dr.cli.tables.show_training", lambda trained: None)
+    monkeypatch.setattr("gym_dr.cli.train.show_training", lambda trained: None)
     train(tmp_path / "run", "--seeds", "1-3,7")
     assert asked == [(1, 2, 3, 7)]
 

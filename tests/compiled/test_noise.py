@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 from gym_dr.compiled.noise import KeyedNoise, to_normals
-from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.normal import normal_ppf
+from gym_dr.randomization.sampler import uniforms
 
 NORMALS, UNIFORMS = ["obs_noise:0", "obs_noise:1", "push_speed:0"], ["action_drop", "push_probability"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
-from gym_dr.testing.mode import MODES, Contract, Mode
+from gym_dr.testing.playing import MODES, Contract, Mode
 
 ENTRIES = list(ENVIRONMENTS.values())
 FAMILIES = {entry.entry_point.partition(":")[0]: entry.id for entry in reversed(ENTRIES)}  # module -> its first id
@@ -30,14 +30,18 @@ OWN = {
     "a_compiled_single_environment_goes_on_from_a_state",
 }
 # Robots share these too, all but Ant, whose engine is another. Those of the zoo have Crazyflie as a quick sibling, and
-# tests/envs/test_states.py has all of them go on from states, over whole episodes.
+# tests/envs/test_states.py has all of them go on from states, over whole episodes, most of them slowly.
 SHARED_BY_ROBOTS = {
+    "exact_values_hold_for_one_episode_and_options_are_left_alone",
+    "pushes_change_what_comes_where_they_reach_the_environment",
     "impossible_actions_change_nothing",
     "every_sub_environment_gives_a_picture_in_a_render_mode_alone",
     "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
     "going_on_from_a_state_equals_going_on",
     "a_state_of_some_sub_environments_leaves_the_others_alone",
 }
+# In sync mode our wrapper is the same around all: one on Box2D and one on MuJoCo are quick.
+WRAPPED = ("gym_dr/LunarLanderDR-v3", "gym_dr/InvertedPendulumDR-v5")
 # Worker processes are Gymnasium's: these, which are about what we send to the processes, for the very first id; the
 # others are slow.
 SAME = "everything_is_as_in_a_sync_environment"
@@ -65,8 +69,10 @@ def cells() -> list[Any]:
                 own = OWN - SHARED_BY_ROBOTS if shared else OWN
                 if name == "async":
                     quick = entry == ENTRIES[0] and contract.__name__ in SENT
+                elif name == "sync":
+                    quick = entry.id in WRAPPED
                 else:
-                    quick = first or (name != "sync" and contract.__name__ in own)
+                    quick = first or contract.__name__ in own
                 marks: list[Any] = [] if quick else [pytest.mark.slow]
                 cell = f"{entry.id.removeprefix('gym_dr/')}-{name}-{contract.__name__}"
                 found.append(pytest.param(Mode(env_id=entry.id, name=name), contract, marks=marks, id=cell))

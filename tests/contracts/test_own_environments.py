@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
-from gym_dr.testing.mode import Contract, Mode
+from gym_dr.testing.playing import Contract, Mode
 from tests.contracts.test_environments import OWN, SAME
 from tests.registered import forgotten_afterwards
 

@@ -15,8 +15,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from gym_dr.envs.stack import supports
 from gym_dr.errors import GymDrError, InvalidActionError
 from gym_dr.testing import playing as base
-from gym_dr.testing.mode import NUM_ENVS, Mode
-from gym_dr.testing.playing import DISABLED, SEED, assert_current, assert_same, refused
+from gym_dr.testing.playing import DISABLED, NUM_ENVS, SEED, Mode, assert_current, assert_same, refused
 from gym_dr.wrappers.record import RecordEpisodes
 
 

@@ -13,7 +13,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from gym_dr.envs.family import ENVIRONMENTS, EnvId, reference_class
 from gym_dr.errors import RandomizationError
-from gym_dr.testing.mode import MODES, Mode
+from gym_dr.testing.playing import MODES, Mode
 
 # other values of Gymnasium's keywords
 OTHER: dict[str, Any] = {

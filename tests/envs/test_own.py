@@ -14,7 +14,7 @@ from gym_dr import Integer, Param, ParamSpace, RandomizeAttributes
 from gym_dr.envs.own import id_of
 from gym_dr.errors import ConfigError, GymDrError, RandomizationError
 from gym_dr.randomization.presets import presets
-from gym_dr.runs.sources import source_of
+from gym_dr.runs.environments import source_of
 from tests.envs.slide import PARAMS, Slide, make, make_pendulum
 from tests.registered import registered_anew
 

@@ -15,6 +15,7 @@ from gym_dr.testing.playing import assert_same
 
 NUM_ENVS = 5
 NATIVE = [env.id for env in ENVIRONMENTS.values() if env.vector_entry_point is not None]
+ROBOTS = {env.id for env in ENVIRONMENTS.values() if ".mujoco." in env.entry_point} - {"gym_dr/Go1JoystickDR-v0"}
 
 
 def play(envs: Any, seed: int, steps: int) -> list[Any]:
@@ -31,8 +32,8 @@ def play(envs: Any, seed: int, steps: int) -> list[Any]:
 @pytest.mark.filterwarnings("ignore:.*the simulation diverged")  # wide draws may do that, in both
 @pytest.mark.parametrize(
     ("env_id", "threads"),
-    # robots share an engine, and Ant and Hopper are below, so others are slow
-    [pytest.param(env_id, 1, marks=pytest.mark.slow if env_id.endswith("DR-v5") else ()) for env_id in NATIVE]
+    # robots share an engine: Ant and Hopper are below, and Go1 stands for those of the zoo
+    [pytest.param(env_id, 1, marks=pytest.mark.slow if env_id in ROBOTS else ()) for env_id in NATIVE]
     + [(f"gym_dr/{name}", 2) for name in ("LunarLanderDR-v3", "AntDR-v5", "HopperDR-v5")],
 )
 def test_going_on_from_a_state_is_exact_over_whole_episodes(env_id: str, threads: int) -> None:

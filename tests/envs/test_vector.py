@@ -15,8 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from gym_dr.errors import ConfigError, EnvStateError, GymDrError, InvalidActionError
-from gym_dr.testing.mode import Mode
-from gym_dr.testing.playing import actions_of, assert_same
+from gym_dr.testing.playing import Mode, actions_of, assert_same
 from tests.registered import forgotten_afterwards
 
 # one of each kind of backend

@@ -14,8 +14,7 @@ import pytest
 
 from gym_dr import RandomizeAttributes, RandomizeMujoco
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.testing.mode import Mode
-from gym_dr.testing.playing import actions_of, interface
+from gym_dr.testing.playing import Mode, actions_of, interface
 from tests.registered import forgotten_afterwards
 
 TANK, SWING = "tests.envs.equations.own.tank:tests/Tank-v0", "tests.envs.mujoco.own_robots.swing:tests/Swing-v0"

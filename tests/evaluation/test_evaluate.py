@@ -12,16 +12,15 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import BusyFolderError, RunFolderError
-from gym_dr.evaluation.episodes import EpisodeTable
-from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.evaluate import EpisodeTable, evaluate_policies
+from gym_dr.evaluation.failures import FEWEST, FRESH_SEED
 from gym_dr.evaluation.question import EVALUATION_SEED
 from gym_dr.evaluation.results import COLUMNS, Evaluation, read_episodes, write_document
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.runs.configure import open_run
-from gym_dr.runs.durable import locked
+from gym_dr.runs.folder import locked
 from tests.policies.tiny_run import train_tiny_run
 
 DRAWS = CellSet.of_draws("training", Randomization({"gravity": (-11, -9)}), 3)
@@ -291,7 +290,7 @@ def test_an_evaluation_killed_before_its_first_episodes_were_written_goes_on(
         raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr("gym_dr.evaluation.episodes.write_episodes", stop)
+        patch.setattr("gym_dr.evaluation.evaluate.write_episodes", stop)
         with pytest.raises(StopError):
             play([runs / "one"], tmp_path / "out", GRID)
     assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8

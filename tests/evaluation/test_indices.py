@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.indices import SobolIndices, orthonormal, sobol_indices
+from gym_dr.evaluation.sensitivity import SobolIndices, orthonormal, sobol_indices
 from tests.evaluation.points import points_in
 
 LEVELS = (np.arange(4096) + 0.5) / 4096

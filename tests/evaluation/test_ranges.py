@@ -11,8 +11,8 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation import ranges
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.randomization.draws import draw, uniforms
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import draw, uniforms
 from gym_dr.randomization.space import Param, ParamSpace
 
 SPACE = ParamSpace(

@@ -8,7 +8,8 @@ import pytest
 from gym_dr import Bernoulli, Normal, Randomization, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.sensitivity import failing, nearest_failure, nearest_suspects, sensitivity
+from gym_dr.evaluation.failures import failing, nearest_failure, nearest_suspects
+from gym_dr.evaluation.sensitivity import sensitivity
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.randomization.space import Param, ParamSpace
 from tests.evaluation.points import points_in

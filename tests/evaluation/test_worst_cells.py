@@ -5,8 +5,8 @@ import pytest
 
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.family import UNLIMITED
+from gym_dr.evaluation.failures import FEWEST, again, fresh_episodes, worst_cell
 from gym_dr.evaluation.sets import CellSet
-from gym_dr.evaluation.worst_cells import FEWEST, again, fresh_episodes, worst_cell
 
 GRID = CellSet.grid(LUNAR_LANDER, {"gravity": [-12, -8, -4], "wind_power": [0, 20]}, 5)
 

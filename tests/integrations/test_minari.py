@@ -18,7 +18,7 @@ from gym_dr.api.record import record
 from gym_dr.errors import ConfigError, LogError
 from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode, read_log
-from gym_dr.integrations.logs import open_log
+from gym_dr.integrations.minari import open_log
 from tests.cli.command import gymdr, refused
 from tests.wrappers.observed import WIDE, id_of, registered
 

@@ -77,7 +77,7 @@ class OnnxPolicy:
 
 def assert_same(run: gym_dr.Run, exported: OnnxPolicy, steps: int = 120) -> None:
     """Plays episodes; the exported policy chooses what the run's does, to 1e-5 and wherever logits differ clearly."""
-    from gym_dr.policies.draws import Draws
+    from gym_dr.policies.frozen import Draws
     from gym_dr.policies.open import open_runs
 
     act = run.policy(deterministic=True)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr.policies.draws import Draws
 from gym_dr.policies.export import export_policy
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_policies, open_policy
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared

@@ -14,9 +14,7 @@ import pytest
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation import suite
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.policies.acting import drive
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy, drive
 from gym_dr.policies.open import open_policies
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import param_space_of

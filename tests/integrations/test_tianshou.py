@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gym_dr import Disturb
-from gym_dr.randomization.draws import draw
+from gym_dr.randomization.sampler import draw
 
 pytestmark = [
     pytest.mark.integration,

@@ -14,8 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr import DisturbVector, DrawContext, RecordEpisodes, ResampleParams
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.randomization.draws import draw
-from gym_dr.randomization.sampler import EpisodeRecord
+from gym_dr.randomization.sampler import EpisodeRecord, draw
 from gym_dr.wrappers.vector_params import VectorParams
 
 pytestmark = [

@@ -17,7 +17,7 @@ from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS
-from gym_dr.testing.mode import Contract, Mode
+from gym_dr.testing.playing import Contract, Mode
 from gym_dr.training.registry import ALGORITHMS
 from tests.contracts.conftest import frames_without_opengl  # noqa: F401  a fixture for all tests here
 from tests.registered import forgotten_afterwards

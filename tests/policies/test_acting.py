@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import ConfigError
-from gym_dr.policies.acting import drive, takes_episode_starts, with_episode_starts
+from gym_dr.policies.frozen import drive, takes_episode_starts, with_episode_starts
 
 
 def remembers(observations: Any, episode_starts: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import ConfigError, InvalidActionError
-from gym_dr.policies.actions import checked, for_one_or_many
+from gym_dr.policies.frozen import checked, for_one_or_many
 
 OBSERVATIONS, STARTS = np.zeros((3, 4), np.float32), np.ones(3, np.bool_)
 

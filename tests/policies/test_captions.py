@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gym_dr.policies.captions import caption_of, captioned
+from gym_dr.policies.play import caption_of, captioned
 from gym_dr.randomization.space import Param, ParamSpace
 
 SPACE = ParamSpace(

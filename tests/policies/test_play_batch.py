@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import NotFiniteError
-from gym_dr.policies.acting import play_batch
-from gym_dr.policies.draws import Draws
+from gym_dr.policies.frozen import Draws, play_batch
 from gym_dr.randomization.sampler import EpisodeRecord
 from gym_dr.training.api import seed_for
 

@@ -12,8 +12,7 @@ import pytest
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.suite import sets_for
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.configure import open_run

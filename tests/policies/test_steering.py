@@ -16,7 +16,7 @@ from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.evaluation.suite import cells_to_play
 from gym_dr.policies import play
 from gym_dr.policies.open import open_policy
-from gym_dr.policies.steering import Steering
+from gym_dr.policies.play import Steering
 from gym_dr.randomization.space import ParamSpace
 from tests.envs.mujoco.own_robots import legs
 from tests.registered import forgotten_afterwards

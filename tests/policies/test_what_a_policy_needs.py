@@ -11,8 +11,7 @@ import pytest
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.suite import sets_for
-from gym_dr.policies.draws import Draws
-from gym_dr.policies.frozen import FrozenPolicy
+from gym_dr.policies.frozen import Draws, FrozenPolicy
 from gym_dr.policies.open import open_runs
 from gym_dr.reports.comparison import Comparison, group_policies
 from gym_dr.runs.configure import open_run

@@ -28,7 +28,7 @@ from gym_dr import (
 )
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.draws import draw, philox, seed_word, uniforms
+from gym_dr.randomization.sampler import draw, philox, seed_word, uniforms
 from tests.strategies import LEAST, MOST, few, names, randomizations, seeds
 
 SPACE = ParamSpace(

@@ -27,8 +27,8 @@ from gym_dr import (
     VectorParams,
 )
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.sampler import draw, seed_word
 
 SPACE = ParamSpace(
     "Lander",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.keyed import KeyedRandom
+from gym_dr.randomization.sampler import uniforms
 
 
 def random(count: int = 4, step: int = 0, episode: int = 0) -> KeyedRandom:

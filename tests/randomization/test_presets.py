@@ -17,8 +17,8 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
 from gym_dr.envs.mujoco.space import ModelSpace
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import preset_of, presets, resolve
+from gym_dr.randomization.sampler import draw
 
 CLASSIC = (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)
 SPACES = [LUNAR_LANDER, *(module.SPACE for module in CLASSIC)]

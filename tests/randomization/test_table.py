@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.draws import FixedSampler, draw
+from gym_dr.randomization.sampler import FixedSampler, draw
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from gym_dr.evaluation.failures import WORST_CELLS
 from gym_dr.evaluation.results import Evaluation, read_episodes
 from gym_dr.evaluation.summary import summarize
-from gym_dr.evaluation.worst_cells import WORST_CELLS
 from gym_dr.reports.comparison import Comparison
 from tests.reports.sample import tiny_evaluation, tiny_policies
 

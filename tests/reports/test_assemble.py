@@ -11,10 +11,10 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.suite import sets_for
 from gym_dr.policies.open import open_runs
-from gym_dr.reports import curves, maps
 from gym_dr.reports.assemble import assemble
 from gym_dr.reports.comparison import Comparison, group_policies
 from gym_dr.reports.page import render
+from gym_dr.reports.returns import along_parameters, first_picture, heat_maps
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import read_csv
@@ -22,7 +22,7 @@ from tests.policies.tiny_run import train_tiny_run
 
 
 def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> None:
-    view = maps.heat_maps(comparison).views[0]
+    view = heat_maps(comparison).views[0]
     assert len(view.panels) == 3  # of two policies, and of their difference
     heat = view.panels[1].figure.data[0]  # the second policy, on the grid, which comes first
     returns = comparison.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
@@ -36,12 +36,12 @@ def titles(panel: Any) -> set[str]:
 
 
 def test_the_first_picture_is_a_map_over_two_numbers_and_no_switch(comparison: Comparison) -> None:
-    panel = maps.first_picture(comparison, 1)
+    panel = first_picture(comparison, 1)
     values = comparison.values["sobol"]
     assert comparison.document["parameters"]["enable_wind"]["kind"] == "bool"
     assert titles(panel) < {*values} - {"enable_wind"}
     assert "minus" in panel.title
-    assert "minus" not in maps.first_picture(comparison, 0).title
+    assert "minus" not in first_picture(comparison, 0).title
 
 
 def test_with_a_single_number_the_first_picture_is_its_curve(
@@ -49,7 +49,7 @@ def test_with_a_single_number_the_first_picture_is_its_curve(
 ) -> None:
     few = {name: comparison.values["sobol"][name] for name in ("enable_wind", "gravity")}
     monkeypatch.setitem(comparison.values, "sobol", few)
-    assert titles(maps.first_picture(comparison, 0)) == {"gravity", "Mean"}
+    assert titles(first_picture(comparison, 0)) == {"gravity", "Mean"}
 
 
 def test_the_first_screen_has_the_verdict_one_map_and_one_table(comparison: Comparison) -> None:
@@ -78,14 +78,14 @@ def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(compar
         policy["ranges"]["gravity"] = [None, None]  # as JSON has infinities
     evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
     endless = Comparison(groups=comparison.groups, evaluation=evaluation)
-    panels = curves.along_parameters(endless).views[0].panels
+    panels = along_parameters(endless).views[0].panels
     (panel,) = (panel for panel in panels if panel.title == "gravity")
     for shape in panel.figure.layout.shapes:
         assert (shape.x0, shape.x1) == panel.figure.layout.xaxis.range
 
 
 def test_a_difference_map_is_the_later_policy_minus_the_first(comparison: Comparison) -> None:
-    panel = maps.heat_maps(comparison).views[0].panels[2]
+    panel = heat_maps(comparison).views[0].panels[2]
     returns = comparison.evaluation.returns("grid").mean(axis=2)
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.registry import needs
+from gym_dr.errors import ConfigError, RunFolderError, needs
 from gym_dr.reports import page
 from gym_dr.reports.page import Panel, Report, Section, View
 from gym_dr.reports.style import new_figure

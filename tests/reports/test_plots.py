@@ -39,7 +39,7 @@ def colors(path: Path) -> int:
 def test_runs_are_drawn(updates: tuple[int, ...], tmp_path: Path) -> None:
     folders = [write_metrics(tmp_path / f"{count}", count) for count in updates]
     plot_training(folders, tmp_path / "out.png")
-    assert imread(tmp_path / "out.png").shape[:2] == (880, 1320)
+    assert imread(tmp_path / "out.png").shape[:2] == (704, 968)
     assert colors(tmp_path / "out.png") > 20
 
 

@@ -79,7 +79,7 @@ def test_the_first_answer_compares_the_policies_over_the_training_distribution(c
     assert difference == pytest.approx(returns[1] - returns[0])
     answer = tables.findings(comparison)[0]
     second, first = (f"'{comparison.groups[group].name}'" for group in (1, 0))
-    assert answer.startswith(f"Over the training distribution, {second} returns {abs(difference):.1f} ")
+    assert answer.startswith(f"Over the training distribution, {second} achieves {abs(difference):.1f} ")
     assert first in answer
 
 
@@ -152,8 +152,8 @@ def test_runs_without_common_seeds_that_are_not_as_many_are_all_in_the_differenc
 @pytest.mark.parametrize(
     ("found", "words", "chance"),
     [
-        ({"value": -5.0, "low": -9.0, "high": -1.0}, "returns 5.0 less than", False),
-        ({"value": 5.0, "low": -1.0, "high": 11.0}, "returns 5.0 more than", True),
+        ({"value": -5.0, "low": -9.0, "high": -1.0}, "achieves 5.0 less than", False),
+        ({"value": 5.0, "low": -1.0, "high": 11.0}, "achieves 5.0 more than", True),
         ({"value": 5.0, "low": None, "high": None}, "too few episodes for an interval", False),
     ],
 )
@@ -170,8 +170,8 @@ def test_an_answer_claims_no_more_than_the_interval(
     ("gravity", "wind", "answer"),
     [
         ((0.2, 0.1), (0.6, 0.3), "its return depends most on wind"),
-        ((0.1, -0.1), (0.4, -0.2), "no parameter shows an effect beyond chance"),
-        ((None, None), (None, None), "no parameter shows an effect beyond chance"),  # all returns are the same
+        ((0.1, -0.1), (0.4, -0.2), "no parameter has a significant effect"),
+        ((None, None), (None, None), "no parameter has a significant effect"),  # all returns are the same
     ],
 )
 def test_a_parameter_matters_only_if_its_interval_excludes_0(gravity: Any, wind: Any, answer: str) -> None:

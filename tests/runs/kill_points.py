@@ -24,10 +24,10 @@ from typing import Any
 
 import torch
 
-import gym_dr.api.training
+import gym_dr.api.run
 from gym_dr.cli.main import main
 from gym_dr.randomization.sampler import SAMPLERS
-from gym_dr.runs import durable
+from gym_dr.runs import folder as files
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.folder import RunFolder
 from tests.plugins.parts.growing import GROWING
@@ -80,7 +80,7 @@ def die_at_write(number: int) -> Callable[[], None]:
             if dies_here():
                 die()
 
-        durable.open = open_and_die  # type: ignore[attr-defined]  # hides the built-in one
+        files.open = open_and_die  # type: ignore[attr-defined]  # hides the built-in one
         os.fsync, os.replace = fsync_or_die, replace_or_die  # type: ignore[assignment]
 
     return prepare
@@ -149,7 +149,7 @@ def check(algorithm: str, points: int, seed: int, base: Path) -> int:
     whole = ["train", algorithm, *OPTIONS[algorithm], "--run-dir"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for draw in ("plot_training", "plot_growth"):  # pictures take longer than the training here
-            setattr(gym_dr.api.training, draw, lambda *_: None)
+            setattr(gym_dr.api.run, draw, lambda *_: None)
         main([*whole, str(base / "warm")])  # in this process, which so imports and compiles what its forks then have
     began = time.perf_counter()
     assert run([*whole, str(base / "whole")]) == 0

@@ -11,9 +11,16 @@ import safetensors.torch
 import torch
 
 from gym_dr.errors import CheckpointError
-from gym_dr.runs.checkpoint import MAX_CHECKPOINTS, checkpoint_paths, load_checkpoint, load_newest, save_checkpoint
+from gym_dr.runs.checkpoint import (
+    MAX_CHECKPOINTS,
+    checkpoint_paths,
+    load_checkpoint,
+    load_newest,
+    pack,
+    save_checkpoint,
+    unpack,
+)
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.pack import pack, unpack
 
 
 @pytest.fixture

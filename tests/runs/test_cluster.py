@@ -18,11 +18,10 @@ import pytest
 
 from gym_dr.cli.main import main
 from gym_dr.errors import ConfigError
-from gym_dr.runs import cluster
+from gym_dr.runs import launch
 from gym_dr.runs.checkpoint import updates_saved
-from gym_dr.runs.cluster import HandedBack, read_changes, train_on_ray, write_files
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.launch import Ended, read_changes, train_on_ray, write_files
 from tests.runs.test_launch import CHECKPOINTS, LONG, TWO, result, train, training_of
 from tests.studies.stopping import Killed, stopping
 
@@ -110,7 +109,7 @@ def fake_ray() -> Any:
 
 def train_on_fake(folder: RunFolder, task: Any, monkeypatch: pytest.MonkeyPatch) -> Ended:
     monkeypatch.setitem(sys.modules, "ray", fake_ray())
-    monkeypatch.setattr(cluster, "train_files", task)
+    monkeypatch.setattr(launch, "train_files", task)
     return train_on_ray({"run": folder}, None, (), lambda _: None, 3)["run"]
 
 
@@ -124,9 +123,9 @@ def test_a_lost_task_begins_again_from_what_it_has_handed_back(
         assert processors == num_threads == 3
         given.append({*files})
         if len(given) < 3:
-            yield HandedBack(files=read_changes(cut, {}))
+            yield read_changes(cut, {}), None
             yield LostError()
-        yield HandedBack(files={"training.png": b""}, ended=Ended(code=0))
+        yield {"training.png": b""}, Ended(code=0)
 
     assert train_on_fake(folder, task, monkeypatch) == Ended(code=0)
     assert given[0] == {"config.json"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import write_atomically
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_write_that_comes_to_no_end_leaves_the_old_file_and_nothing_else(
 
     path = tmp_path / "file"
     write_atomically(path, b"old")
-    monkeypatch.setattr("gym_dr.runs.durable.os.fsync", fail)
+    monkeypatch.setattr("gym_dr.runs.folder.os.fsync", fail)
     with pytest.raises(error, match=message):
         write_atomically(path, b"new")
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("file", b"old")]
@@ -64,7 +64,7 @@ def test_two_threads_that_write_one_file_do_not_meet(tmp_path: Path, monkeypatch
         meet.wait()  # both have written, and neither has renamed
         fsync(descriptor)
 
-    monkeypatch.setattr("gym_dr.runs.durable.os.fsync", sync_together)
+    monkeypatch.setattr("gym_dr.runs.folder.os.fsync", sync_together)
     with ThreadPoolExecutor(2) as pool:
         for written in [pool.submit(write_atomically, tmp_path / "file", content) for content in (b"a" * 9, b"b" * 9)]:
             written.result()

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gym_dr.reports.plots import plot_growth
+from gym_dr.reports.plots import WINDOWS, plot_growth, read_growth
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.growth import WINDOWS, read_growth
 from gym_dr.training.registry import find_algorithm
 
 pytestmark = pytest.mark.usefixtures("full_pictures")

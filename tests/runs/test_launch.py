@@ -25,8 +25,7 @@ from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs import launch as launcher
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.launch import Launch
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.launch import Ended, Launch
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
 from tests.runs.test_processes import workers_of
@@ -75,6 +74,7 @@ def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_pat
     assert result(at_once) == result(one_by_one)
 
 
+@pytest.mark.slow  # its sibling is in test_sources.py, whose process also runs a program
 def test_a_seed_in_a_process_of_its_own_gives_what_it_gives_here(one_by_one: Path, tmp_path: Path) -> None:
     there = train(tmp_path / "runs", "--seeds", "2", "--workers", "1", "--eval-episodes", "0")
     assert training_of(there / "seed-2") == training_of(one_by_one / "seed-2")

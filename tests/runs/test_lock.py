@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import BusyFolderError
-from gym_dr.runs.durable import locked
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, locked
 from tests.cli.command import files, gymdr, refused, train
 
 HOLD = """
 import sys
 from pathlib import Path
-from gym_dr.runs.durable import locked
+from gym_dr.runs.folder import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -27,7 +26,7 @@ with locked(Path(sys.argv[1])):
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Does not wait for a lock."""
-    monkeypatch.setattr("gym_dr.runs.durable.GRACE", 0.0)
+    monkeypatch.setattr("gym_dr.runs.folder.GRACE", 0.0)
 
 
 @pytest.fixture

@@ -23,8 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gym_dr.errors import CheckpointError
-from gym_dr.runs.checkpoint import load_checkpoint
-from gym_dr.runs.pack import pack, unpack
+from gym_dr.runs.checkpoint import load_checkpoint, pack, unpack
 from gym_dr.training.optimizers import without_compiler
 from tests.strategies import few
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.runs import processes
-from gym_dr.runs.processes import Command, Ended
+from gym_dr.runs import launch
+from gym_dr.runs.launch import Command, Ended
 
 
 def workers_of(process: int) -> list[int]:
@@ -21,28 +21,28 @@ def workers_of(process: int) -> list[int]:
 
 def test_a_process_that_is_killed_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import os, sys; sys.argv[1] == 'die' and os.kill(os.getpid(), 9); print('refused'); sys.exit(2)"
-    monkeypatch.setattr(processes, "PROGRAM", program)
+    monkeypatch.setattr(launch, "PROGRAM", program)
     seen: list[int] = []
-    found = processes.run_commands({"killed": ["die"], "other": ["live"]}, 1, lambda ended: seen.append(len(ended)))
+    found = launch.run_commands({"killed": ["die"], "other": ["live"]}, 1, lambda ended: seen.append(len(ended)))
     assert found == {"killed": Ended(code=-9), "other": Ended(code=2, message="refused")}
     assert sorted({*seen}) == [1, 2] or sorted({*seen}) == [0, 1, 2]
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be kept to some processors")
 def test_no_more_processes_run_than_processors_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "PROGRAM", "print('ended')")
+    monkeypatch.setattr(launch, "PROGRAM", "print('ended')")
     before, running, most = os.sched_getaffinity(0), list[subprocess.Popen[str]](), list[int]()
-    start = processes.start
+    start = launch.start
 
     def counted(command: Command, num_threads: int) -> subprocess.Popen[str]:
         most.append(1 + sum(process.poll() is None for process in running))
         running.append(start(command, num_threads))
         return running[-1]
 
-    monkeypatch.setattr(processes, "start", counted)
+    monkeypatch.setattr(launch, "start", counted)
     os.sched_setaffinity(0, {min(before)})
     try:
-        processes.run_commands({str(k): [] for k in range(3)}, None)
+        launch.run_commands({str(k): [] for k in range(3)}, None)
     finally:
         os.sched_setaffinity(0, before)
     assert most == [1, 1, 1]
@@ -55,10 +55,10 @@ def test_no_more_processes_run_than_processors_may_be_used(monkeypatch: pytest.M
 def test_processes_get_the_threads_that_were_asked_for_or_their_share_of_the_processors(
     workers: int | None, num_threads: int | None, at_once: int, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "usable_threads", lambda: 16)
-    monkeypatch.setattr(processes, "PROGRAM", "import sys; print(*sys.argv[1:])")
-    assert processes.processes_at_once(workers, num_threads) == at_once
-    found = processes.run_commands({name: ["do", name] for name in "abc"}, workers, num_threads=num_threads)
+    monkeypatch.setattr(launch, "usable_threads", lambda: 16)
+    monkeypatch.setattr(launch, "PROGRAM", "import sys; print(*sys.argv[1:])")
+    assert launch.processes_at_once(workers, num_threads) == at_once
+    found = launch.run_commands({name: ["do", name] for name in "abc"}, workers, num_threads=num_threads)
     assert {name: one.message for name, one in found.items()} == {
         name: f"do {name} --num-threads={each}" for name in "abc"
     }
@@ -67,8 +67,8 @@ def test_processes_get_the_threads_that_were_asked_for_or_their_share_of_the_pro
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     waiting = "from gym_dr.cli.launched import command_line, main; import time; "
     waiting += "command_line.main = lambda *_, **__: time.sleep(100); main()"
-    program = "from gym_dr.runs import processes; "
-    program += f"processes.PROGRAM = {waiting!r}; processes.run_commands({{'a': [], 'b': []}}, 2)"
+    program = "from gym_dr.runs import launch; "
+    program += f"launch.PROGRAM = {waiting!r}; launch.run_commands({{'a': [], 'b': []}}, 2)"
     parent = subprocess.Popen([sys.executable, "-c", program])
     while len(children := workers_of(parent.pid)) < 2:
         assert parent.poll() is None

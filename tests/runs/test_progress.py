@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from gym_dr.runs import progress
-from gym_dr.runs.progress import Progress
+from gym_dr.runs import terminal
+from gym_dr.runs.terminal import Progress
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     ours = Clock()
-    monkeypatch.setattr(progress, "time", ours)
+    monkeypatch.setattr(terminal, "time", ours)
     return ours
 
 
@@ -83,7 +83,7 @@ class Terminal(io.StringIO):
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress.os, "get_terminal_size", lambda number: (120, 40))
+    monkeypatch.setattr(terminal.os, "get_terminal_size", lambda number: (120, 40))
     return stream
 
 

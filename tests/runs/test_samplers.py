@@ -10,7 +10,7 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
-from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.sampler import seed_word
 from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.configure import build_config

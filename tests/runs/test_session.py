@@ -18,13 +18,11 @@ from gym_dr import Randomization, Scale
 from gym_dr.cli.main import main
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, RunFolderError, UnknownNameError
-from gym_dr.randomization.draws import draw, seed_word
-from gym_dr.randomization.sampler import SAMPLERS
-from gym_dr.runs.checkpoint import checkpoint_paths
+from gym_dr.randomization.sampler import SAMPLERS, draw, seed_word
+from gym_dr.runs.checkpoint import checkpoint_paths, pack, unpack
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession, run_sampler
 from gym_dr.training.registry import find_algorithm
 from tests.plugins.parts.growing import GROWING

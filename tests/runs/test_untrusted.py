@@ -20,11 +20,9 @@ from gym_dr.errors import ConfigError, GymDrError, RunFolderError
 from gym_dr.evaluation.results import read_document, read_episodes
 from gym_dr.randomization.files import MAX_FILE, read_table
 from gym_dr.runs import metrics
-from gym_dr.runs.checkpoint import load_checkpoint
+from gym_dr.runs.checkpoint import load_checkpoint, pack
 from gym_dr.runs.configure import build_config, open_run
-from gym_dr.runs.durable import write_atomically
-from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.pack import pack
+from gym_dr.runs.folder import RunFolder, write_atomically
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import files, gymdr, refused, train
 

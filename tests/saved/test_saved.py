@@ -55,6 +55,7 @@ def test_an_evaluation_keeps_its_episodes(saved: Path, name: str) -> None:
     assert len(evaluation.episodes) == 4  # two sets of two: nominal, and the draws of the training
 
 
+@pytest.mark.usefixtures("seeds_in_this_process")
 def test_a_complete_study_trains_nothing_anew(saved: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (saved / "study").rglob("*.safetensors")}
     found = gym_dr.study(TINY, output=saved / "study", progress=False)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-import gym_dr.api.training
+import gym_dr.api.run
 import gym_dr.reports.assemble
 from gym_dr.runs import launch
 from tests.conftest import run_here
@@ -55,6 +55,6 @@ def check(points: int, seed: int, base: Path) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     launch.run_commands = run_here  # type: ignore[assignment]  # in the fork that is killed
-    gym_dr.api.training.plot_training = lambda _, path: path.touch()
+    gym_dr.api.run.plot_training = lambda _, path: path.touch()
     gym_dr.reports.assemble.assemble = quick_page
     check(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

@@ -28,8 +28,8 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.runs import launch
-from gym_dr.runs.durable import locked
-from gym_dr.runs.processes import Ended
+from gym_dr.runs.folder import locked
+from gym_dr.runs.launch import Ended
 from gym_dr.studies.results import StudyResult
 from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
@@ -45,7 +45,7 @@ def quick() -> Iterator[pytest.MonkeyPatch]:
     """No processes, pictures of runs, and plots in the page; the examples' studies have them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "run_commands", run_here)
-        patch.setattr("gym_dr.api.training.plot_training", lambda _, path: path.touch())
+        patch.setattr("gym_dr.api.run.plot_training", lambda _, path: path.touch())
         patch.setattr("gym_dr.reports.assemble.assemble", quick_page)
         yield patch
 
@@ -144,7 +144,8 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
     [
         pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
         ("gym_dr.cli.resume.load_run", 2),  # while runs are trained
-        ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
+        # while episodes are played, as in tests/evaluation/test_evaluate.py
+        pytest.param("gym_dr.evaluation.evaluate.play_batch", 9, marks=pytest.mark.slow),
         pytest.param("gym_dr.studies.results.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
     ],
 )

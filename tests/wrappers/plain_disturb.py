@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr import Randomization
-from gym_dr.randomization.draws import draw, seed_word, uniforms
 from gym_dr.randomization.normal import normal_ppf
+from gym_dr.randomization.sampler import draw, seed_word, uniforms
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
 

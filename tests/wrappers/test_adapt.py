@@ -14,8 +14,7 @@ from gym_dr import AdaptParams, Choice, EpisodeRecord, Randomization, ResamplePa
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
-from gym_dr.randomization.draws import FixedSampler, seed_word
-from gym_dr.randomization.sampler import TrainingInfo
+from gym_dr.randomization.sampler import FixedSampler, TrainingInfo, seed_word
 from gym_dr.testing.playing import play
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"

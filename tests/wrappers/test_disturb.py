@@ -24,7 +24,7 @@ from gym_dr import (
 )
 from gym_dr.envs.stack import pushed_layer
 from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
-from gym_dr.randomization.draws import draw
+from gym_dr.randomization.sampler import draw
 from gym_dr.testing.playing import assert_same
 from gym_dr.wrappers.disturbances import DISTURBANCES
 from gym_dr.wrappers.disturbed_space import possible_disturbances

@@ -13,7 +13,7 @@ from packaging.version import Version
 from gym_dr import DisturbVector, DrawContext, EpisodeRecord, RecordEpisodes
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.draws import draw
+from gym_dr.randomization.sampler import draw
 from gym_dr.testing.playing import SEED, play
 from tests.envs.reporting import Reporting
 

@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr import AdaptParams, RecordEpisodes, ResampleParams
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
-from gym_dr.randomization.draws import draw
+from gym_dr.randomization.sampler import draw
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 

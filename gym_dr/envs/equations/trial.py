@@ -16,8 +16,8 @@ from gym_dr.envs.equations.functions import called, check_numbers, place_of
 from gym_dr.envs.equations.kernels import content_of
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Distribution
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 

@@ -18,8 +18,8 @@ from gym_dr.envs.mujoco.robot_state import RobotState
 from gym_dr.envs.mujoco.robots import Robot
 from gym_dr.envs.mujoco.task import Feedback, Rows, Task
 from gym_dr.errors import EnvStateError, RobotError, located, unknown_name
-from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.keyed import KeyedRandom
+from gym_dr.randomization.sampler import seed_word
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
 _AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # computed by mj_rnePostConstraint, which a batch does not call

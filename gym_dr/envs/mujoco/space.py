@@ -34,11 +34,10 @@ from gym_dr.envs.mujoco.fields import (
     outranked,
     owner_of,
 )
-from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError, unknown_name, warn
+from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError, listed, unknown_name, warn
 from gym_dr.randomization.distributions import Constant
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
-from gym_dr.wording import listed
 
 _FREE = 0  # mjtJoint
 _INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound

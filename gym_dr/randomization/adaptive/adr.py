@@ -20,8 +20,7 @@ import numpy as np
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.learning import COLLECTS, Cohort, LearningOptions, LearningSampler
-from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import TrainingInfo
+from gym_dr.randomization.sampler import TrainingInfo, uniforms
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 

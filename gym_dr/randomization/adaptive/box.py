@@ -15,8 +15,8 @@ import numpy as np
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name, warn
-from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.sampler import values_at
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization, Rule
 

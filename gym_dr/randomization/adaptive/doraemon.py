@@ -20,9 +20,8 @@ from dataclasses import dataclass
 
 from gym_dr.arrays import Array
 from gym_dr.options import POSITIVE, SHARE, option
-from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
-from gym_dr.randomization.adaptive.learning import Cohort
+from gym_dr.randomization.adaptive.learning import BetaOptions, BetaSampler, Cohort
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,8 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.options import POSITIVE, expect, option
-from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
-from gym_dr.randomization.adaptive.learning import Cohort
+from gym_dr.randomization.adaptive.learning import BetaOptions, BetaSampler, Cohort
 from gym_dr.randomization.sampler import TrainingInfo
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization

@@ -1,6 +1,6 @@
 """What every registered environment promises, in every supported mode."""
 
-from gym_dr.testing.environments import draws, episodes, interface, refusals, states  # they register their contracts
-from gym_dr.testing.mode import ENVIRONMENT_CONTRACTS
+from gym_dr.testing.environments import draws, episodes, states  # they register their contracts
+from gym_dr.testing.playing import ENVIRONMENT_CONTRACTS
 
-__all__ = ["ENVIRONMENT_CONTRACTS", "draws", "episodes", "interface", "refusals", "states"]
+__all__ = ["ENVIRONMENT_CONTRACTS", "draws", "episodes", "states"]

@@ -10,17 +10,22 @@ import numpy as np
 from gym_dr.errors import RandomizationError, RandomizationWarning
 from gym_dr.randomization.presets import presets
 from gym_dr.runs.environments import param_space_of, space_of
-from gym_dr.testing.mode import MODES, NUM_ENVS, VECTOR, Mode, draws_parameters, promised
 from gym_dr.testing.playing import (
+    MODES,
+    NUM_ENVS,
     SEED,
+    VECTOR,
+    Mode,
     actions_of,
     assert_current,
     assert_same,
     columns,
     drawn,
+    draws_parameters,
     given,
     interface,
     play,
+    promised,
     refused,
 )
 

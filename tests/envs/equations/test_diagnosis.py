@@ -9,12 +9,18 @@ import gymnasium as gym
 import pytest
 
 from gym_dr.errors import EquationsError
-from tests.envs.equations.bad_lines import EXPECTED
+from tests.envs.equations.bad_lines import EXPECTED, calls_what_forgets, reads_a_list
 from tests.envs.equations.swing import register
+
+QUICK = (reads_a_list, calls_what_forgets)  # in the function itself, and in one that it calls
 
 
 @pytest.mark.filterwarnings("ignore:Assigning a code object:DeprecationWarning")  # by numba, on Python 3.13
-@pytest.mark.parametrize("function", EXPECTED, ids=lambda function: function.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in EXPECTED],
+    ids=lambda function: function.__name__,
+)
 def test_the_message_names_function_and_line(function: Any) -> None:
     named, line, said = EXPECTED[function]
     register(step=function)

@@ -20,8 +20,8 @@ from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.kernels import LANES
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.errors import EquationsError
-from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import draw
 from tests.envs.equations.swing import Swing, register
 
 NUM_ENVS = LANES + 3  # a whole block, and some
@@ -211,6 +211,7 @@ def test_equations_are_compiled_once_and_again_when_what_they_compute_changes(lo
     assert load(**calling) == (4.5, True)
 
 
+@pytest.mark.slow  # its siblings are the descriptions of closures in tests/compiled/test_formula.py
 def test_equations_in_the_same_file_do_not_share_their_code() -> None:
     """Lambdas on one line have the same name and the same line."""
     found = []
@@ -222,6 +223,7 @@ def test_equations_in_the_same_file_do_not_share_their_code() -> None:
     np.testing.assert_allclose(found, [[1.0] * 4, [2.0] * 4], rtol=1e-6)
 
 
+@pytest.mark.slow  # its siblings are the descriptions of globals in tests/compiled/test_formula.py
 def test_a_change_of_what_functions_name_is_seen_by_the_next_environment_of_a_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from gym_dr import ParamSpace, Randomization
 from gym_dr.errors import RandomizationError
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import EpisodeRecord, Sampler
+from gym_dr.randomization.sampler import EpisodeRecord, Sampler, uniforms
 
 
 class GrowingSampler:
