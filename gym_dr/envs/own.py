@@ -167,7 +167,7 @@ def register(
             any other wrappers. It gets the keywords of ``gymnasium.make``, such as ``render_mode``.
         randomization: What varies if nothing else is given, as a mapping or a ``Randomization``; None for what the
             environment varies by itself, or else its preset "default".
-        presets: Further ones by name. Those of the environment inside exist, too, unless given here.
+        presets: Further presets by name. Those of the environment inside exist, too, unless replaced here.
         max_episode_steps: Steps after which an episode is truncated; None if only the function limits them.
         reward_threshold: Return at which the task counts as solved.
         defaults: Settings and options that replace an algorithm's own: algorithm -> name -> value.

@@ -40,7 +40,7 @@ _CHUNK = 8192  # uniforms at a time, so that intermediate words stay in the proc
 
 
 class EpisodeRecord(NamedTuple):
-    """One finished episode of one sub-environment; a tuple, since trainings make thousands of them a second."""
+    """One finished episode of one sub-environment; a tuple, since a training makes thousands of them a second."""
 
     env_index: int  # of the sub-environment
     seed: int | None  # in the key of the draw; the sub-environment's own, except for shared draws
@@ -59,7 +59,7 @@ class ParamSampler(Protocol):
 
     A draw depends on (sub-environment's seed, draw index, parameter name), and on ``version`` if the sampler learns. It
     must not depend on how many are drawn at once or in which order. A sampler changes only in ``update`` and
-    ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
+    ``load_state``, and then changes its ``version``, so that draws made in advance are made anew.
 
     A sampler for a certain number of sub-environments has an attribute ``training``, its ``TrainingInfo``.
     """

@@ -38,7 +38,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     dictionaries, tuples or images.
 
     Attributes:
-        disturbances: Those that vary, and how.
+        disturbances: The disturbances that vary, and how.
 
     Example:
         >>> import gymnasium as gym
@@ -128,7 +128,7 @@ class DisturbVector(ViewWrapper):
     ``DrawContext``. It makes its own draws at each reset.
 
     Attributes:
-        disturbances: Those that vary, and how.
+        disturbances: The disturbances that vary, and how.
 
     Example:
         >>> import gymnasium as gym, gym_dr

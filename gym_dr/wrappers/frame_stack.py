@@ -40,7 +40,7 @@ class FrameStack(ViewWrapper):
     """Appends earlier observations and the last reward to the observation.
 
     An observation is a frame stack (the current one, that of a step before, of two steps before, ...), then the reward.
-    At the start of an episode, its first observation stands for the missing ones, and the reward is 0. Images are
+    At the start of an episode, its first observation replaces the missing ones, and the reward is 0. Images are
     stacked along their shortest axis, which is that of colors. Put it outside ``DisturbVector`` and inside
     ``DrawContext``.
 

@@ -88,7 +88,7 @@ class VectorParams(EpisodeWrapper):
         """The parameters that may vary.
 
         Raises:
-            ConfigError: The sub-environments differ in keywords or ranges, also for all that needs this attribute.
+            ConfigError: The sub-environments differ in keywords or ranges; what needs this attribute raises it, too.
         """
         return cast(ParamSpace, self._common(self._spaces))
 

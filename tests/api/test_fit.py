@@ -27,7 +27,7 @@ def log() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def found(log: Any, output: Path) -> Fit:
-    return fit(log, randomize=PRIOR, output=output)
+    return fit(log, randomize=PRIOR, output=output, method="auto")
 
 
 @pytest.fixture(scope="module")

@@ -167,7 +167,7 @@ def test_a_malformed_axis_is_refused(text: str) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 @pytest.mark.parametrize("closed", [pytest.param("2>&-", marks=pytest.mark.slow), "1>&- 2>&-"])
 def test_closed_streams_neither_end_a_command_nor_lend_their_numbers_to_its_files(closed: str, tmp_path: Path) -> None:
-    code = "from gym_dr.api import training; training.plot_training = lambda _, path: path.touch(); "  # it takes long
+    code = "from gym_dr.api import run; run.plot_training = lambda _, path: path.touch(); "  # it takes long
     command = f'exec "$0" -c "{code}from gym_dr.cli.main import main; main()" "$@" {closed}'
     args = ["train", "a2c", *TINY, "--run-dir", str(tmp_path / "run")]
     assert subprocess.run(["sh", "-c", command, sys.executable, *args], capture_output=True).returncode == 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gym_dr.policies.frozen import play_batch
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.folder import RunFolder
 from tests.cli.command import gymdr
@@ -46,10 +49,46 @@ def assert_same_after_resume(folder: Path, whole: Path) -> None:
     assert names[0] == names[1]
 
 
+def check_stopped(folder: Path, whole: Path, errors: str) -> None:
+    """What is told and kept of a run whose training was over."""
+    stopped = "Trained, but stopped before the plots and the evaluation were done."
+    assert f"{stopped} Continue with: gymdr resume {folder}" in errors
+    assert "Traceback" not in errors
+    assert_trained(folder, whole)
+
+
+def assert_kept(folder: Path, whole: Path) -> None:
+    """The first set of episodes is there, and is not played again."""
+    kept = (folder / "evaluation/episodes.csv").read_text()
+    assert kept.count(",nominal,") == 4
+    assert kept in (whole / "evaluation/episodes.csv").read_text()
+
+
+def test_a_signal_between_sets_of_episodes_keeps_what_was_played(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process; the slow tests below have the command in one of its own."""
+    played: list[int] = []
+
+    def play(*args: Any, **kwargs: Any) -> Any:
+        played.append(1)
+        if len(played) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return play_batch(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gym_dr.evaluation.evaluate.play_batch", play)
+        stopped = gymdr(*TRAIN, tmp_path / "run")
+    assert stopped.code == 143
+    check_stopped(tmp_path / "run", whole, stopped.err)
+    assert_kept(tmp_path / "run", whole)
+    assert_same_after_resume(tmp_path / "run", whole)
+
+
 @pytest.mark.parametrize(
     ("place", "number", "code"),
     [
-        pytest.param(EVALUATING, signal.SIGTERM, 143, id="evaluating-SIGTERM"),
+        pytest.param(EVALUATING, signal.SIGTERM, 143, id="evaluating-SIGTERM", marks=pytest.mark.slow),
         pytest.param(EVALUATING, signal.SIGINT, 130, id="evaluating-SIGINT", marks=pytest.mark.slow),
         pytest.param(DRAWING, signal.SIGTERM, 143, id="drawing-SIGTERM", marks=pytest.mark.slow),
         pytest.param(DRAWING, signal.SIGINT, 130, id="drawing-SIGINT", marks=pytest.mark.slow),
@@ -67,14 +106,9 @@ def test_a_signal_after_the_last_update_keeps_the_training_and_resume_makes_the_
         process.send_signal(number)
         _, errors = process.communicate("\n")
     assert process.returncode == code, errors
-    stopped = "Trained, but stopped before the plots and the evaluation were done."
-    assert f"{stopped} Continue with: gymdr resume {folder}" in errors
-    assert "Traceback" not in errors
-    assert_trained(folder, whole)
+    check_stopped(folder, whole, errors)
     if place == EVALUATING:
-        kept = (folder / "evaluation/episodes.csv").read_text()
-        assert kept.count(",nominal,") == 4  # these are not played again
-        assert kept in (whole / "evaluation/episodes.csv").read_text()
+        assert_kept(folder, whole)
     assert_same_after_resume(folder, whole)
 
 

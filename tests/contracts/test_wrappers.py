@@ -59,7 +59,9 @@ def cells() -> list[Any]:
                 wrap=wrap, mode=Mode(env_id=env_id, name=mode), passes_rollouts=passes and mode == "native"
             )
             for contract in WRAPPER_CONTRACTS:
-                quick = (env_id == LANDER and mode != "async") or (mode == "native" and name.startswith("run"))
+                whole = name in ("VectorParams", "run", "run-with-all")
+                quick = mode == "native" if name.startswith("run") else env_id == LANDER and mode == "native"
+                quick |= whole and (env_id, mode) == (LANDER, "sync")
                 marks: list[Any] = [] if quick else [pytest.mark.slow]  # its siblings are the same wrapper's others
                 cell = f"{name}-{env_id.removeprefix('gym_dr/')}-{mode}-{contract.__name__}"
                 found.append(pytest.param(case, contract, marks=marks, id=cell))

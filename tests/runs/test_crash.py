@@ -34,7 +34,8 @@ def kill(points: int, seed: int, base: Path, *algorithms: str) -> list[int]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks")
 def test_a_run_killed_anywhere_resumes_to_the_same_bits(tmp_path: Path) -> None:
-    assert min(kill(1, 1, tmp_path, *OPTIONS)) >= 1
+    # the next test has all algorithms; contracts have each of them cut and resumed
+    assert min(kill(1, 1, tmp_path, "ppo")) >= 1
 
 
 @pytest.mark.slow

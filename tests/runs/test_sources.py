@@ -16,7 +16,7 @@ from tests.registered import forgotten_afterwards
 from tests.runs.test_launch import training_of
 
 # drawing takes longer than all else
-HELPER = "from gym_dr.api import training\ntraining.plot_training = lambda _, path: path.touch()\n"
+HELPER = "from gym_dr.api import run\nrun.plot_training = lambda _, path: path.touch()\n"
 HELPER += "SIZES = {'num_envs': 2, 'updates': 2, 'rollout_steps': 8, 'hidden_sizes': (8,), 'eval_episodes': 0}\n"
 PROGRAM = """
 from pathlib import Path

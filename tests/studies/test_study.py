@@ -144,7 +144,8 @@ def test_contrasts_of_factors_are_differences_of_means_over_the_seeds_that_all_h
     [
         pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
         ("gym_dr.cli.resume.load_run", 2),  # while runs are trained
-        ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
+        # while episodes are played, as in tests/evaluation/test_evaluate.py
+        pytest.param("gym_dr.evaluation.evaluate.play_batch", 9, marks=pytest.mark.slow),
         pytest.param("gym_dr.studies.results.write_atomically", 2, marks=pytest.mark.slow),  # while tables are written
     ],
 )

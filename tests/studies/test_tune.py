@@ -130,16 +130,16 @@ def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monk
     real = module.train_run
 
     def fails(run: Any, *others: Any, **kwargs: Any) -> None:
-        if error := {"trial-1": NotFiniteError("the loss is nan"), "trial-2": KeyError("x")}.get(
+        if error := {"trial-0": NotFiniteError("the loss is nan"), "trial-1": KeyError("x")}.get(
             run.folder.path.parent.name
         ):
             raise error
         real(run, *others, **kwargs)
 
     monkeypatch.setattr(TRAIN, fails)
-    trials = tune(tiny(trials=4, seeds=[7]), tmp_path / "out").trials
-    assert trials.state.to_list() == ["COMPLETE", "PRUNED", "PRUNED", "COMPLETE"]
-    assert trials.user_attrs_reason[1:3].to_list() == ["the loss is nan", "KeyError: 'x'"]
+    trials = tune(tiny(trials=3, seeds=[7]), tmp_path / "out").trials
+    assert trials.state.to_list() == ["PRUNED", "PRUNED", "COMPLETE"]
+    assert trials.user_attrs_reason[:2].to_list() == ["the loss is nan", "KeyError: 'x'"]
 
 
 # ---- going on --------------------------------------------------------------------------------------------------------
@@ -278,9 +278,9 @@ def test_workers_are_processes_with_shares_of_the_trials(tmp_path: Path, monkeyp
         return run_here(commands)
 
     monkeypatch.setattr(module, "run_commands", run)
-    found = tune(tiny(trials=5, seeds=[7]), tmp_path / "out", workers=2, num_threads=3)
-    assert shares == [(0, 3), (1, 2)]
-    assert found.trials.params_lr.nunique() == 5  # they draw numbers of their own
+    found = tune(tiny(trials=3, seeds=[7]), tmp_path / "out", workers=2, num_threads=3)
+    assert shares == [(0, 2), (1, 1)]
+    assert found.trials.params_lr.nunique() == 3  # they draw numbers of their own
     monkeypatch.setattr(module, "run_commands", lambda commands, *_, **__: dict.fromkeys(commands, Ended(code=-9)))
     with pytest.raises(LostRunError, match=r"a worker was killed\. Run the same command"):
-        tune(tiny(trials=9, seeds=[7]), tmp_path / "out", workers=2)
+        tune(tiny(trials=5, seeds=[7]), tmp_path / "out", workers=2)

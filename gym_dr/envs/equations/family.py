@@ -124,7 +124,7 @@ def equations_family(
         options: Other keywords, such as the kind of reward -> default, a number.
         reset_options: Options of ``reset`` and the pairs of numbers of the uniform ``start`` -> those of this episode.
         clip_actions: Whether ``step`` gets numbers clipped to the bounds of ``action_space``.
-        state_from: Observation, a tuple, -> the fields of the state, nan for those that it leaves open; to fit
+        state_from: Observation, a tuple, -> the fields of the state, nan for those that it does not determine; to fit
             parameters to logs. None if observations are the state itself; not compiled.
         time_step: Duration of a step in s, or the parameter that sets it; None if steps have no duration.
         name: Name of its parameters, under which presets are registered; empty for the id.
