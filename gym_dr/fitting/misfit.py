@@ -112,7 +112,8 @@ def find_misfit(likelihood: Likelihood, estimate: Estimate, *, varies: bool = Fa
         columns = estimate.filter.slopes(*((moved, still) if is_force else (still, moved)))
         columns = columns.reshape(z.size, len(names))
         norms = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-        p, strongest, pull, size = _chance(z, _foreign(columns / norms, own[:, free]))
+        foreign = _foreign(columns / norms, own[:, free])
+        p, strongest, pull, size = _chance(z, foreign)
         size = size / float(norms[strongest])
         lack = Lack(
             coordinate=motion.coordinates[k],
@@ -126,7 +127,8 @@ def find_misfit(likelihood: Likelihood, estimate: Estimate, *, varies: bool = Fa
         )
         lacks.append(lack)
         if lack.p < LEVEL:
-            excess += _absorbed(z, own, columns * size)
+            shown = np.linalg.norm(foreign, axis=0) > _FOREIGN  # what parameters explain as well is theirs
+            excess += _absorbed(z, own, columns[:, shown] * size)
     contradiction = None if varies else _contradiction(motion, estimate, z, by_parameters, changes)
     found = Misfit(
         lack=min(

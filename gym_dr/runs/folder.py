@@ -152,7 +152,9 @@ class RunFolder:
         if not folder.path.is_dir():
             raise RunFolderError(f"{path}: no such run folder.")
         if not folder.config.is_file():
-            runs = sorted(config.parent.name for config in folder.path.glob(f"*/{CONFIG}") if config.is_file())
+            found = {config.parent for config in folder.path.glob(f"*/{CONFIG}") if config.is_file()}
+            found |= {config.parents[1] for config in folder.path.glob(f"runs/*/*/{CONFIG}")}  # of a study
+            runs = sorted(str(run.relative_to(folder.path)) for run in found)
             hint = f" It holds the runs {', '.join(runs)}: name one of them." if runs else ""
             raise RunFolderError(f"{path}: is not a run folder: it has no {CONFIG}.{hint}")
         folder._check_files()

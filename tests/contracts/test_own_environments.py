@@ -28,7 +28,7 @@ def marks(env_id: str, name: str, contract: Contract) -> list[pytest.MarkDecorat
     elif env_id in FUNCTIONS:
         quick = env_id == FUNCTIONS[0]  # the other one takes seconds
     else:
-        quick = env_id == WHOLE or (name != "sync" and contract.__name__ in OWN)
+        quick = name != "sync" and (env_id == WHOLE or contract.__name__ in OWN)  # a function is quick in sync mode
     return [] if quick else [pytest.mark.slow]
 
 

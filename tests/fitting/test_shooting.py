@@ -21,8 +21,7 @@ PRIOR: dict[str, Any] = {"gain": (-5.0, 5.0), "drag": (0.0, 4.0)}
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("gym_dr.fitting.draws._PARTICLES", 500)  # of the likelihood, which is not asked
+def _registered() -> Iterator[None]:
     with forgotten_afterwards():
         rail.register()
         yield

@@ -151,6 +151,13 @@ def test_open_names_the_runs_inside_a_folder_that_is_none(tmp_path: Path) -> Non
         RunFolder.open(tmp_path)
 
 
+def test_open_names_the_variants_inside_a_study(tmp_path: Path) -> None:
+    for variant in ("wide", "nominal"):
+        make_run(tmp_path / "runs" / variant / "seed-1")
+    with pytest.raises(RunFolderError, match=f"It holds the runs {Path('runs/nominal')}, {Path('runs/wide')}: name"):
+        RunFolder.open(tmp_path)
+
+
 def test_a_configuration_without_an_algorithm_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"config\.json: expected the name of an algorithm, got None"):
