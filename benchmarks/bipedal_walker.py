@@ -18,9 +18,7 @@ from gymnasium.envs.box2d.bipedal_walker import BipedalWalkerHeuristics
 
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report
-from gym_dr.envs.box2d.backend import bytes_needed
-from gym_dr.envs.box2d.bipedal_walker.native.arrays import allocate
-from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
+from gym_dr.envs.box2d.bipedal_walker.backend import BipedalWalkerBackend
 
 MANY, FEW, POOL = 256, 10, 64
 TARGETS = (
@@ -80,8 +78,8 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     with_pool = importlib.util.find_spec("envpool") is not None
     print(TARGETS if with_pool else f"{TARGETS}\nEnvPool is not installed; its figures are left out.")
-    for name, space in (("BipedalWalker-v3", BIPEDAL_WALKER), ("BipedalWalkerHardcore-v3", BIPEDAL_WALKER_HARDCORE)):
-        size = bytes_needed(allocate(1, len(space), space is BIPEDAL_WALKER_HARDCORE))
+    for name, hardcore in (("BipedalWalker-v3", False), ("BipedalWalkerHardcore-v3", True)):
+        size = BipedalWalkerBackend(hardcore=hardcore).bytes_each
         print(f"\n{name}: a native sub-environment takes {size / 1024:.1f} KiB")
         if with_pool:
             sides = {f"EnvPool, {POOL}": pool(name), f"native, {MANY}": native(name, MANY)}

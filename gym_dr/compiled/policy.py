@@ -27,11 +27,6 @@ _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np
 _HALF_LOG_2PI = np.float32(0.5 * np.log(2.0 * np.pi))
 
 
-def block_width(num_envs: int) -> int:
-    """Observations that go through a policy at a time; the last bits of a matrix product depend on their number."""
-    return min(WIDTH, -(-num_envs // 2))
-
-
 class SmallPolicy(NamedTuple):
     """A network and the meaning of its outputs; kernels read the arrays, which the trainer fills."""
 
@@ -235,7 +230,8 @@ class Chooser:
         num_envs = steps.discrete.shape[1]
         actions = np.zeros((num_envs, len(policy.low)), np.float32)
         starts, remembers = np.zeros(num_envs, np.bool_), policy.memory.state.shape[1] > 0
-        self.acting = Acting(policy, steps, np.ascontiguousarray(noise), starts, actions, block_width(num_envs))
+        width = min(WIDTH, -(-num_envs // 2))  # at a time; the last bits of a matrix product depend on it
+        self.acting = Acting(policy, steps, np.ascontiguousarray(noise), starts, actions, width)
         if remembers not in _jobs:
             function = choose_remembering if remembers else choose
             _jobs[remembers] = Job(function, kind_of(self.acting), "small networks")

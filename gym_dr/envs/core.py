@@ -29,7 +29,7 @@ from gym_dr.envs.backend import (
     check_layout,
     put_under,
 )
-from gym_dr.envs.played import signals_of
+from gym_dr.envs.played import Played, signals_of
 from gym_dr.envs.vector_arguments import action_check
 from gym_dr.errors import EnvStateError, RandomizationWarning, shortened, warn
 from gym_dr.randomization.context import Context
@@ -55,17 +55,6 @@ class Step(NamedTuple):
     final_params: dict[str, Any] | None = None  # ``ParamTable.info`` before them
     # observations (N, size), values (P, N) and draw indices (N,) after the step, if they are at hand
     seen: tuple[npt.NDArray[Any], Array, Indices] | None = None
-
-
-class Rollout(NamedTuple):
-    """T steps of all sub-environments, in which M episodes begin."""
-
-    last: Step  # with the divergences of all steps
-    begun: Mask  # (T, N) steps that were resets instead
-    draw_index: Indices  # (N + M,) of the episodes under way at first and of those that begin, see ``Played``
-    values: Array  # (parameters, N + M) like ``ParamTable.current``
-    diverged: Mask | None  # (T, N) simulations that diverged; None if none
-    signals: Mapping[str, npt.NDArray[Any]]  # (T, N, ...), see ``Played``
 
 
 class Episodes:
@@ -182,8 +171,12 @@ class Episodes:
         """Observations ``(N, size)`` with the context, if the policy may see it."""
         return self.context.extend(observations, self.table.params()) if self.context.ranges else observations
 
-    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> Rollout:
-        """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``."""
+    def rollout(self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int) -> tuple[Step, Played]:
+        """Plays many steps, with NEXT_STEP; see ``NativeVectorEnv.rollout``.
+
+        Returns:
+            The last step, with the divergences of all, and the steps, without the info of the last one.
+        """
         play = self._rollout_by_steps if self.context.ranges or self._compiled is None else self._rollout_compiled
         index, values, resets = self.table.index.copy(), self.table.current.copy(), self.autoreset.resets
         step, diverged, begun, reports = play(policy, noise, steps, first, last)
@@ -194,9 +187,18 @@ class Episodes:
         order = np.argsort(envs, kind="stable")
         begins = np.concatenate([np.zeros_like(ends[:1]) if resets is None else resets[None], ends[:-1]])
         step = step._replace(begun=begins[-1] if begins[-1].any() else None)
-        signals = signals_of(reports, *begins.shape, begun=begins)
-        drawn = indices[order], later[:, order]
-        return Rollout(step, begins, *drawn, diverged if step.divergences else None, signals)
+        return step, Played(
+            observations=steps.observations[first + 1 : last + 1],
+            rewards=steps.rewards[first:last],
+            terminations=steps.terminated[first:last],
+            ended=ends,
+            begun=begins,
+            info={},
+            draws=self.context.visible_info(self.table.laid_out(later[:, order], indices[order])),
+            diverged=diverged if step.divergences else None,
+            of_rollout=True,
+            signals=signals_of(reports, *begins.shape, begun=begins),
+        )
 
     def _rollout_compiled(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int

@@ -457,19 +457,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._episodes.autoreset.check_begun("rollout")
         if not self.supports_rollout:
             raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self.autoreset_mode.value}.")
-        played = self._episodes.rollout(policy, noise, steps, first, last)
-        return Played(
-            observations=steps.observations[first + 1 : last + 1],
-            rewards=steps.rewards[first:last],
-            terminations=steps.terminated[first:last],
-            ended=steps.terminated[first:last] | steps.truncated[first:last],
-            begun=played.begun,
-            info=self._info(played.last),
-            draws=self._with_params({}, self._table.laid_out(played.values, played.draw_index)),
-            diverged=played.diverged,
-            of_rollout=True,
-            signals=played.signals,
-        )
+        step, played = self._episodes.rollout(policy, noise, steps, first, last)
+        return played._replace(info=self._info(step))
 
     def _refuse(self) -> NoReturn:
         """Raises EnvStateError, since the environment is closed or another call is running."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import concatenate, iterate
 from gymnasium.wrappers.vector import DictInfoToList
 
-from gym_dr.arrays import Floats, Mask
+from gym_dr.arrays import Array, Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.played import Played
 from gym_dr.envs.stack import stack_of
@@ -149,27 +148,35 @@ class EpisodeWrapper(_VectorWrapper):
             self._due()
 
 
-class Seen(NamedTuple):
-    """The result of a reset or step of a vector environment, and the episodes that it belongs to."""
-
-    observations: Any  # (num_envs, ...), or dictionaries and tuples of such arrays
-    info: dict[str, Any]
-    reported: Mask | None  # (num_envs,) the sub-environments that it reports; None for all
-    begun: Mask | None  # (num_envs,) where the observation is the first of an episode; None if nowhere
-    rewards: npt.NDArray[Any] | None  # (num_envs,) of the step; None for a reset, where only ``begun`` ones are new
-
-
 class ViewWrapper(EpisodeWrapper):
     """Changes what a vector environment shows. It has no compiled rollouts, which would show the environment itself."""
 
-    def _view(self, seen: Seen) -> tuple[Any, dict[str, Any]]:
-        """The observations and info to show, in new arrays and a new mapping."""
+    def _view(
+        self,
+        observations: Any,
+        info: dict[str, Any],
+        reported: Mask | None,
+        begun: Mask | None,
+        rewards: Array | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Shows the result of a reset or step of the environment.
+
+        Args:
+            observations: Shape ``(num_envs, ...)``, or dictionaries and tuples of such arrays.
+            info: With it.
+            reported: The sub-environments that it reports, shape ``(num_envs,)``; None for all.
+            begun: Where the observation is the first of an episode; None if nowhere.
+            rewards: Of the step; None for a reset, where only ``begun`` ones are new.
+
+        Returns:
+            The observations and info to show, in new arrays and a new mapping.
+        """
         raise NotImplementedError
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """See ``EpisodeWrapper.reset``."""
         mask, observations, info = self._reset(seed, options)
-        return self._view(Seen(observations, info, mask, mask, None))
+        return self._view(observations, info, mask, mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments; with SAME_STEP, final observations belong to the episodes that they end."""
@@ -181,7 +188,7 @@ class ViewWrapper(EpisodeWrapper):
                 last[i] = info["final_obs"][i]
             if isinstance(last, list):
                 last = concatenate(self.env.single_observation_space, last, copy.deepcopy(observations))
-            seen, final_info = self._view(Seen(last, info["final_info"], ended, None, rewards))
+            seen, final_info = self._view(last, info["final_info"], ended, None, rewards)
             shown = _rows(self.observation_space, seen)
             for i in np.flatnonzero(ended).tolist():
                 final[i] = shown[i]
@@ -189,7 +196,7 @@ class ViewWrapper(EpisodeWrapper):
             begun, played = ended, None
         else:
             played = rewards
-        observations, info = self._view(Seen(observations, info, None, begun, played))
+        observations, info = self._view(observations, info, None, begun, played)
         self._autoreset.step(ended)
         return observations, rewards, terminations, truncations, info
 

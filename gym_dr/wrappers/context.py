@@ -13,7 +13,7 @@ from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.options import is_number
 from gym_dr.randomization.context import OBSERVATION, Context
-from gym_dr.wrappers.base import Seen, ViewWrapper
+from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.vector_params import spaces_of
 
 
@@ -66,10 +66,17 @@ class DrawContext(ViewWrapper):
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def _view(self, seen: Seen) -> tuple[Any, dict[str, Any]]:
-        if seen.begun is not None and self.context.ranges:
-            self._learn(seen.info, seen.begun)
-        return self.context.extend(seen.observations, self._params), self.context.visible_info(seen.info)
+    def _view(
+        self,
+        observations: Any,
+        info: dict[str, Any],
+        reported: Mask | None,
+        begun: Mask | None,
+        rewards: Array | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        if begun is not None and self.context.ranges:
+            self._learn(info, begun)
+        return self.context.extend(observations, self._params), self.context.visible_info(info)
 
     def _learn(self, info: dict[str, Any], begun: Mask) -> None:
         """Stores the values of new episodes.

@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.stack import floats, pushed_layer, stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_seeds
 from gym_dr.errors import RandomizationError
@@ -22,7 +22,7 @@ from gym_dr.randomization.presets import presets
 from gym_dr.randomization.sampler import seed_word
 from gym_dr.randomization.space import ParamSpace, exact_values
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.base import Seen, ViewWrapper
+from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, split
 from gym_dr.wrappers.vector_params import spaces_of
@@ -211,7 +211,7 @@ class DisturbVector(ViewWrapper):
             seeds = self.env.unwrapped.np_random_seed
             known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
             _seed(self._state, envs, [known[i] for i in envs.tolist()])
-        return self._view(Seen(observations, info, mask, mask, None), checked)
+        return self._view(observations, info, mask, mask, exact=checked)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -227,14 +227,22 @@ class DisturbVector(ViewWrapper):
         self._apply("apply_wrench", *self._state.wrenches(alive))
         return super().step(env_actions)
 
-    def _view(self, seen: Seen, exact: Mapping[str, Array] = MappingProxyType({})) -> tuple[Any, dict[str, Any]]:
-        if seen.rewards is not None:
+    def _view(
+        self,
+        observations: Any,
+        info: dict[str, Any],
+        reported: Mask | None,
+        begun: Mask | None,
+        rewards: Array | None = None,
+        exact: Mapping[str, Array] = MappingProxyType({}),
+    ) -> tuple[Any, dict[str, Any]]:
+        if rewards is not None:
             self._state.acted()
-        if seen.begun is not None:
-            self._state.begin(np.flatnonzero(seen.begun), exact)
-        own, info = self._state.table.info(seen.reported), seen.info
+        if begun is not None:
+            self._state.begin(np.flatnonzero(begun), exact)
+        own = self._state.table.info(reported)
         info = {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
-        return self._state.observe(seen.observations, seen.begun if seen.rewards is None else None), info
+        return self._state.observe(observations, begun if rewards is None else None), info
 
     def _apply(self, method: str, envs: Indices, numbers: Array) -> None:
         """Calls ``push`` or ``apply_wrench`` of some sub-environments."""

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError
 from gym_dr.options import expect, is_whole
-from gym_dr.wrappers.base import Seen, ViewWrapper
+from gym_dr.wrappers.base import ViewWrapper
 from gym_dr.wrappers.context import shown_columns
 from gym_dr.wrappers.sensors import sensors_of
 
@@ -100,13 +101,20 @@ class FrameStack(ViewWrapper):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._seen = np.zeros((self.num_envs, *low.shape), space.dtype)  # what the policy observes now
 
-    def _view(self, seen: Seen) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        if seen.rewards is not None:
-            self._seen = self._shifted(seen.observations, seen.rewards)
-        if seen.begun is not None:
-            begun = np.expand_dims(seen.begun, tuple(range(1, self._seen.ndim)))
-            self._seen = np.where(begun, self._first(seen.observations), self._seen)
-        return self._seen.copy(), seen.info
+    def _view(
+        self,
+        observations: Any,
+        info: dict[str, Any],
+        reported: Mask | None,
+        begun: Mask | None,
+        rewards: Array | None = None,
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        if rewards is not None:
+            self._seen = self._shifted(observations, rewards)
+        if begun is not None:
+            first = np.expand_dims(begun, tuple(range(1, self._seen.ndim)))
+            self._seen = np.where(first, self._first(observations), self._seen)
+        return self._seen.copy(), info
 
     def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see at the start of episodes with these first observations ``(N, ...)``."""

@@ -56,7 +56,8 @@ class Box2DBackend(CompiledBackend):
 
     @property
     def bytes_each(self) -> int:
-        return bytes_needed(self._allocate(1)[0])
+        arrays, _ = self._allocate(1)
+        return sum(array.nbytes for array in (*arrays.world, *arrays[1:]) if isinstance(array, np.ndarray))
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         self.arrays, numbers = self._allocate(num_envs)
@@ -123,11 +124,6 @@ class Box2DBackend(CompiledBackend):
         world = {f"world.{name}": value for name, value in arrays.pop("world")._asdict().items()}
         fixed = ("world.shapes", "world.edge_width", "params", "observations")
         return {name: value for name, value in {**world, **arrays}.items() if name not in fixed}
-
-
-def bytes_needed(arrays: Environments) -> int:
-    """Bytes per sub-environment; ``arrays`` are those of one."""
-    return sum(array.nbytes for array in (*arrays.world, *arrays[1:]) if isinstance(array, np.ndarray))
 
 
 def parts_of(topology: Topology, group: Any) -> list[Part]:

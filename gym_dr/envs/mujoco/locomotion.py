@@ -48,16 +48,14 @@ class _Roamer(ReferenceTask):
         velocities = {f"{axis}_velocity": velocity[:, k] for k, axis in enumerate("xy"[: velocity.shape[1]])}
         return {**self.reset_info(engine), **velocities, "reward_forward": forward, "reward_ctrl": -cost}
 
-    def _survived(self, engine: Engine, before: Any, healthy: Mask, cost: Array, contact: Array) -> Feedback:
-        """The outcome with a reward for health, and with costs of controls and contacts."""
+    def _survived(self, engine: Engine, before: Any, healthy: Mask, cost: Array, contact: Array | None) -> Feedback:
+        """The outcome with a reward for health, and with costs of controls and, unless None, of contacts."""
         velocity, forward = self._forward(engine, before)
         alive = healthy * self.env._healthy_reward
-        info = {
-            **self._report(engine, velocity, forward, cost),
-            "reward_contact": -contact,
-            "reward_survive": alive,
-        }
-        return forward + alive - (cost + contact), self._fallen(healthy), info
+        info = {**self._report(engine, velocity, forward, cost), "reward_survive": alive}
+        if contact is not None:
+            cost, info["reward_contact"] = cost + contact, -contact
+        return forward + alive - cost, self._fallen(healthy), info
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
         return np.concatenate(self._state(engine, rows), axis=1)
@@ -101,12 +99,8 @@ class Walker2d(_Roamer):
         return np.asarray((low_z < z) & (z < high_z) & (low_angle < angle) & (angle < high_angle))
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
-        velocity, forward = self._forward(engine, before)
-        healthy = self._healthy(engine)
-        alive = healthy * self.env._healthy_reward
         cost = self.env._ctrl_cost_weight * squares(actions)
-        info = {**self._report(engine, velocity, forward, cost), "reward_survive": alive}
-        return forward + alive - cost, self._fallen(healthy), info
+        return self._survived(engine, before, self._healthy(engine), cost, None)
 
     def reset_info(self, engine: Engine) -> Info:
         x, z = engine.qpos[:, 0].copy(), engine.qpos[:, 1] - self.init_qpos[1]

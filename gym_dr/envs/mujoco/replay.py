@@ -14,6 +14,7 @@ from gym_dr.envs.replay import Coordinate, LogReplay, Reading, logged
 
 _JOINT = mujoco.mjtJoint
 _AXES = "xyz"
+_PLACES = {int(_JOINT.mjJNT_FREE): (0, 1, 2, 4, 5, 6), int(_JOINT.mjJNT_BALL): (1, 2, 3)}  # of a joint's numbers
 
 
 class MujocoLogReplay(LogReplay):
@@ -56,10 +57,8 @@ class MujocoLogReplay(LogReplay):
         """See ``LogReplay.places``; a rotation has one number of its quaternion."""
         of_dof = []
         for joint in range(self._model.njnt):
-            first, kind = int(self._model.jnt_qposadr[joint]), self._model.jnt_type[joint]
-            free = [first, first + 1, first + 2, first + 4, first + 5, first + 6]
-            ball = [first + 1, first + 2, first + 3]
-            of_dof += free if kind == _JOINT.mjJNT_FREE else ball if kind == _JOINT.mjJNT_BALL else [first]
+            first, kind = int(self._model.jnt_qposadr[joint]), int(self._model.jnt_type[joint])
+            of_dof += [first + place for place in _PLACES.get(kind, (0,))]
         everything = np.array([*of_dof, *range(self._nq, self.size)], np.int64)
         return np.asarray(everything[self._kept])
 

@@ -15,12 +15,14 @@ from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
-from gym_dr.envs.box2d.bipedal_walker.native.arrays import Walkers, allocate
-from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
+from gym_dr.envs.box2d.bipedal_walker.native import layout
+from gym_dr.envs.box2d.bipedal_walker.native.arrays import Walkers
+from gym_dr.envs.box2d.bipedal_walker.native.shapes import SHAPES
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
 from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
-from gym_dr.envs.box2d.solver.arrays import Scratch
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
+from gym_dr.envs.box2d.solver.layout import MAX_CONTACTS
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector import NativeVectorEnv
 
@@ -34,7 +36,7 @@ _LOW[[8, 13]] = -0.0
 class BipedalWalkerBackend(Box2DBackend):
     """Many walkers in compiled code."""
 
-    name, bodies, kernel, topology = "BipedalWalker", BODIES, step, TOPOLOGY
+    name, bodies, kernel, topology = "BipedalWalker", layout.BODIES, step, TOPOLOGY
     random_steps = False
     metadata = {"render_modes": ["rgb_array"], "render_fps": walker.FPS}
 
@@ -43,15 +45,25 @@ class BipedalWalkerBackend(Box2DBackend):
         self.hardcore = bool(hardcore)
         self.space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
         self.observation_space = gym.spaces.Box(_LOW, _HIGH)
-        self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
+        self.action_space = gym.spaces.Box(-1, +1, (layout.ACTIONS,), np.float32)
 
     def _allocate(self, num_envs: int) -> tuple[Environments, Floats]:
-        arrays = allocate(num_envs, len(self.space), self.hardcore)
-        return arrays, np.zeros((num_envs, ACTIONS), np.float32)
+        world = World.allocate(
+            num_envs,
+            SHAPES,
+            row=layout.ROW,
+            edges=walker.TERRAIN_LENGTH - 1,
+            boxes=ground.MAX_BOXES if self.hardcore else 0,
+            contacts=MAX_CONTACTS,
+            status=layout.STATUS,
+            edge_width=walker.TERRAIN_STEP,
+        )
+        arrays = Environments.around(world, parameters=len(self.space), observation=layout.OBSERVATION)
+        return arrays, np.zeros((num_envs, layout.ACTIONS), np.float32)
 
     def _group(self, buffers: StepBuffers) -> Walkers:
         boxes = np.zeros((ground.MAX_BOXES, 4))
-        heights, scratch = np.zeros(ground.LENGTH), Scratch.allocate(BLOCK)
+        heights, scratch = np.zeros(ground.LENGTH), Scratch.allocate(layout.BLOCK)
         return Walkers(self.arrays, buffers.continuous, heights, boxes, scratch, self.envs)
 
     def set_actions(self, actions: npt.NDArray[Any]) -> None:

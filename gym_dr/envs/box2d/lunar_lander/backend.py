@@ -18,14 +18,15 @@ from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
-from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Landers, allocate
-from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
+from gym_dr.envs.box2d.lunar_lander.native import layout
+from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Landers
+from gym_dr.envs.box2d.lunar_lander.native.shapes import SHAPES
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
 from gym_dr.envs.box2d.lunar_lander.replay import LanderLogReplay
-from gym_dr.envs.box2d.solver.arrays import Scratch
+from gym_dr.envs.box2d.solver.arrays import Scratch, World
 from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector import NativeVectorEnv
@@ -46,7 +47,7 @@ def _gusts() -> Array:
 class LunarLanderBackend(Box2DBackend):
     """Many landers in compiled code."""
 
-    name, bodies, kernel, topology = "LunarLander", BODIES, step, TOPOLOGY
+    name, bodies, kernel, topology = "LunarLander", layout.BODIES, step, TOPOLOGY
     metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
     def __init__(self, *, continuous: bool = False, **constants: float) -> None:
@@ -67,15 +68,27 @@ class LunarLanderBackend(Box2DBackend):
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
 
     def _allocate(self, num_envs: int) -> tuple[Environments, Array]:
-        return allocate(num_envs), np.zeros((num_envs, 2))
+        world = World.allocate(
+            num_envs,
+            SHAPES,
+            row=layout.ROW,
+            edges=layout.EDGES,
+            boxes=0,
+            contacts=layout.MAX_CONTACTS,
+            status=layout.STATUS,
+            edge_width=0.0,
+        )
+        arrays = Environments.around(world, parameters=layout.PARAMETERS, observation=layout.OBSERVATION)
+        return arrays, np.zeros((num_envs, 2))
 
     def _group(self, buffers: StepBuffers) -> Landers:
         actions = Actions(buffers.discrete, buffers.continuous, self.continuous)
-        return Landers(self.arrays, actions, _gusts(), Scratch.allocate(BLOCK), self.envs)
+        return Landers(self.arrays, actions, _gusts(), Scratch.allocate(layout.BLOCK), self.envs)
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         super().check_state(state)
-        check_within("physics/world, wind", state["world.status"][:, [S_WIND, S_TURBULENCE]], WIND_INDEX_LOW, 2**31)
+        wind = state["world.status"][:, [layout.S_WIND, layout.S_TURBULENCE]]
+        check_within("physics/world, wind", wind, WIND_INDEX_LOW, 2**31)
 
     def replay(self) -> LogReplay:
         """See ``Backend.replay``; flights up to the first touch."""

@@ -8,27 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.envs.box2d.arrays import Environments
-from gym_dr.envs.box2d.bipedal_walker import constants as walker
-from gym_dr.envs.box2d.bipedal_walker import ground
-from gym_dr.envs.box2d.bipedal_walker.native import layout
-from gym_dr.envs.box2d.bipedal_walker.native.shapes import SHAPES
-from gym_dr.envs.box2d.solver.arrays import Scratch, World
-from gym_dr.envs.box2d.solver.layout import MAX_CONTACTS
-
-
-def allocate(num_envs: int, parameters: int, hardcore: bool) -> Environments:
-    """Zeros for ``num_envs`` sub-environments."""
-    world = World.allocate(
-        num_envs,
-        SHAPES,
-        row=layout.ROW,
-        edges=walker.TERRAIN_LENGTH - 1,
-        boxes=ground.MAX_BOXES if hardcore else 0,
-        contacts=MAX_CONTACTS,
-        status=layout.STATUS,
-        edge_width=walker.TERRAIN_STEP,
-    )
-    return Environments.around(world, parameters=parameters, observation=layout.OBSERVATION)
+from gym_dr.envs.box2d.solver.arrays import Scratch
 
 
 class Walkers(NamedTuple):

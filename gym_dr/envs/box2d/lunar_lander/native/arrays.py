@@ -8,24 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.envs.box2d.arrays import Environments
-from gym_dr.envs.box2d.lunar_lander.native import layout
-from gym_dr.envs.box2d.lunar_lander.native.shapes import SHAPES
-from gym_dr.envs.box2d.solver.arrays import Scratch, World
-
-
-def allocate(num_envs: int) -> Environments:
-    """Zeros for ``num_envs`` sub-environments."""
-    world = World.allocate(
-        num_envs,
-        SHAPES,
-        row=layout.ROW,
-        edges=layout.EDGES,
-        boxes=0,
-        contacts=layout.MAX_CONTACTS,
-        status=layout.STATUS,
-        edge_width=0.0,
-    )
-    return Environments.around(world, parameters=layout.PARAMETERS, observation=layout.OBSERVATION)
+from gym_dr.envs.box2d.solver.arrays import Scratch
 
 
 class Actions(NamedTuple):
