@@ -135,21 +135,14 @@ class Episodes:
         Args:
             actions: From ``check_actions``.
         """
-        if self._compiled is not None:
-            return self._step_compiled(self._compiled, actions)
-        self.elapsed += 1
-        if self.autoreset.mode is AutoresetMode.NEXT_STEP:  # resets those whose episode had ended, and steps the others
-            begun = self.autoreset.resets
-            return self._note(self.backend.step(actions, self._begin_again(begun)), begun)
-        return self._begin_in_same_step(self._note(self.backend.step(actions), None))
-
-    def _step_compiled(self, backend: CompiledBackend, actions: npt.NDArray[Any]) -> Step:
-        """``step`` of a backend whose step is compiled."""
         begun = self.autoreset.resets
+        if self._compiled is None:
+            self.elapsed += 1
+            return self._begin_in_same_step(self._note(self.backend.step(actions, self._begin_again(begun)), begun))
         seen, values, index, rewards, terminations, truncations, diverged = self.play.step(
             actions, begun, self.max_steps
         )
-        outcome = Outcome(rewards, terminations, backend.report(rewards), diverged)
+        outcome = Outcome(rewards, terminations, self._compiled.report(rewards), diverged)
         return self._begin_in_same_step(self._note(outcome, begun, truncations, (seen, values, index)))
 
     def _begin_in_same_step(self, step: Step) -> Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ class Box2DEnv(BuiltEnv):
     push_size = 2  # velocities in a push
     listener_class: ClassVar[Any]  # Gymnasium's contact listener
     bodies: Any  # hull and legs, made by ``_build_bodies``
+    prev_shaping: Any  # Gymnasium initializes it to None
 
     def reset(
         self: Any, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -49,6 +51,20 @@ class Box2DEnv(BuiltEnv):
             self.render()
         observation, _, _, _, info = self.step(np.zeros(self.action_space.shape, self.action_space.dtype))
         return observation, info
+
+    def _growth(self, potential: float) -> float:
+        """How much the potential that shapes rewards has grown since the last step; 0 in the first."""
+        before, self.prev_shaping = self.prev_shaping, potential
+        return 0.0 if before is None else potential - before
+
+    def _seen(
+        self: Any, state: Sequence[float], reward: float, terminated: bool
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """What ``step`` returns."""
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._visible(np.array(state, np.float32), {})
+        return observation, reward, terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
         """Changes the velocity of hull and legs instantly, like an impact.

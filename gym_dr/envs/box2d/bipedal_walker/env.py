@@ -56,7 +56,6 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
     listener_class = ContactDetector
     # Box2D has no types, and Gymnasium initializes these to None
     hull: Any
-    prev_shaping: Any
 
     def _build(self, *, hardcore: bool = False, **kwargs: Any) -> ParamSpace:
         """As in the base class; the first world is built by ``reset``."""
@@ -88,14 +87,8 @@ class BipedalWalkerDR(Box2DEnv, BipedalWalker):
         self._look(x, y, params["lidar_range"])
         state = self._state()
         self.scroll = x - const.VIEWPORT_W / SCALE / 5
-        potential = physics.shaping(x, state[0])
-        growth = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
-        self.prev_shaping = potential
-        reward, terminated = physics.outcome(x, growth, shares, self.game_over)
-        if self.render_mode == "human":
-            self.render()
-        observation, info = self._visible(np.array(state, dtype=f32), {})
-        return observation, reward, terminated, False, info
+        growth = self._growth(physics.shaping(x, state[0]))
+        return self._seen(state, *physics.outcome(x, growth, shares, self.game_over))
 
     def _build_bodies(self) -> None:
         """Builds terrain, clouds and walker; random numbers are drawn in the order in which Gymnasium draws them."""

@@ -37,7 +37,6 @@ class LunarLanderDR(Box2DEnv, LunarLander):
     # Box2D has no types, and Gymnasium initializes these to None
     lander: Any
     moon: Any
-    prev_shaping: Any
     wind_idx: Any
     torque_idx: Any
 
@@ -70,14 +69,8 @@ class LunarLanderDR(Box2DEnv, LunarLander):
         state = physics.observe(
             lander.position, lander.linearVelocity, lander.angle, lander.angularVelocity, left, right
         )
-        potential = physics.shaping(state)
-        growth = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
-        self.prev_shaping = potential
-        reward, terminated = physics.outcome(state, growth, throttles, self.game_over, lander.awake)
-        if self.render_mode == "human":
-            self.render()
-        observation, info = self._visible(np.array(state, dtype=np.float32), {})
-        return observation, reward, terminated, False, info
+        growth = self._growth(physics.shaping(state))
+        return self._seen(state, *physics.outcome(state, growth, throttles, self.game_over, lander.awake))
 
     def _build_bodies(self) -> None:
         """Builds terrain, lander and legs; random numbers are drawn in the order in which Gymnasium draws them."""
