@@ -138,7 +138,10 @@ class Episodes:
         begun = self.autoreset.resets
         if self._compiled is None:
             self.elapsed += 1
-            return self._begin_in_same_step(self._note(self.backend.step(actions, self._begin_again(begun)), begun))
+            envs = None if begun is None else begun.nonzero()[0]
+            if envs is not None:
+                self._begin(envs, {})
+            return self._begin_in_same_step(self._note(self.backend.step(actions, envs), begun))
         seen, values, index, rewards, terminations, truncations, diverged = self.play.step(
             actions, begun, self.max_steps
         )
@@ -153,7 +156,7 @@ class Episodes:
         if ended.any():
             final, params = self.observe(), self.table.info(ended)
             step = step._replace(begun=ended, final_observations=final, final_params=params, seen=None)
-            self._begin_again(ended)
+            self._begin(ended.nonzero()[0], {})
         return step
 
     def observe(self) -> npt.NDArray[Any]:
@@ -253,14 +256,6 @@ class Episodes:
         self.table.begin(envs, exact)
         self.elapsed[envs] = 0
         self.backend.reset(envs, options)
-
-    def _begin_again(self, ended: Mask | None) -> Indices | None:
-        """Begins the episodes that autoreset asks for; returns the sub-environments."""
-        if ended is None:
-            return None
-        envs = ended.nonzero()[0]
-        self._begin(envs, {})
-        return envs
 
     def _note(
         self,

@@ -58,8 +58,10 @@ class BipedalWalkerBackend(Box2DBackend):
             status=layout.STATUS,
             edge_width=walker.TERRAIN_STEP,
         )
-        arrays = Environments.around(world, parameters=len(self.space), observation=layout.OBSERVATION)
-        return arrays, np.zeros((num_envs, layout.ACTIONS), np.float32)
+        return (
+            Environments.around(world, parameters=len(self.space), observation=layout.OBSERVATION),
+            np.zeros((num_envs, layout.ACTIONS), np.float32),
+        )
 
     def _group(self, buffers: StepBuffers) -> Walkers:
         boxes = np.zeros((ground.MAX_BOXES, 4))

@@ -78,8 +78,10 @@ class LunarLanderBackend(Box2DBackend):
             status=layout.STATUS,
             edge_width=0.0,
         )
-        arrays = Environments.around(world, parameters=layout.PARAMETERS, observation=layout.OBSERVATION)
-        return arrays, np.zeros((num_envs, 2))
+        return (
+            Environments.around(world, parameters=layout.PARAMETERS, observation=layout.OBSERVATION),
+            np.zeros((num_envs, 2)),
+        )
 
     def _group(self, buffers: StepBuffers) -> Landers:
         actions = Actions(buffers.discrete, buffers.continuous, self.continuous)

@@ -54,27 +54,10 @@ def _set_pose(rows, env, body, floats, sweep):
 @njit(**INLINE)
 def _set_ground_time(world, env, contact, time, floats):
     """Moves the static body of a contact to ``time``; other contacts may share it."""
-    contact_ints = world.contact_ints
-    if world.shapes.one_ground:
-        for i in range(world.status[env, at.S_CONTACTS]):
-            floats[at.W_GROUND_TIMES + i] = time
-        return
-    ground = contact_ints[env, contact, at.C_GROUND]
+    grounds = world.contact_ints[env, :, at.C_GROUND]
     for i in range(world.status[env, at.S_CONTACTS]):
-        if contact_ints[env, i, at.C_GROUND] == ground:
+        if world.shapes.one_ground or grounds[i] == grounds[contact]:
             floats[at.W_GROUND_TIMES + i] = time
-
-
-@njit(**INLINE)
-def _polygon(world, env, body):
-    """The body in the form that ``time_of_impact`` takes."""
-    shapes, properties = world.shapes, world.properties
-    polygon = shapes.polygon[body]
-    return (
-        shapes.vertices[polygon],
-        shapes.counts[polygon],
-        (properties[env, body, at.LOCAL_CENTER_X], properties[env, body, at.LOCAL_CENTER_Y]),
-    )
 
 
 @njit(**INLINE)
@@ -82,12 +65,13 @@ def _impact_time(world, env, body, ground, scratch, ground_time):
     """Time of impact of this contact, as a fraction of the whole step (1: none in this step)."""
     rows, floats, ints = world.rows, scratch.floats, scratch.ints
     sweep = at.W_SWEEPS + at.SWEEP * body
-    polygon = _polygon(world, env, body)
-    reach = world.shapes.reach[world.shapes.polygon[body]]
+    shapes, shape = world.shapes, world.shapes.polygon[body]
+    center = world.properties[env, body, at.LOCAL_CENTER_X], world.properties[env, body, at.LOCAL_CENTER_Y]
+    polygon = shapes.vertices[shape], shapes.counts[shape], center
     sine, cosine = sin_cos(floats[sweep + 2])
     end = rows[env, body * BODY + at.COS], rows[env, body * BODY + at.SIN]
     time_of_impact.load_ground(world, env, ground, scratch)
-    if not time_of_impact.may_touch(floats, ints, sweep, polygon, reach, (cosine, sine), end):
+    if not time_of_impact.may_touch(floats, ints, sweep, polygon, shapes.reach[shape], (cosine, sine), end):
         return ONE
     t = time_of_impact.time_of_impact(scratch, sweep, polygon)
     return min(ground_time + (ONE - ground_time) * t, ONE) if t <= ONE else ONE
