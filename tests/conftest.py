@@ -98,6 +98,12 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     leave_empty(empty_pictures)
 
 
+@pytest.fixture
+def few_particles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the particles, which takes half of a fit's time."""
+    monkeypatch.setattr("gym_dr.fitting.draws._PARTICLES", 1000)
+
+
 def run_here(commands: Any, *_: Any) -> dict[str, Any]:
     """In place of ``launch.run_commands``: no processes, each of which would import everything again."""
     from gym_dr.cli.main import main

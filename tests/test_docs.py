@@ -60,7 +60,7 @@ def short_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, few_particles: None) -> None:
     """Evaluations play two episodes of nominal values and draws, and of a report's points."""
     sets_of: Any = suite.sets_of
     monkeypatch.setattr(suite, "sets_of", lambda *asked: sets_of(*asked[:-1], 2))
@@ -68,7 +68,7 @@ def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(suite, name, few)
 
 
-@pytest.mark.usefixtures("short_episodes", "few_episodes")
+@pytest.mark.usefixtures("short_episodes", "small")
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,7 +165,7 @@ def run(line: str) -> None:
     main(arguments)
 
 
-@pytest.mark.usefixtures("seeds_in_this_process", "short_episodes", "few_episodes")
+@pytest.mark.usefixtures("seeds_in_this_process", "short_episodes", "small")
 @pytest.mark.parametrize(
     "line", [pytest.param(line, marks=pytest.mark.slow) if line in SLOW else line for line in COMMANDS]
 )

@@ -61,6 +61,7 @@ def test_equations_of_ones_own_are_one_short_file_which_trains_and_evaluates(
     assert (config["env"], config["num_envs"]) == ("own_equations:mine/Quadrotor-v0", 32)  # as the file says
 
 
+@pytest.mark.usefixtures("few_particles")
 def test_a_policy_comes_from_a_log_in_one_short_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,7 +76,7 @@ def run(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert program == "git", line
 
 
-@pytest.mark.usefixtures("seeds_in_this_process")
+@pytest.mark.usefixtures("seeds_in_this_process", "few_particles")
 def test_the_commands_of_the_page_find_a_servo_from_its_log_and_train_a_policy_for_it(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

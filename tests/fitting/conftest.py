@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def few_particles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of the particles, which takes half of a fit's time; slow tests and those of ``gym_dr.fit`` have all."""
+def _few(request: pytest.FixtureRequest) -> None:
+    """Slow tests, and those of ``gym_dr.fit``, have all particles."""
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr("gym_dr.fitting.draws._PARTICLES", 1000)
+        request.getfixturevalue("few_particles")
