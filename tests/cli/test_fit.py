@@ -37,7 +37,7 @@ def test_the_table_the_findings_and_where_the_result_is_are_printed() -> None:
     result = gymdr("fit", "flights", *ASKED)
     assert result.code == 0, result.err
     lines = result.out.splitlines()
-    assert lines[0].split() == ["parameter", "prior", "nominal", "mean", "90", "%", "interval", "unit"]
+    assert lines[0].split() == ["parameter", "prior", "nominal", "best", "90", "%", "interval", "unit"]
     name, *prior, nominal, mean, low, to, high, unit, told = lines[1].split()
     assert (name, prior, nominal, to, unit, told) == ("length", ["0.25", "to", "1"], "0.5", "to", "m", "determined")
     assert float(low) < 0.7 < float(high)

@@ -82,8 +82,8 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
     assert comparison.place("sobol: a") == "Over the distribution of 'a'"
     assert comparison.place("training: a") == "On the training draws of 'a'"
     said = " ".join(findings(comparison))
-    assert "Over the distribution of 'a', 'a' returns" in said
-    assert "Over the distribution of 'wide', 'b' returns" in said
+    assert "Over the distribution of 'a', 'a' achieves" in said
+    assert "Over the distribution of 'wide', 'b' achieves" in said
     captions = [table.caption for table in sensitivity_tables(comparison)]
     assert [caption.split(", ")[1] for caption in captions] == [
         f"over the distribution of '{n}'" for n in ("a", "wide")
