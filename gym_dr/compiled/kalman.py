@@ -13,6 +13,13 @@ from gym_dr.compiled.flags import ENTRY, KERNEL
 
 
 @njit(**KERNEL)
+def _copy(target, source):
+    for i in range(len(source)):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@njit(**KERNEL)
 def _between(left, middle, transposed, half, added, found):
     """Fills ``found`` with J M J' + A, or with J' M J + A where ``transposed``, symmetric; ``half`` is for work."""
     n = len(middle)
@@ -54,13 +61,9 @@ def advance(jacobians, noise, errors, observed, begins, first, predicted, gains,
     for t in range(steps):
         if begins[t]:
             chain += 1
-            for i in range(n):
-                for j in range(n):
-                    covariance[i, j] = first[chain, i, j]
+            _copy(covariance, first[chain])
         _between(jacobians[t], covariance, False, half, noise[t], covariance)
-        for i in range(n):
-            for j in range(n):
-                predicted[t, i, j] = covariance[i, j]
+        _copy(predicted[t], covariance)
         for k in range(n):
             variances[t, k] = 1.0
             if observed[t, k]:
@@ -98,18 +101,13 @@ def follow(jacobians, gains, observed, begins, first, drift, measured, means, in
     for t in range(steps):
         if begins[t]:
             chain += 1
-            for i in range(n):
-                for c in range(count):
-                    work[i, c] = first[chain, i, c]
+            _copy(work, first[chain])
+        _copy(means[t], drift[t])
         for i in range(n):
-            for c in range(count):
-                means[t, i, c] = drift[t, i, c]
             for j in range(n):
                 for c in range(count):
                     means[t, i, c] += jacobians[t, i, j] * work[j, c]
-        for i in range(n):
-            for c in range(count):
-                work[i, c] = means[t, i, c]
+        _copy(work, means[t])
         for k in range(n):
             for c in range(count):
                 innovations[t, k, c] = 0.0

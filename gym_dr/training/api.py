@@ -60,7 +60,6 @@ class Session(Protocol):
             rollout_steps: Vector steps of one rollout, the unit of ``resample_every``; None if rollouts have no fixed
                 length, which makes updates the unit.
         """
-        ...
 
     def trained(self, run: str) -> TrainedNetworks:
         """The networks of another run, for algorithms with an option that names a run.
@@ -68,11 +67,9 @@ class Session(Protocol):
         Raises:
             GymDrError: There is no such run, or it has no usable checkpoint.
         """
-        ...
 
     def segment_seed(self, update: int) -> int | None:
         """The seed to reset the environments with before this update; None to continue without a reset."""
-        ...
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """Writes one row of metrics and moves the progress bar; call it once at the end of every update.
@@ -82,7 +79,6 @@ class Session(Protocol):
             steps: Environment steps that it used, without reset steps.
             metrics: Losses and other numbers by name.
         """
-        ...
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
         """Saves a checkpoint if the update ends a segment or the run; call it after ``log`` in every update.
@@ -93,7 +89,6 @@ class Session(Protocol):
                 numbers, text and containers of those. The entries ``actor`` and ``critic`` are also written to files of
                 their own.
         """
-        ...
 
 
 Train = Callable[[Session, Any], None]  # session, configuration; the result is the last ``save``

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -15,17 +15,23 @@ from gym_dr.training.rollout import Rollout, RolloutMemory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class Learned:
+    """What networks learn from in each step; steps, *, are B in a ``Batch`` and L times S in ``Sequences``."""
+
+    observations: Tensor  # (*, obs)
+    critic_inputs: Tensor  # (*, obs + k), with k numbers that the critic alone observes
+    actions: Tensor  # (*, ...)
+    advantages: Tensor  # (*)
+    returns: Tensor  # (*) targets of the critic: advantage + value
+    log_probs: Tensor  # (*) of the actions under the policy that chose them
+    labels: Tensor | None = None  # (*, ...) to imitate, if any
+    draws: Tensor | None = None  # (*, k) for the memory to predict, if any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Learned):
     """The B steps of a rollout to learn from."""
 
-    observations: Tensor  # (B, obs)
-    critic_inputs: Tensor  # (B, obs + k), with k numbers that the critic alone observes
-    actions: Tensor  # (B, ...)
-    advantages: Tensor  # (B,)
-    returns: Tensor  # (B,) targets of the critic: advantage + value
-    log_probs: Tensor  # (B,) of the actions under the policy that chose them
-    labels: Tensor | None = None  # (B, ...) to imitate, if any
-    draws: Tensor | None = None  # (B, k) for the memory to predict, if any
     memories: Tensor | None = None  # (B, H) states of the memory after each observation; None without memory
 
     def __len__(self) -> int:
@@ -36,22 +42,14 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sequences:
+class Sequences(Learned):
     """The steps of a rollout in S sequences of L steps, for networks with memory, in time-major order."""
 
-    observations: Tensor  # (L, S, obs)
-    critic_inputs: Tensor  # (L, S, obs + k)
-    actions: Tensor  # (L, S, ...)
-    advantages: Tensor  # (L, S)
-    returns: Tensor  # (L, S)
-    log_probs: Tensor  # (L, S)
     kept: Tensor  # (L, S) bool, False on steps to ignore in losses; each sequence has at least one True
     starts: Tensor  # (L, S) bool, whether an episode starts
     previous: Tensor  # (L, S, A) previous actions as memory sees them
     states: Tensor  # (1, S, H) the acting policy's state before the first step
     critic_states: Tensor | None  # (1, S, H) the same for a critic with its own memory
-    labels: Tensor | None = None  # (L, S, ...) see ``Batch``
-    draws: Tensor | None = None  # (L, S, k)
 
     def __len__(self) -> int:
         return self.kept.shape[1]
@@ -66,18 +64,12 @@ class Sequences:
             memories: The actor's states, shape ``(L, S, H)``.
             critic_memories: The critic's states, if it has its own memory.
         """
-        values = self.critic_inputs if critic_memories is None else torch.cat([self.critic_inputs, critic_memories], -1)
-        return Batch(
-            observations=torch.cat([self.observations, memories], -1)[self.kept],
-            critic_inputs=values[self.kept],
-            actions=self.actions[self.kept],
-            advantages=self.advantages[self.kept],
-            returns=self.returns[self.kept],
-            log_probs=self.log_probs[self.kept],
-            labels=None if self.labels is None else self.labels[self.kept],
-            draws=None if self.draws is None else self.draws[self.kept],
-            memories=memories[self.kept],
-        )
+        steps = {field.name: getattr(self, field.name) for field in fields(Learned)}
+        steps["observations"] = torch.cat([self.observations, memories], -1)
+        if critic_memories is not None:
+            steps["critic_inputs"] = torch.cat([self.critic_inputs, critic_memories], -1)
+        kept = {name: part[self.kept] for name, part in steps.items() if part is not None}
+        return Batch(memories=memories[self.kept], **kept)
 
 
 def critic_inputs(rollout: Rollout) -> Tensor:

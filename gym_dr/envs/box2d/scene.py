@@ -1,4 +1,7 @@
-"""Pictures of Box2D environments with pygame alone; Gymnasium's rendering needs Box2D."""
+"""Pictures of Box2D environments with pygame alone; Gymnasium's rendering needs Box2D.
+
+Imported when the first picture is painted, since pygame takes long to import.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pygame
+from pygame import gfxdraw
 
 from gym_dr.envs.box2d.solver import broad_phase
 from gym_dr.envs.box2d.solver.arrays import World
@@ -21,9 +26,6 @@ origin = cast(Callable[[World, int, int], tuple[np.float32, np.float32]], broad_
 
 def fill(surface: Any, points: Points, color: Color) -> None:
     """Paints a filled polygon with smooth edges."""
-    import pygame
-    from pygame import gfxdraw
-
     pygame.draw.polygon(surface, color=color, points=points)
     gfxdraw.aapolygon(surface, points, color)
 
@@ -40,7 +42,5 @@ def body_points(world: World, env: int, body: int, scale: float) -> list[tuple[f
 
 def frame(surface: Any) -> npt.NDArray[np.uint8]:
     """The surface the right way up, shape ``(height, width, 3)``."""
-    import pygame
-
     flipped = pygame.transform.flip(surface, False, True)
     return np.transpose(np.array(pygame.surfarray.pixels3d(flipped)), axes=(1, 0, 2))

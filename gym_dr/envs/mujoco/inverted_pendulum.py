@@ -87,18 +87,6 @@ class State(NamedTuple):
     theta_acceleration: float
 
 
-class Motion(NamedTuple):
-    """Where a step of the integrator leads."""
-
-    x: float
-    theta: float
-    v: float
-    w: float
-    x_acceleration: float  # of its last stage
-    theta_acceleration: float
-    free: bool  # whether no stage was beyond a joint's limit
-
-
 def derive(p: Any) -> Physics:
     """Masses and moments of the moving parts."""
     mass = p.mass_cart + p.mass_pole
@@ -141,35 +129,35 @@ def within(x: float, theta: float) -> bool:
     return abs(x) <= _RAIL and abs(theta) <= _RIGHT_ANGLE
 
 
-def integrate(c: Physics, x: float, theta: float, v: float, w: float, force: float) -> Motion:
-    """One step of Runge-Kutta 4."""
+def integrate(c: Physics, s: State, force: float) -> tuple[State, bool]:
+    """One step of Runge-Kutta 4, with the accelerations of its last stage, and whether none was beyond a limit."""
     h = _TIMESTEP
     half = 0.5 * h
-    a1, b1 = accelerations(c, x, theta, v, w, force)
-    x2, theta2, v2, w2 = x + half * v, theta + half * w, v + half * a1, w + half * b1
+    a1, b1 = accelerations(c, s.x, s.theta, s.v, s.w, force)
+    x2, theta2, v2, w2 = s.x + half * s.v, s.theta + half * s.w, s.v + half * a1, s.w + half * b1
     a2, b2 = accelerations(c, x2, theta2, v2, w2, force)
-    x3, theta3, v3, w3 = x + half * v2, theta + half * w2, v + half * a2, w + half * b2
+    x3, theta3, v3, w3 = s.x + half * v2, s.theta + half * w2, s.v + half * a2, s.w + half * b2
     a3, b3 = accelerations(c, x3, theta3, v3, w3, force)
-    x4, theta4, v4, w4 = x + h * v3, theta + h * w3, v + h * a3, w + h * b3
+    x4, theta4, v4, w4 = s.x + h * v3, s.theta + h * w3, s.v + h * a3, s.w + h * b3
     a4, b4 = accelerations(c, x4, theta4, v4, w4, force)
     sixth = h / 6.0
-    return Motion(
-        x + sixth * (v + 2.0 * (v2 + v3) + v4),
-        theta + sixth * (w + 2.0 * (w2 + w3) + w4),
-        v + sixth * (a1 + 2.0 * (a2 + a3) + a4),
-        w + sixth * (b1 + 2.0 * (b2 + b3) + b4),
+    after = State(
+        s.x + sixth * (s.v + 2.0 * (v2 + v3) + v4),
+        s.theta + sixth * (s.w + 2.0 * (w2 + w3) + w4),
+        s.v + sixth * (a1 + 2.0 * (a2 + a3) + a4),
+        s.w + sixth * (b1 + 2.0 * (b2 + b3) + b4),
         a4,
         b4,
-        within(x, theta) and within(x2, theta2) and within(x3, theta3) and within(x4, theta4),
     )
+    return after, within(s.x, s.theta) and within(x2, theta2) and within(x3, theta3) and within(x4, theta4)
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """Two steps of the integrator; none, left unfinished, if only MuJoCo can make them."""
     force = c.gear * min(max(action, -_CONTROL), _CONTROL)
-    m = integrate(c, s.x, s.theta, s.v, s.w, force)
-    n = integrate(c, m.x, m.theta, m.v, m.w, force)
-    ours = c.covered == 1.0 and m.free and n.free and abs(n.v) < _TOO_FAST and abs(n.w) < _TOO_FAST
+    m, free = integrate(c, s, force)
+    n, still_free = integrate(c, m, force)
+    ours = c.covered == 1.0 and free and still_free and abs(n.v) < _TOO_FAST and abs(n.w) < _TOO_FAST
     fallen = abs(n.theta) > FALLEN
     after = State(
         n.x if ours else s.x,

@@ -28,18 +28,6 @@ _CHEETAH = Uniform(0.7 / 0.9, 1.1 / 0.9)
 _CHEETAH_OUTSIDE = uniform_outside(0.5 / 0.9, 0.7 / 0.9, 1.1 / 0.9, 1.3 / 0.9)
 _MASS, _MASS_OUTSIDE = Uniform(0.75, 1.25), uniform_outside(0.5, 0.75, 1.25, 1.5)
 _CONTACT, _CONTACT_OUTSIDE = Uniform(0.625, 1.375), uniform_outside(0.25, 0.625, 1.375, 1.75)
-# Packer et al., CartPole: length 0.25 to 0.75 m (0.05 to 1.0 in E) around 0.5; mass 0.05 to 0.5 kg (0.01 to 1.0) around
-# 0.1; force 5 to 15 N (1 to 20) around 10
-_POLE_INSIDE: dict[str, Distribution] = {
-    "length": Uniform(0.5, 1.5),
-    "mass": Uniform(0.5, 5.0),
-    "force": Uniform(0.5, 1.5),
-}
-_POLE_OUTSIDE: dict[str, Distribution] = {
-    "length": uniform_outside(0.1, 0.5, 1.5, 2.0),
-    "mass": uniform_outside(0.1, 0.5, 5.0, 10.0),
-    "force": uniform_outside(0.1, 0.5, 1.5, 2.0),
-}
 _LEGGED = ("Hopper", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
 
 
@@ -55,13 +43,9 @@ def _robot(power: Distribution, mass: Distribution, contact: Distribution, *othe
     )
 
 
-def _pole(spreads: dict[str, Distribution]) -> Randomization:
+def _pole(length: Distribution, mass: Distribution, force: Distribution) -> Randomization:
     return Randomization(
-        {
-            "body_length:*": Scale(spreads["length"]),
-            "body_mass:pole*": Scale(spreads["mass"]),
-            "actuator_gear:slide": Scale(spreads["force"]),
-        }
+        {"body_length:*": Scale(length), "body_mass:pole*": Scale(mass), "actuator_gear:slide": Scale(force)}
     )
 
 
@@ -85,18 +69,18 @@ def robot_presets(
     }
 
 
-def _pendulum() -> dict[str, Randomization]:
-    return {
-        "default": _pole({"length": _NARROW, "mass": _NARROW, "force": _NARROW}),
-        "wide": _pole({"length": _WIDE, "mass": _WIDE, "force": _WIDE}),
-        "random": _pole(_POLE_INSIDE),
-        "extreme": _pole(_POLE_OUTSIDE),
-    }
-
-
+# Packer et al., CartPole: length 0.25 to 0.75 m (0.05 to 1.0 in E) around 0.5; mass 0.05 to 0.5 kg (0.01 to 1.0) around
+# 0.1; force 5 to 15 N (1 to 20) around 10
+_POLE_OUTSIDE = uniform_outside(0.1, 0.5, 1.5, 2.0)
+_PENDULUM = {
+    "default": _pole(_NARROW, _NARROW, _NARROW),
+    "wide": _pole(_WIDE, _WIDE, _WIDE),
+    "random": _pole(_WIDE, Uniform(0.5, 5.0), _WIDE),
+    "extreme": _pole(_POLE_OUTSIDE, uniform_outside(0.1, 0.5, 5.0, 10.0), _POLE_OUTSIDE),
+}
 PRESETS: dict[str, dict[str, Randomization]] = {
-    "InvertedPendulum": _pendulum(),
-    "InvertedDoublePendulum": _pendulum(),
+    "InvertedPendulum": _PENDULUM,
+    "InvertedDoublePendulum": _PENDULUM,
     **{name: robot_presets("geom_friction") for name in _LEGGED},
     "HalfCheetah": robot_presets("geom_friction", power=_CHEETAH, power_outside=_CHEETAH_OUTSIDE),
     "Swimmer": robot_presets("density", "viscosity", damped=False),  # it moves against water

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
@@ -142,7 +143,7 @@ class RobotTask(Task):
         calls, each = (substeps, 1) if self.robot.substep_action else (1, substeps)
         diverged = np.zeros(len(self.steps), np.bool_)
         for _ in range(calls):
-            engine.ctrl[rows] = self._controls(self.state(engine.field, rows))
+            engine.ctrl[rows] = self._numbers("action", self.state(engine.field, rows))
             engine.step(envs, each)
             diverged |= engine.diverged
         engine.diverged[:] = diverged
@@ -201,7 +202,7 @@ class RobotTask(Task):
     def _see(self, engine: Engine, envs: Indices) -> None:
         """Observes for the critic."""
         if self.robot.critic is not None:
-            self._critic[envs] = self._for_critic(self.state(engine.field, envs))
+            self._critic[envs] = self._numbers("critic", self.state(engine.field, envs))
 
     # ---- calls of the functions, with checks -------------------------------------------------------------------------
 
@@ -244,16 +245,12 @@ class RobotTask(Task):
             raise self._wrong("terminated", f"booleans of shape ({n},)", f"{found.dtype} of shape {found.shape}")
         return found.copy()
 
-    def _controls(self, state: RobotState) -> Array:
-        controls = self._checked("action", self.robot.action(state), (len(state.qpos), self.model.nu))  # type: ignore[misc]  # there is one
-        if np.isnan(controls).any():
-            raise self._wrong("action", "numbers", f"NaN, at qpos {state.qpos.tolist()}")
-        return controls
-
-    def _for_critic(self, state: RobotState) -> Array:
-        found = self._checked("critic", self.robot.critic(state), (len(state.qpos), self.critic_size))  # type: ignore[misc]  # there is one
+    def _numbers(self, name: str, state: RobotState) -> Array:
+        """What the function ``action`` or ``critic`` returns, ``(n, size)``."""
+        size = self.model.nu if name == "action" else self.critic_size
+        found = self._checked(name, getattr(self.robot, name)(state), (len(state.qpos), size))
         if np.isnan(found).any():
-            raise self._wrong("critic", "numbers", "NaN")
+            raise self._wrong(name, "numbers", f"NaN, at qpos {state.qpos.tolist()}")
         return found
 
     def check(self, qpos: Array, observations: Array, rewards: Array | None = None) -> None:
@@ -307,8 +304,8 @@ class RobotTask(Task):
             "observe": self.observations,
             "reward": lambda state: sum(self.rewards(state, state).values()),
             "terminated": self.terminations,
-            **({} if self.robot.action is None else {"action": self._controls}),
-            **({} if self.robot.critic is None else {"critic": self._for_critic}),
+            **({} if self.robot.action is None else {"action": partial(self._numbers, "action")}),
+            **({} if self.robot.critic is None else {"critic": partial(self._numbers, "critic")}),
             **({} if self.robot.update is None else {"update": lambda state: self._updated(fields, len(state.qpos))}),
         }
         results = {}

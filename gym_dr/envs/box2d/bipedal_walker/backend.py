@@ -17,7 +17,6 @@ from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
 from gym_dr.envs.box2d.bipedal_walker.native.arrays import Walkers, allocate
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
-from gym_dr.envs.box2d.bipedal_walker.native.rendering import render
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
 from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
@@ -61,6 +60,8 @@ class BipedalWalkerBackend(Box2DBackend):
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene."""
+        from gym_dr.envs.box2d.bipedal_walker.native.rendering import render  # heavy: pygame
+
         return render(self.arrays, env)
 
 

@@ -20,7 +20,6 @@ from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.box2d.lunar_lander.native.arrays import Actions, Landers, allocate
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
-from gym_dr.envs.box2d.lunar_lander.native.rendering import render
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
@@ -84,6 +83,8 @@ class LunarLanderBackend(Box2DBackend):
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""
+        from gym_dr.envs.box2d.lunar_lander.native.rendering import render  # heavy: pygame
+
         return render(self.arrays, env)
 
 

@@ -20,7 +20,7 @@ from gym_dr.envs.box2d.solver.lanes import pair, set_pair
 from gym_dr.envs.box2d.solver.layout import BODY, LANES, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from gym_dr.envs.box2d.solver.vectors import either, placed, pose_of, set_vector, turned, vector
+from gym_dr.envs.box2d.solver.vectors import either, placed, pose_of, set_vector, times, turned, vector
 
 MARGIN = f32(0.1)  # m, b2_aabbExtension
 LOOK_AHEAD = f32(2)  # steps, b2_aabbMultiplier
@@ -46,7 +46,7 @@ def _extent(vertices, count, rotation):
         low_y = y if y < low_y else low_y
         high_x = x if x > high_x else high_x
         high_y = y if y > high_y else high_y
-    return low_x, low_y, high_x, high_y
+    return (low_x, low_y), (high_x, high_y)
 
 
 @njit(**INLINE)
@@ -54,29 +54,28 @@ def _swept_box(vertices, count, before, after):
     """Bounding box of a body in the poses ``before`` and ``after`` a motion, skin included (m)."""
     _, _, x1, y1 = before
     _, _, x2, y2 = after
-    low_x1, low_y1, high_x1, high_y1 = _extent(vertices, count, before)
-    low_x2, low_y2, high_x2, high_y2 = _extent(vertices, count, after)
-    low_x = min(low_x1 + x1, low_x2 + x2) - SKIN
-    low_y = min(low_y1 + y1, low_y2 + y2) - SKIN
-    high_x = max(high_x1 + x1, high_x2 + x2) + SKIN
-    high_y = max(high_y1 + y1, high_y2 + y2) + SKIN
-    return low_x, low_y, high_x, high_y
+    low_1, high_1 = _extent(vertices, count, before)
+    low_2, high_2 = _extent(vertices, count, after)
+    low = min(low_1[0] + x1, low_2[0] + x2) - SKIN, min(low_1[1] + y1, low_2[1] + y2) - SKIN
+    high = max(high_1[0] + x1, high_2[0] + x2) + SKIN, max(high_1[1] + y1, high_2[1] + y2) + SKIN
+    return low, high
 
 
 @njit(**INLINE)
-def _fattened(low_x, low_y, high_x, high_y, dx, dy):
-    """The box with margin, stretched ahead along the displacement."""
-    dx = LOOK_AHEAD * dx
-    dy = LOOK_AHEAD * dy
-    low_x -= MARGIN
-    low_y -= MARGIN
-    high_x += MARGIN
-    high_y += MARGIN
-    low_x = low_x + dx if dx < ZERO else low_x
-    high_x = high_x if dx < ZERO else high_x + dx
-    low_y = low_y + dy if dy < ZERO else low_y
-    high_y = high_y if dy < ZERO else high_y + dy
-    return low_x, low_y, high_x, high_y
+def _fattened(low, high, before, after):
+    """The box with margin, stretched ahead along the displacement from one pose to the other."""
+    dx, dy = times(LOOK_AHEAD, (after[2] - before[2], after[3] - before[3]))
+    low_x, low_y = low[0] - MARGIN, low[1] - MARGIN
+    high_x, high_y = high[0] + MARGIN, high[1] + MARGIN
+    low = low_x + dx if dx < ZERO else low_x, low_y + dy if dy < ZERO else low_y
+    high = high_x if dx < ZERO else high_x + dx, high_y if dy < ZERO else high_y + dy
+    return low, high
+
+
+@njit(**INLINE)
+def _contains(fat_low, fat_high, low, high):
+    """Whether a fat box contains another."""
+    return fat_low[0] <= low[0] and fat_low[1] <= low[1] and high[0] <= fat_high[0] and high[1] <= fat_high[1]
 
 
 @njit(**INLINE)
@@ -89,12 +88,12 @@ def update_lane(block, lane, body, vertices, count, local):
     center, start = pair(block, body * BODY + at.CENTER_X, lane), pair(block, body * BODY + at.START_X, lane)
     before = pose_of(pair(block, body * BODY + at.COS, lane), start, local)
     after = pose_of((cosine, sine), center, local)
-    low_x, low_y, high_x, high_y = _swept_box(vertices, count, before, after)
-    low, high = pair(block, body * BODY + at.BOX_LOW_X, lane), pair(block, body * BODY + at.BOX_HIGH_X, lane)
-    inside = (low[0] <= low_x) and (low[1] <= low_y) and (high_x <= high[0]) and (high_y <= high[1])
-    low_x, low_y, high_x, high_y = _fattened(low_x, low_y, high_x, high_y, after[2] - before[2], after[3] - before[3])
-    set_pair(block, body * BODY + at.BOX_LOW_X, lane, either(inside, low, (low_x, low_y)))
-    set_pair(block, body * BODY + at.BOX_HIGH_X, lane, either(inside, high, (high_x, high_y)))
+    low, high = _swept_box(vertices, count, before, after)
+    fat_low, fat_high = pair(block, body * BODY + at.BOX_LOW_X, lane), pair(block, body * BODY + at.BOX_HIGH_X, lane)
+    inside = _contains(fat_low, fat_high, low, high)
+    low, high = _fattened(low, high, before, after)
+    set_pair(block, body * BODY + at.BOX_LOW_X, lane, either(inside, fat_low, low))
+    set_pair(block, body * BODY + at.BOX_HIGH_X, lane, either(inside, fat_high, high))
     set_pair(block, body * BODY + at.COS, lane, (cosine, sine))
     return ZERO if inside else f32(1 << body)
 
@@ -122,9 +121,9 @@ def pose_in(world, env, body):
 
 
 @njit(**KERNEL)
-def _set_box(row, box):
-    set_vector(row, at.BOX_LOW_X, (box[0], box[1]))
-    set_vector(row, at.BOX_HIGH_X, (box[2], box[3]))
+def _set_box(row, low, high):
+    set_vector(row, at.BOX_LOW_X, low)
+    set_vector(row, at.BOX_HIGH_X, high)
 
 
 @njit(**KERNEL)
@@ -133,15 +132,11 @@ def update_body(world, env, body, before):
     row, shapes = world.rows[env, body * BODY : (body + 1) * BODY], world.shapes
     polygon = shapes.polygon[body]
     after = pose_in(world, env, body)
-    low_x, low_y, high_x, high_y = _swept_box(shapes.vertices[polygon], shapes.counts[polygon], before, after)
-    if (
-        row[at.BOX_LOW_X] <= low_x
-        and row[at.BOX_LOW_Y] <= low_y
-        and high_x <= row[at.BOX_HIGH_X]
-        and high_y <= row[at.BOX_HIGH_Y]
-    ):
+    low, high = _swept_box(shapes.vertices[polygon], shapes.counts[polygon], before, after)
+    if _contains(vector(row, at.BOX_LOW_X), vector(row, at.BOX_HIGH_X), low, high):
         return False
-    _set_box(row, _fattened(low_x, low_y, high_x, high_y, after[2] - before[2], after[3] - before[3]))
+    low, high = _fattened(low, high, before, after)
+    _set_box(row, low, high)
     return True
 
 
@@ -154,10 +149,10 @@ def place(world, env, body, x, y, angle):
     set_vector(row, at.CENTER_X, placed((cosine, sine, x, y), vector(world.properties[env, body], LOCAL_CENTER)))
     row[at.ANGLE] = angle
     polygon = shapes.polygon[body]
-    low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.counts[polygon], (cosine, sine))
+    (low_x, low_y), (high_x, high_y) = _extent(shapes.vertices[polygon], shapes.counts[polygon], (cosine, sine))
     low = ((low_x + x) - SKIN) - MARGIN, ((low_y + y) - SKIN) - MARGIN
     high = ((high_x + x) + SKIN) + MARGIN, ((high_y + y) + SKIN) + MARGIN
-    _set_box(row, (low[0], low[1], high[0], high[1]))
+    _set_box(row, low, high)
 
 
 @njit(**INLINE)

@@ -31,7 +31,7 @@ from gym_dr.envs.box2d.solver.lanes import (
     triple,
     velocity,
 )
-from gym_dr.envs.box2d.solver.layout import LANES, f32
+from gym_dr.envs.box2d.solver.layout import LANES, ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import LINEAR_SLOP, SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import (
@@ -40,6 +40,7 @@ from gym_dr.envs.box2d.solver.vectors import (
     cross,
     dot,
     either,
+    middle_of,
     minus,
     negative,
     placed,
@@ -48,7 +49,6 @@ from gym_dr.envs.box2d.solver.vectors import (
     turned,
 )
 
-ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
 NOTHING = ZERO, ZERO
 MAX_CONDITION = f32(1000)  # of K; a pair of points closer to singular is solved as one point
 PAIR, TWO = np.int64(1), np.int64(2)
@@ -61,7 +61,7 @@ def _arm(face_b, normal, point, local, pose, center):
     own = either(face_b, local, placed(pose, local))
     on_face = along(own, SKIN - dot(minus(own, point), normal), normal)
     on_other = along(own, -SKIN, normal)
-    return HALF * (on_face[0] + on_other[0]) - center[0], HALF * (on_face[1] + on_other[1]) - center[1]
+    return minus(middle_of(on_face, on_other), center)
 
 
 @njit(**INLINE)
@@ -267,7 +267,7 @@ def _solve_point(slot, lane, point, active, baumgarte, place):
     correction = clamped(baumgarte * (separation + LINEAR_SLOP), -MAX_CORRECTION, ZERO)
     turn = cross(arm, normal)
     impulse = times(-correction / (inv_mass + (inv_inertia * turn) * turn), normal)
-    moved = x + inv_mass * impulse[0], y + inv_mass * impulse[1], angle + inv_inertia * cross(arm, impulse)
+    moved = _pushed((inv_mass, inv_inertia), arm, impulse, place)
     place = moved[0] if active else x, moved[1] if active else y, moved[2] if active else angle
     return place, separation if active else ZERO
 

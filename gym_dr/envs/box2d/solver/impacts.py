@@ -16,12 +16,12 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, contacts, manifolds, position, time_of_impact
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.lanes import ONLY, pair, velocity
+from gym_dr.envs.box2d.solver.lanes import ONLY, pair, set_pair, velocity
 from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, ONE, SLOT_STRIDE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.slots import fill
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from gym_dr.envs.box2d.solver.vectors import pose_of
+from gym_dr.envs.box2d.solver.vectors import pose_of, set_vector
 
 MAX_IMPACTS = 8  # per contact and step, b2_maxSubSteps
 ALMOST_ONE = f32(ONE - f32(10) * EPSILON)
@@ -44,13 +44,11 @@ def _advance(floats, sweep, t):
 @njit(**KERNEL)
 def _set_pose(rows, env, body, floats, sweep):
     """The row's pose becomes the end of the sweep (``SynchronizeTransform``)."""
-    base = body * BODY
-    rows[env, base + at.CENTER_X] = floats[sweep + 3]
-    rows[env, base + at.CENTER_Y] = floats[sweep + 4]
-    rows[env, base + at.ANGLE] = floats[sweep + 5]
+    row = rows[env, body * BODY : (body + 1) * BODY]
+    for k in range(3):
+        row[at.CENTER_X + k] = floats[sweep + 3 + k]
     sine, cosine = sin_cos(floats[sweep + 5])
-    rows[env, base + at.SIN] = sine
-    rows[env, base + at.COS] = cosine
+    set_vector(row, at.COS, (cosine, sine))
 
 
 @njit(**INLINE)
@@ -216,8 +214,7 @@ def _substep(world, env, body, count, time, scratch):
     # The solver's positions are the pushed-out ones, so rotations must be too.
     for lane in range(LANES):
         sine, cosine = sin_cos(substep[at.ANGLE * LANES + lane])
-        substep[at.SIN * LANES + lane] = sine
-        substep[at.COS * LANES + lane] = cosine
+        set_pair(substep, at.COS, lane, (cosine, sine))
     _solve_velocities(substep, count, scratch)
     position.integrate(substep[: at.BODY_FLOATS], (ONE - time) * DT)
     for k in range(3):

@@ -19,7 +19,7 @@ from numba import njit
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import overlaps, pose_in, segment
-from gym_dr.envs.box2d.solver.layout import f32
+from gym_dr.envs.box2d.solver.layout import ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import SKIN, unit
 from gym_dr.envs.box2d.solver.vectors import (
     along,
@@ -36,7 +36,6 @@ from gym_dr.envs.box2d.solver.vectors import (
     vector,
 )
 
-ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
 SKINS = f32(f32(2) * SKIN)  # m, of both shapes together
 LARGEST = f32(3.4028234663852886e38)
 PREFER_RELATIVE, PREFER_ABSOLUTE = f32(0.98), f32(0.001)  # the body's face must be better by this much

@@ -9,6 +9,7 @@ from numba import njit
 
 from gym_dr.compiled.flags import KERNEL
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.lanes import set_pair
 from gym_dr.envs.box2d.solver.layout import CONTACT_FLOATS, LANES, SLOT, SLOT_STRIDE, f32
 
 
@@ -28,16 +29,14 @@ def fill(slot, lane, world, env, contact):
     """Copies one contact into one lane of a slot."""
     contact_ints, properties = world.contact_ints, world.properties
     body = np.int64(contact_ints[env, contact, at.C_BODY])
-    slot[at.FACE_B * LANES + lane] = f32(contact_ints[env, contact, at.C_FACE_B])
-    slot[at.POINTS * LANES + lane] = f32(contact_ints[env, contact, at.C_POINTS])
+    face_b, points = contact_ints[env, contact, at.C_FACE_B], contact_ints[env, contact, at.C_POINTS]
+    set_pair(slot, at.FACE_B, lane, (f32(face_b), f32(points)))
     for k in range(CONTACT_FLOATS):
         slot[(at.LOCAL_NORMAL_X + k) * LANES + lane] = world.contact_floats[env, contact, k]
     ground = ground_friction(world, env, np.int64(contact_ints[env, contact, at.C_GROUND]))
     slot[at.SLOT_FRICTION * LANES + lane] = math.sqrt(ground * properties[env, body, at.FRICTION])
-    slot[at.SLOT_INV_MASS * LANES + lane] = properties[env, body, at.INV_MASS]
-    slot[at.SLOT_INV_INERTIA * LANES + lane] = properties[env, body, at.INV_INERTIA]
-    slot[at.SLOT_CENTER_X * LANES + lane] = properties[env, body, at.LOCAL_CENTER_X]
-    slot[at.SLOT_CENTER_Y * LANES + lane] = properties[env, body, at.LOCAL_CENTER_Y]
+    for k in range(4):  # inverse mass and inertia, center of mass
+        slot[(at.SLOT_INV_MASS + k) * LANES + lane] = properties[env, body, at.INV_MASS + k]
 
 
 @njit(**KERNEL)

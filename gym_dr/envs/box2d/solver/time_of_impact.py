@@ -18,7 +18,17 @@ from numba import njit
 
 from gym_dr.compiled.flags import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import I_GROUND_COUNT, I_SAVED, I_SIMPLEX, W_GROUND, W_METRIC, W_SIMPLEX, f32
+from gym_dr.envs.box2d.solver.layout import (
+    I_GROUND_COUNT,
+    I_SAVED,
+    I_SIMPLEX,
+    ONE,
+    W_GROUND,
+    W_METRIC,
+    W_SIMPLEX,
+    ZERO,
+    f32,
+)
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP, SKIN, unit
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from gym_dr.envs.box2d.solver.vectors import (
@@ -37,7 +47,7 @@ from gym_dr.envs.box2d.solver.vectors import (
     vector,
 )
 
-ZERO, ONE, HALF, TWO = f32(0), f32(1), f32(0.5), f32(2)
+HALF, TWO = f32(0.5), f32(2)
 TWO_PI = f32(f32(2) * f32(3.14159265359))
 _TOTAL = f32(SKIN + SKIN)
 TARGET = max(LINEAR_SLOP, f32(_TOTAL - f32(3) * LINEAR_SLOP))  # m, the distance that counts as an impact

@@ -25,6 +25,7 @@ from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import begin_contacts, place
 from gym_dr.envs.box2d.solver.layout import ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import centroid, mass_properties, set_normals, set_properties
+from gym_dr.envs.box2d.solver.vectors import set_vector
 
 _EDGES = walker.TERRAIN_LENGTH - 1
 _CLOUD_DRAWS = walker.CLOUDS * (1 + 2 * walker.CLOUD_CORNERS)
@@ -56,9 +57,7 @@ def _set_box(boxes, env, i, box, friction):
     own[4], own[5], own[6], own[7] = left, top, left, bottom
     corners = own[: at.BOX_NORMALS]
     set_normals(corners, np.int64(at.BOX_CORNERS), own[at.BOX_NORMALS : at.BOX_CENTROID])
-    x, y = centroid(corners, np.int64(at.BOX_CORNERS))
-    own[at.BOX_CENTROID] = x
-    own[at.BOX_CENTROID + 1] = y
+    set_vector(own, np.int64(at.BOX_CENTROID), centroid(corners, np.int64(at.BOX_CORNERS)))
     own[at.BOX_FRICTION] = friction
 
 
@@ -94,15 +93,11 @@ def _apply_parameters(world, params, env):
     hull = mass_properties(polygons, shapes.HULL, f32(params[env, fields.P_HULL_DENSITY]))
     upper = mass_properties(polygons, shapes.UPPER, f32(params[env, fields.P_LEG_DENSITY]))
     lower = mass_properties(polygons, shapes.LOWER, f32(params[env, fields.P_LEG_DENSITY]))
-    rows[env, fields.HULL_INV_MASS] = hull[0]
-    rows[env, fields.HULL_INV_INERTIA] = hull[1]
-    rows[env, fields.HULL_CENTER_X] = hull[2]
-    rows[env, fields.HULL_CENTER_Y] = hull[3]
-    rows[env, fields.UPPER_INV_MASS] = upper[0]
-    rows[env, fields.UPPER_INV_INERTIA] = upper[1]
-    rows[env, fields.LOWER_INV_MASS] = lower[0]
-    rows[env, fields.LOWER_INV_INERTIA] = lower[1]
+    for k in range(2):
+        rows[env, fields.UPPER_INV_MASS + k] = upper[k]
+        rows[env, fields.LOWER_INV_MASS + k] = lower[k]
     for k in range(4):
+        rows[env, fields.HULL_INV_MASS + k] = hull[k]
         rows[env, fields.HIP_LOWER + k] = f32(params[env, fields.P_HIP_LOWER + k])
     rows[env, fields.GRAVITY] = f32(params[env, fields.P_GRAVITY])
     friction = f32(params[env, fields.P_LEG_FRICTION])

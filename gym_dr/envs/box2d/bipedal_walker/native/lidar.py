@@ -17,6 +17,7 @@ from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import segment
 from gym_dr.envs.box2d.solver.layout import ONE, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import unit
+from gym_dr.envs.box2d.solver.vectors import along, cross, dot, minus, vector
 
 ROOM = f32(0.02)  # m, for rounding
 _EDGES = walker.TERRAIN_LENGTH - 1
@@ -27,42 +28,38 @@ _ray_end = compile_formula(physics.ray_end)
 @njit(**INLINE)
 def _cast_edge(world, env, edge, ray, fraction):
     """Fraction of the ray up to an edge, or ``fraction`` if the ray does not reach it."""
-    px, py, dx, dy = ray
-    (x1, y1), (x2, y2) = segment(world, env, edge)
+    start, direction = ray
+    first, second = segment(world, env, edge)
     # most edges lie clearly on one side of the ray, for which no root is needed
-    room = ROOM * (abs(dx) + abs(dy))
-    side_1 = dx * (y1 - py) - dy * (x1 - px)
-    side_2 = dx * (y2 - py) - dy * (x2 - px)
+    room = ROOM * (abs(direction[0]) + abs(direction[1]))
+    side_1 = cross(direction, minus(first, start))
+    side_2 = cross(direction, minus(second, start))
     if (side_1 > room and side_2 > room) or (side_1 < -room and side_2 < -room):
         return fraction
-    ex = x2 - x1
-    ey = y2 - y1
-    nx, ny = unit((ey, -ex))
-    denominator = nx * dx + ny * dy
+    ex, ey = minus(second, first)
+    normal = unit((ey, -ex))
+    denominator = dot(normal, direction)
     if denominator == ZERO:
         return fraction
-    t = (nx * (x1 - px) + ny * (y1 - py)) / denominator
+    t = dot(normal, minus(first, start)) / denominator
     if t < ZERO or fraction < t:
         return fraction
-    qx = px + t * dx
-    qy = py + t * dy
-    along = ((qx - x1) * ex + (qy - y1) * ey) / (ex * ex + ey * ey)
-    return fraction if along < ZERO or along > ONE else t
+    share = dot(minus(along(start, t, direction), first), (ex, ey)) / dot((ex, ey), (ex, ey))
+    return fraction if share < ZERO or share > ONE else t
 
 
 @njit(**INLINE)
 def _cast_box(world, env, i, ray, fraction):
     """Like ``_cast_edge``, for a box."""
-    px, py, dx, dy = ray
+    start, direction = ray
     box = world.boxes[env, i]
     lower = ZERO
     upper = fraction
     enters = False
     for k in range(at.BOX_CORNERS):
-        nx = box[at.BOX_NORMALS + 2 * k]
-        ny = box[at.BOX_NORMALS + 2 * k + 1]
-        numerator = nx * (box[2 * k] - px) + ny * (box[2 * k + 1] - py)
-        denominator = nx * dx + ny * dy
+        normal = vector(box, at.BOX_NORMALS + 2 * k)
+        numerator = dot(normal, minus(vector(box, 2 * k), start))
+        denominator = dot(normal, direction)
         if denominator == ZERO:
             if numerator < ZERO:
                 return fraction
@@ -81,7 +78,7 @@ def cast(world, env, x, y, i, reach):
     """Fraction of ray ``i``, of length ``reach`` (m), from (x, y) to the ground; 1 if it does not reach the ground."""
     far_x, far_y = _ray_end(np.float64(x), np.float64(y), i, reach)
     end_x, end_y = f32(far_x), f32(far_y)
-    ray = x, y, end_x - x, end_y - y
+    ray = (x, y), (end_x - x, end_y - y)
     fraction = ONE
     for box in range(world.status[env, at.S_BOXES]):
         left, right = world.boxes[env, box, 4], world.boxes[env, box, 0]

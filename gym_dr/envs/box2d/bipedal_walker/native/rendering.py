@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
+import pygame
+from pygame import gfxdraw
 
 from gym_dr.compiled.pcg64 import generator
 from gym_dr.envs.box2d import scene
@@ -43,8 +45,6 @@ _SINCE_CLOUDS = walker.CLOUDS * (1 + 2 * walker.CLOUD_CORNERS) + 1  # random num
 
 def render(arrays: Environments, env: int) -> Any:
     """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
-    import pygame
-
     x, y = (float(v) for v in scene.origin(arrays.world, env, int(HULL)))
     scroll = x - VIEWPORT_W / SCALE / 5
     surface = pygame.Surface((VIEWPORT_W + max(0.0, scroll) * SCALE, VIEWPORT_H))
@@ -65,8 +65,6 @@ def render(arrays: Environments, env: int) -> Any:
 
 def _paint_ray(surface: Any, arrays: Environments, env: int, x: float, y: float) -> None:
     """Paints one of the lidar's rays now and then, a different one as the walker moves (in Gymnasium, each frame)."""
-    import pygame
-
     i = (int(x * SCALE) + _FIRST_PICTURE) % _RAY_PICTURES
     if i >= 2 * walker.LIDAR_RAYS:
         return
@@ -102,8 +100,6 @@ def _paint_earth(surface: Any, arrays: Environments, env: int, scroll: float) ->
 
 def _paint_ground(surface: Any, arrays: Environments, env: int) -> None:
     """Paints edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
-    import pygame
-
     edges = arrays.world.edges[env, :, :4] * np.float32(SCALE)
     for i in range(len(edges) - 1, -1, -1):
         x1, y1, x2, y2 = edges[i].tolist()
@@ -117,9 +113,6 @@ def _paint_ground(surface: Any, arrays: Environments, env: int) -> None:
 
 
 def _paint_outline(surface: Any, points: list[tuple[float, float]], color: scene.Color) -> None:
-    import pygame
-    from pygame import gfxdraw
-
     closed = [*points, points[0]]
     pygame.draw.polygon(surface, color=color, points=closed, width=1)
     gfxdraw.aapolygon(surface, closed, color)
@@ -127,8 +120,6 @@ def _paint_outline(surface: Any, points: list[tuple[float, float]], color: scene
 
 def _paint_flag(surface: Any) -> None:
     """Paints the flag at the start."""
-    import pygame
-
     low = walker.TERRAIN_HEIGHT * SCALE
     top = low + 50
     x = TERRAIN_STEP * 3 * SCALE

@@ -17,9 +17,11 @@ from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import place
 from gym_dr.envs.box2d.solver.layout import DT, ZERO, f32
 from gym_dr.envs.box2d.solver.shapes import mass_properties, set_properties
+from gym_dr.envs.box2d.solver.vectors import set_vector
 
 HEIGHTS = lander.CHUNKS + 1
 _FIRST, _SECOND = np.int64(0), np.int64(1)
+_START, _END = np.int64(0), np.int64(2)  # of an edge, where its vectors lie
 _TO_PIT = lander.WORLD_H / 2  # m, terrain is drawn from [0, this)
 _ABOVE_TERRAIN = f32(lander.TERRAIN_SMOOTHING * 3 * lander.WORLD_H / 2 + 0.2)  # m, higher than any edge's fat box
 _BASELINE = f32(lander.BASELINE_FRICTION)
@@ -37,23 +39,18 @@ def _random_height(streams, env, i):
 @njit(**KERNEL)
 def _set_corner(terrain, env, i, left, middle, right):
     """Corner i ends edge i and begins edge i + 1."""
-    corner_x, corner_y = _corner(i, left, middle, right)
-    x, y = f32(corner_x), f32(corner_y)
+    x, y = _corner(i, left, middle, right)
     if i > 0:
-        terrain[env, i, 2] = x
-        terrain[env, i, 3] = y
+        set_vector(terrain[env, i], _END, (f32(x), f32(y)))
     if i + 1 < EDGES:
-        terrain[env, i + 1, 0] = x
-        terrain[env, i + 1, 1] = y
+        set_vector(terrain[env, i + 1], _START, (f32(x), f32(y)))
 
 
 @njit(**KERNEL)
 def _build_terrain(terrain, streams, env):
     """Edge 0 is flat at y = 0; the others join the corners of the terrain (m)."""
-    terrain[env, 0, 0] = ZERO
-    terrain[env, 0, 1] = ZERO
-    terrain[env, 0, 2] = f32(lander.WORLD_W)
-    terrain[env, 0, 3] = ZERO
+    set_vector(terrain[env, 0], _START, (ZERO, ZERO))
+    set_vector(terrain[env, 0], _END, (f32(lander.WORLD_W), ZERO))
     first = _random_height(streams, env, _FIRST)
     second = _random_height(streams, env, _SECOND)
     left = first

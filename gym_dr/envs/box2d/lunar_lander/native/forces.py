@@ -18,6 +18,7 @@ from gym_dr.envs.box2d.lunar_lander.native.layout import LANDER, LEG_0, LEG_1
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import origin
 from gym_dr.envs.box2d.solver.layout import BODY, DT, ZERO, f32
+from gym_dr.envs.box2d.solver.vectors import along, cross, minus, set_vector, vector
 
 SCALE = lander.SCALE
 LEGS = 1 << int(LEG_0) | 1 << int(LEG_1)
@@ -62,13 +63,11 @@ def apply(rows, env, force_x, force_y, torque):
 @njit(**INLINE)
 def _push(rows, env, thrust):
     """``ApplyLinearImpulse`` on the lander."""
-    fx = f32(thrust.impulse[0])
-    fy = f32(thrust.impulse[1])
-    rx = f32(thrust.point[0]) - rows[env, at.CENTER_X]
-    ry = f32(thrust.point[1]) - rows[env, at.CENTER_Y]
-    rows[env, at.VELOCITY_X] += rows[env, fields.INV_MASS] * fx
-    rows[env, at.VELOCITY_Y] += rows[env, fields.INV_MASS] * fy
-    rows[env, at.OMEGA] += rows[env, fields.INV_INERTIA] * (rx * fy - ry * fx)
+    row = rows[env]
+    impulse = f32(thrust.impulse[0]), f32(thrust.impulse[1])
+    arm = minus((f32(thrust.point[0]), f32(thrust.point[1])), vector(row, at.CENTER_X))
+    set_vector(row, at.VELOCITY_X, along(vector(row, at.VELOCITY_X), row[fields.INV_MASS], impulse))
+    row[at.OMEGA] += row[fields.INV_INERTIA] * cross(arm, impulse)
 
 
 @njit(**INLINE)

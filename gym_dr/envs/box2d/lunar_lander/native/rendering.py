@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pygame
+
 from gym_dr.envs.box2d import scene
 from gym_dr.envs.box2d.arrays import Environments
 from gym_dr.envs.box2d.lunar_lander import constants as lander
@@ -17,8 +19,6 @@ _HELIPAD = [lander.CORNER_STEP * (lander.CHUNKS // 2 + side) for side in (-1, 1)
 
 def render(arrays: Environments, env: int) -> Any:
     """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
-    import pygame
-
     surface = pygame.Surface((lander.VIEWPORT_W, lander.VIEWPORT_H))
     surface.fill(_WHITE)
     for edge in range(1, EDGES):
@@ -35,8 +35,6 @@ def render(arrays: Environments, env: int) -> Any:
 
 def _paint_flags(surface: Any) -> None:
     """Paints the helipad's two flags."""
-    import pygame
-
     low = lander.HELIPAD_Y * SCALE
     top = low + 50
     for place in _HELIPAD:
