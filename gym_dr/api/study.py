@@ -11,7 +11,7 @@ from gym_dr.errors import as_path, needs
 from gym_dr.evaluation.evaluate import playing
 from gym_dr.runs.environments import source_of
 from gym_dr.runs.launch import Launch
-from gym_dr.runs.run_loggers import show_results
+from gym_dr.runs.session import show_results
 from gym_dr.runs.terminal import explain_interrupt
 from gym_dr.studies.folder import study_runs, train_missing
 from gym_dr.studies.plan import read_study
