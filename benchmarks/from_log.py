@@ -32,7 +32,7 @@ from scipy import stats
 
 import gym_dr
 from gym_dr import Constant, Scale, Uniform
-from gym_dr.api.record import record
+from gym_dr.api.evaluate import record
 from gym_dr.fitting.logs import read_log
 from gym_dr.runs.train import limited_threads
 

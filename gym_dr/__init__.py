@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from gym_dr.api.evaluate import evaluate
+from gym_dr.api.evaluate import evaluate, record, report
 from gym_dr.api.fit import fit
-from gym_dr.api.record import record
-from gym_dr.api.report import report
 from gym_dr.api.run import Run, Runs, load_run
-from gym_dr.api.study import study
+from gym_dr.api.study import study, tune
 from gym_dr.api.train import train
-from gym_dr.api.tune import tune
 from gym_dr.envs.equations.family import equations_family, register_equations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mirror import Mirror

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gym_dr.api.record import record
+from gym_dr.api.evaluate import record
 from gym_dr.cli.options import chosen_draws, one_policy, physics_options, policy_options, threads_option
 from gym_dr.policies.record import FORMATS
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gym_dr.api.report import report
+from gym_dr.api.evaluate import report
 from gym_dr.cli.options import command_line, opened_policies, policy_options, reference_option, threads_option
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gym_dr.api.tune import PAGE, tune
+from gym_dr.api.study import PAGE, tune
 from gym_dr.cli.options import command_line, threads_option, trust_option
 from gym_dr.runs.environments import import_source
 

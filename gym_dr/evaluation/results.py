@@ -14,8 +14,8 @@ import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, listed
+from gym_dr.evaluation.failures import best_on
 from gym_dr.evaluation.question import FORMAT, Question
-from gym_dr.evaluation.regret import best_on
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.tables import evaluation_tables
 from gym_dr.randomization.space import acts

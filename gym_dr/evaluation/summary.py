@@ -9,8 +9,15 @@ import numpy as np
 from gym_dr.arrays import Mask
 from gym_dr.envs.family import difference_limits, return_limits
 from gym_dr.envs.played import TERM
-from gym_dr.evaluation.failures import failing, nearest_failure, worst_cell, worst_of
-from gym_dr.evaluation.regret import best_on, describe_best, regret_statistics
+from gym_dr.evaluation.failures import (
+    best_on,
+    describe_best,
+    failing,
+    nearest_failure,
+    regret_statistics,
+    worst_cell,
+    worst_of,
+)
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.sensitivity import sensitivity
 from gym_dr.evaluation.statistics import means_with_intervals, policy_statistics

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_dr.errors import counted
-from gym_dr.evaluation.regret import REGRET, impossible, why_no_regret
+from gym_dr.evaluation.failures import REGRET, impossible, why_no_regret
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.table import Cell, Row, Table
 

@@ -18,8 +18,15 @@ import numpy as np
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import Likelihood
-from gym_dr.fitting.particles import effective_number, next_step, resampled, root_of, tempered_particles
-from gym_dr.fitting.unconstrained import UnconstrainedTransform, unconstrained
+from gym_dr.fitting.particles import (
+    UnconstrainedTransform,
+    effective_number,
+    next_step,
+    resampled,
+    root_of,
+    tempered_particles,
+    unconstrained,
+)
 
 _PARTICLES = 4000
 _CHECKED = 24  # draws at which the quadratic likelihood is compared with the simulated one

@@ -18,10 +18,10 @@ import scipy.optimize
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.likelihood import EDGE, Likelihood, covariance_of_streams
 from gym_dr.fitting.marginal import MarginalLikelihood, root_of_covariance
+from gym_dr.fitting.motion import Path
 from gym_dr.fitting.noise import FLOOR, MAD, fit_noise, guess_noise
-from gym_dr.fitting.path import Path
+from gym_dr.fitting.particles import UnconstrainedTransform
 from gym_dr.fitting.smoother import Chains, Deltas, KalmanFilter, NoiseVariances
-from gym_dr.fitting.unconstrained import UnconstrainedTransform
 
 _ROUNDS, _HIDDEN_ROUNDS = 12, 40  # of Gauss-Newton, at most; the same with coordinates that are never measured
 _CONVERGED = 0.05  # standard deviations by which parameters still move

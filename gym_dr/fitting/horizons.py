@@ -19,8 +19,7 @@ from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.errors import counted, percent
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.motion import LoggedMotion
-from gym_dr.fitting.path import Path
+from gym_dr.fitting.motion import LoggedMotion, Path
 from gym_dr.fitting.problem import FitProblem
 from gym_dr.fitting.shooting import Shooting, rolled, stretches_of
 from gym_dr.randomization.spec import Randomization

@@ -30,8 +30,7 @@ from gym_dr.fitting.horizons import (
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
-from gym_dr.fitting.motion import LoggedMotion, read_motion, stretches
-from gym_dr.fitting.path import Path
+from gym_dr.fitting.motion import LoggedMotion, Path, read_motion, stretches
 from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
 from gym_dr.fitting.prior import DELAYS, NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem

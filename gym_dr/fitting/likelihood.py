@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.fitting.motion import LoggedMotion
-from gym_dr.fitting.path import Path, start_path
+from gym_dr.fitting.motion import LoggedMotion, Path, start_path
 from gym_dr.fitting.prior import Prior
 from gym_dr.fitting.simulator import Simulator
 

@@ -13,7 +13,7 @@ import scipy.optimize
 
 from gym_dr.arrays import Array
 from gym_dr.fitting.likelihood import EDGE, Likelihood, covariance_of_streams
-from gym_dr.fitting.path import Path
+from gym_dr.fitting.motion import Path
 from gym_dr.fitting.smoother import Chains, Deltas, NoiseVariances
 
 _FLAT = 0.02  # slope of the likelihood, in units of the coordinates, that counts as none

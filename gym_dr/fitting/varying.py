@@ -16,9 +16,9 @@ import numpy as np
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.estimate import Estimate, estimate
 from gym_dr.fitting.likelihood import Likelihood
+from gym_dr.fitting.motion import Path
 from gym_dr.fitting.noise import fit_noise
 from gym_dr.fitting.particles import root_of
-from gym_dr.fitting.path import Path
 from gym_dr.fitting.smoother import Chains, Deltas, NoiseVariances
 
 Part = TypeVar("Part", Chains, Deltas, Path)

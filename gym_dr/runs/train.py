@@ -10,8 +10,7 @@ from gym_dr.compiled.processors import using_threads
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginError, TrainingError, raised_as
 from gym_dr.runs.config import OpenedRun
-from gym_dr.runs.run_loggers import RunLoggers
-from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
+from gym_dr.runs.session import EndedEarly, RunLoggers, RunSession, TrainingCallback
 from gym_dr.runs.terminal import Display, Progress, StopRequest, stop_signals
 
 

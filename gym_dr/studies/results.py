@@ -15,7 +15,7 @@ import pandas as pd
 from gym_dr.envs.family import return_limits
 from gym_dr.errors import counted, listed
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.regret import REGRET
+from gym_dr.evaluation.failures import REGRET
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import NO_SPREAD, holm, mean_over_seeds
 from gym_dr.evaluation.tables import interval_cell

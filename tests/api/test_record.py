@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import gym_dr
-from gym_dr.api.record import record
+from gym_dr.api.evaluate import record
 from gym_dr.errors import ConfigError, LogError, UnknownNameError
 from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode

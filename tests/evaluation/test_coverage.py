@@ -17,8 +17,14 @@ from gym_dr.arrays import Array
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.family import UNLIMITED
 from gym_dr.evaluation import ranges
-from gym_dr.evaluation.failures import nearest_failure, nearest_suspects
-from gym_dr.evaluation.regret import REGRET, best_known, describe_best, regret_statistics
+from gym_dr.evaluation.failures import (
+    REGRET,
+    best_known,
+    describe_best,
+    nearest_failure,
+    nearest_suspects,
+    regret_statistics,
+)
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.statistics import mean_over_seeds, means_with_intervals, policy_statistics, rate_ends
 from gym_dr.reports.binning import bin_statistics, make_bins

@@ -9,7 +9,7 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.family import UNLIMITED
-from gym_dr.evaluation.regret import (
+from gym_dr.evaluation.failures import (
     REGRET,
     best_known,
     best_on,

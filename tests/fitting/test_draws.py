@@ -11,8 +11,8 @@ import pytest
 import scipy.stats
 
 from gym_dr.fitting.draws import Draws, _straightest, _weighted
+from gym_dr.fitting.particles import UnconstrainedTransform, unconstrained
 from gym_dr.fitting.prior import make_prior
-from gym_dr.fitting.unconstrained import UnconstrainedTransform, unconstrained
 from gym_dr.randomization.space import Param, ParamSpace
 
 Points = npt.NDArray[np.float64]

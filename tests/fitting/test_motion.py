@@ -12,8 +12,7 @@ import pytest
 from gym_dr.envs.replay import Coordinate, Reading
 from gym_dr.errors import LogError
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.motion import read_motion, stretches
-from gym_dr.fitting.path import start_path
+from gym_dr.fitting.motion import read_motion, start_path, stretches
 
 Numbers = npt.NDArray[np.float64]
 LOST = 6  # a step that cannot be replayed

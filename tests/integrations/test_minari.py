@@ -14,7 +14,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 import gym_dr
-from gym_dr.api.record import record
+from gym_dr.api.evaluate import record
 from gym_dr.errors import ConfigError, LogError
 from gym_dr.fitting.log_checks import check_log
 from gym_dr.fitting.logs import LoggedEpisode, read_log

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import gym_dr
-from gym_dr.api.record import record
+from gym_dr.api.evaluate import record
 from gym_dr.errors import CheckpointError, ConfigError
 from gym_dr.evaluation.results import Evaluation
 from tests.policies import opened

@@ -23,7 +23,7 @@ from gym_dr.errors import (
 )
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.loggers import LOGGERS, Logger
-from gym_dr.runs.run_loggers import RunLoggers
+from gym_dr.runs.session import RunLoggers
 from tests.api.test_interface import metrics_of
 from tests.plugins.parts.recording import RECORDING, RecordingWriter, calls
 
