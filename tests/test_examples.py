@@ -106,6 +106,13 @@ def test_the_tutorial_on_equations_shows_the_whole_file() -> None:
     assert shown.split()[: len(expected.split())] == expected.split()
 
 
+def test_the_tutorial_on_environments_shows_the_class_and_the_function_of_the_file() -> None:
+    page = EXAMPLES.parent / "docs" / "tutorials" / "own_environment.md"
+    shown = "\n".join(blocks(page, "python"))
+    _, *parts = re.split(r"\n{3}(?=class|def|space)", (EXAMPLES / "slide.py").read_text().strip())
+    assert [part for part in parts if part not in shown] == []
+
+
 def test_equations_equal_the_same_physics_as_a_plain_environment_of_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     with forgotten_afterwards():
