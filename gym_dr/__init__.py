@@ -16,8 +16,7 @@ from gym_dr.envs.own import register
 from gym_dr.evaluation.sets import draws, grid, sobol
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.policies.open import open_policy
-from gym_dr.policies.pretrained import pretrained
+from gym_dr.policies.open import open_policy, pretrained
 from gym_dr.randomization.distributions import (
     Bernoulli,
     Choice,

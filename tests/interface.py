@@ -20,7 +20,7 @@ import gym_dr
 from gym_dr.cli.main import cli
 from gym_dr.envs.family import FAMILIES
 from gym_dr.plugins import hookspecs
-from gym_dr.policies.pretrained import names
+from gym_dr.policies.open import pretrained_names
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.environments import param_space_of
 from gym_dr.training.registry import ALGORITHMS
@@ -48,7 +48,7 @@ def interface() -> dict[str, Any]:
             if str(sampler.make).startswith("gym_dr.")
         },
         "hooks": sorted(name for name in vars(hookspecs) if name.startswith("gym_dr_")),
-        "pretrained": sorted(names()),
+        "pretrained": sorted(pretrained_names()),
         "disturbances": sorted(DISTURBANCES),
         "environments": {
             family.name: {

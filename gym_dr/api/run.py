@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError, Interrupted, RunFolderError, as_path, listed, shortened
-from gym_dr.evaluation.aggregate import SUMMARY, aggregate
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.evaluation.suite import sets_for
+from gym_dr.evaluation.summary import SUMMARY, aggregate
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.open import open_runs
 from gym_dr.policies.origins import run_policy

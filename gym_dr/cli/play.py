@@ -13,7 +13,7 @@ from gym_dr.errors import ConfigError, counted
 from gym_dr.evaluation.sets import CellSet
 from gym_dr.evaluation.suite import cells_to_play, sets_of
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.policies.pretrained import names, pretrained
+from gym_dr.policies.open import pretrained, pretrained_names
 from gym_dr.randomization.space import in_effect
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import param_space_of
@@ -33,7 +33,7 @@ _OF_POLICIES = (
 @click.argument("target", required=False, metavar="[RUN|ENV]")
 @policy_options
 @physics_options
-@click.option("--pretrained", "name", type=click.Choice(names()), help="a policy included in the package")
+@click.option("--pretrained", "name", type=click.Choice(pretrained_names()), help="a policy included in the package")
 @click.option("--human", is_flag=True, help="play ENV yourself with the arrow keys")
 @click.option("--video", metavar="FILE", help="write an .mp4 or .gif file instead of opening a window")
 @click.option(

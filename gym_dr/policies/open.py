@@ -21,7 +21,6 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.envs.own import id_of
 from gym_dr.errors import ConfigError, RunFolderError, as_path, check_known, did_you_mean, printable, shortened
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.policies import pretrained
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.origins import (
     RANDOM,
@@ -45,6 +44,8 @@ from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import ContextRanges, check_env_id, param_space_of
 from gym_dr.runs.folder import EVALUATION, expand
 from gym_dr.training.api import Policy
+
+PRETRAINED = Path(__file__).resolve().parent.parent / "pretrained"  # of the package
 
 EXPECTED = f"{RANDOM}, [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:function"
 _TEXT = re.compile(
@@ -260,11 +261,11 @@ def _source(name: str | None, given: Any, trust: Collection[str]) -> _Source:
 
 def _meant(text: str) -> str:
     """What a text may mean that names no run, for the end of a message."""
-    if text in pretrained.names():
+    if text in pretrained_names():
         return f" For the policy {text} of the package: gymdr play --pretrained {text}, or gym_dr.pretrained({text!r})."
     if text in ENVIRONMENTS:
         return " It is an environment: name a run or a policy, or play it with gymdr play --human."
-    return "" if Path(text).name != text else did_you_mean(text, [*pretrained.names(), *ENVIRONMENTS])
+    return "" if Path(text).name != text else did_you_mean(text, [*pretrained_names(), *ENVIRONMENTS])
 
 
 def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source:
@@ -285,7 +286,7 @@ def _text_source(name: str | None, text: str, trust: Collection[str]) -> _Source
 
 def _run_source(name: str | None, runs: Sequence[OpenedRun], path: Path) -> _Source:
     def opened(setting: Setting) -> list[FrozenPolicy]:
-        own = path.resolve().parent == pretrained.FOLDER  # nothing is written into the package
+        own = path.resolve().parent == PRETRAINED  # nothing is written into the package
         home = Path(f"{name or path.name}-{EVALUATION}") if own else path / EVALUATION
         return [open_trained(run, home=home, name=name, stochastic=setting.stochastic) for run in runs]
 
@@ -361,3 +362,27 @@ def _unique_names(paths: Sequence[Path]) -> list[str]:
         raise ConfigError(f"{twice}: is named twice.")
     longer = (["/".join(path.parts[-parts:]) for path in resolved] for parts in itertools.count(1))
     return next(names for names in longer if len(set(names)) == len(names))
+
+
+# ---- policies of the package: run folders without logs, loaded as data like any run ----------------------------------
+
+
+def pretrained_names() -> list[str]:
+    """Names of all pretrained policies."""
+    return sorted(path.parent.name for path in PRETRAINED.glob("*/config.json"))
+
+
+def pretrained(name: str) -> Path:
+    """The folder of a pretrained policy in the package, for ``load_run`` and ``evaluate``.
+
+    Example:
+        >>> policy = gym_dr.load_run(gym_dr.pretrained("lander")).policy()
+
+    Args:
+        name: Its name, such as ``lander``; ``gymdr play --help`` lists all.
+
+    Raises:
+        UnknownNameError: There is no such policy.
+    """
+    check_known("pretrained policy", name, pretrained_names())
+    return PRETRAINED / name

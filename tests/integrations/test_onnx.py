@@ -20,7 +20,7 @@ from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.errors import ConfigError
 from gym_dr.integrations.onnx import policy_file
 from gym_dr.policies.export import weights_of
-from gym_dr.policies.pretrained import names
+from gym_dr.policies.open import pretrained_names
 from tests.cli.command import gymdr, refused
 from tests.integrations.agreement import compared
 from tests.training import test_mirror
@@ -97,7 +97,7 @@ def assert_same(run: gym_dr.Run, exported: OnnxPolicy, steps: int = 120) -> None
     envs.close()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", pretrained_names())
 def test_a_pretrained_policy_acts_as_its_run_does(name: str, tmp_path: Path) -> None:
     run = gym_dr.load_run(gym_dr.pretrained(name))
     assert_same(run, OnnxPolicy(run.export(tmp_path / "policy.onnx")))

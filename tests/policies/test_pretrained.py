@@ -8,7 +8,7 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import UnknownNameError
-from gym_dr.policies.pretrained import names
+from gym_dr.policies.open import pretrained_names
 
 # at least, on nominal physics
 RETURNS = {
@@ -23,7 +23,7 @@ RETURNS = {
 
 
 def test_each_has_a_return_that_it_is_held_to() -> None:
-    assert set(names()) == set(RETURNS)
+    assert set(pretrained_names()) == set(RETURNS)
 
 
 LANDERS = ("lander", "lander_memory")  # the siblings of the others, which walk for long
