@@ -129,7 +129,7 @@ def test_a_second_signal_ends_the_evaluation_at_once(whole: Path, tmp_path: Path
 @pytest.mark.slow
 def test_a_signal_while_all_is_done_but_the_end_is_told_by_the_exit_code(whole: Path) -> None:
     # resumed, so that the evaluation has no episodes left to play
-    with gated("gym_dr.evaluation.evaluate:evaluate_policies", "resume", whole) as process:
+    with gated("gym_dr.api.run:evaluate_policies", "resume", whole) as process:
         wait_at_gate(process)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate("\n")
