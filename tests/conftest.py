@@ -101,7 +101,7 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def few_particles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the particles, which takes half of a fit's time."""
-    monkeypatch.setattr("gym_dr.fitting.draws._PARTICLES", 1000)
+    monkeypatch.setattr("gym_dr.fitting.draws.PARTICLES", 1000)
 
 
 def run_here(commands: Any, *_: Any) -> dict[str, Any]:

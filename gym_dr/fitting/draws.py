@@ -19,6 +19,7 @@ from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.particles import (
+    PARTICLES,
     UnconstrainedTransform,
     effective_number,
     next_step,
@@ -28,7 +29,6 @@ from gym_dr.fitting.particles import (
     unconstrained,
 )
 
-_PARTICLES = 4000
 _CHECKED = 24  # draws at which the quadratic likelihood is compared with the simulated one
 _NOT_QUADRATIC = 0.5  # standard deviation of that difference from which draws are weighted
 _FAR = 10.0  # a larger difference says no more
@@ -63,11 +63,11 @@ def posterior_draws(
     """
     transform = unconstrained(likelihood.prior)
     if not len(estimate.u) or likelihood.replicates > 1 or estimate.unsettled:
-        points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=_PARTICLES)
+        points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=PARTICLES)
         return Draws(points=points, method="least squares")
     exact, begun = _exact(likelihood, estimate), likelihood.simulator.steps
     transform = _straightest(likelihood, estimate, exact, rng)
-    points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=_PARTICLES)
+    points = tempered_particles(lambda u: estimate.quadratic(u, transform), transform, rng, count=PARTICLES)
     chosen = points[rng.integers(len(points), size=_CHECKED)]
     difference = float(np.std(exact(chosen) - estimate.quadratic(chosen, transform)))
     if difference < _NOT_QUADRATIC:
@@ -171,6 +171,6 @@ def _weighted(
         proposed = normal(center, np.asarray(np.linalg.inv(covariance)))
     few = effective < min(_FEWEST, _ENOUGH * count)
     power = next_step(logs, 1.0) if few else 1.0
-    points = points[resampled(power * (logs - logs.max()), rng, _PARTICLES)]
+    points = points[resampled(power * (logs - logs.max()), rng, PARTICLES)]
     warning = _warning(f"of {count} weighted draws only {effective:.0f} count") if few else ""
     return Draws(points=points, method="particles", warning=warning)

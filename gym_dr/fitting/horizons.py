@@ -19,7 +19,7 @@ from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.errors import counted, percent
 from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
-from gym_dr.fitting.motion import LoggedMotion, Path
+from gym_dr.fitting.motion import LoggedMotion, Path, evenly
 from gym_dr.fitting.problem import FitProblem
 from gym_dr.fitting.shooting import Shooting, rolled, stretches_of
 from gym_dr.randomization.spec import Randomization
@@ -175,8 +175,7 @@ def _flights(motion: LoggedMotion, clock: Clock, whole: bool) -> tuple[Indices, 
         left = [(start, own, end - start - own) for start in starts]
         found += [(start, own, rest if whole else min(rest, longest)) for start, own, rest in left if rest > 0]
     rows = np.array(found, np.int64).reshape(-1, 3)
-    count = min(len(rows), _STARTS)
-    starts, windows, lengths = rows[((np.arange(count) + 0.5) / max(count, 1) * len(rows)).astype(np.int64)].T
+    starts, windows, lengths = rows[evenly(len(rows), min(len(rows), _STARTS))].T
     return starts, windows, lengths
 
 

@@ -31,6 +31,7 @@ from gym_dr.fitting.likelihood import Likelihood
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.misfit import find_misfit
 from gym_dr.fitting.motion import LoggedMotion, Path, read_motion, stretches
+from gym_dr.fitting.particles import PARTICLES
 from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
 from gym_dr.fitting.prior import DELAYS, NOISE
 from gym_dr.fitting.problem import FitOptions, FitProblem
@@ -43,7 +44,6 @@ from gym_dr.fitting.varying import draw_points, episode_estimates, population
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.sensors import sensor_of
 
-_PARTICLES = 4000
 _DELAY_ROWS = 600  # steps that decide on a delay
 _ROUGH = 0.02  # error of intervals in whole steps, over their median, that is told
 _SECOND, _SECOND_LEAST = 0.25, 300_000  # share of the likelihood's simulated steps for a second method, and the least
@@ -282,7 +282,7 @@ class FitJob:
             return posterior_draws(likelihood, estimate, self.rng, self.tell), estimate
         points, information, left = episode_estimates(likelihood, estimate, self.tell)
         own = np.isin(self.problem.prior.names, self.options.varies)
-        points = draw_points(*population(points, information, own), _PARTICLES, self.rng)
+        points = draw_points(*population(points, information, own), PARTICLES, self.rng)
         return Draws(points=points, method="a distribution over episodes"), left
 
     def _simulated(self, likelihood: Likelihood, estimate: Estimate) -> dict[str, tuple[Array, Draws]]:
@@ -313,9 +313,9 @@ class FitJob:
         return likelihood, states_of(likelihood, estimate.u, estimate.noise)
 
 
-def _where(shown: Likelihood, held_out: bool, kept: int) -> str:
+def _where(shown: Likelihood, unseen: bool, kept: int) -> str:
     """What predictions are of, as it is said."""
-    if held_out:
+    if unseen:
         return counted(len(np.unique(shown.motion.episode)), "held-out episode")
     none = " (no step of those held out can be replayed)" if kept else ""
     return f"the fitted episodes themselves{none}"

@@ -100,6 +100,11 @@ def stretches(steps: int, most: int, together: int = _STRETCH) -> Indices:
     return np.unique(starts[:, None] + np.arange(together))
 
 
+def evenly(whole: int, count: int) -> Indices:
+    """``count`` of the numbers from 0 to ``whole - 1``, spread evenly."""
+    return ((np.arange(count) + 0.5) / max(count, 1) * whole).astype(np.int64)
+
+
 def read_motion(
     episodes: Sequence[LoggedEpisode], replay: LogReplay, late: int = 0, ages: Mapping[str, int] | None = None
 ) -> LoggedMotion:

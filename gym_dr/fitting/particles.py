@@ -20,10 +20,11 @@ import numpy as np
 from gym_dr.arrays import Array, Mask
 from gym_dr.fitting.prior import Prior
 
+PARTICLES = 4000  # draws of a posterior
 _EFFECTIVE = 0.5  # share of particles to keep effective in a stage
 _ACCEPTED = 0.25  # target acceptance rate of the random walk
 _MAX_STAGES = 500
-_POINTS = 4001  # of the table
+_POINTS = 4001  # of a transform's table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,7 +87,7 @@ def tempered_particles(
     transform: UnconstrainedTransform,
     rng: np.random.Generator,
     *,
-    count: int = 4000,
+    count: int = PARTICLES,
     moves: int = 8,
 ) -> Array:
     """Draws from a prior that is uniform in the unit cube, times a likelihood.

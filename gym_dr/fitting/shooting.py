@@ -10,6 +10,7 @@ of White 1982, "Maximum likelihood estimation of misspecified models"), so that 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ import numpy as np
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.fitting.estimate import Estimate
 from gym_dr.fitting.likelihood import EDGE, Likelihood
+from gym_dr.fitting.motion import evenly
+from gym_dr.fitting.particles import PARTICLES
 from gym_dr.fitting.varying import draw_points
 
 STRETCH = 1.0  # s, of a stretch
@@ -33,7 +36,6 @@ _WEAK = 1e-3  # weight of where a stretch begins, in units of coordinates' sizes
 _STEEP = 1e4  # largest derivative, of motion that has not diverged
 _FAR = 1e3  # sizes of a coordinate from which on a difference says no more
 _GROUPS = 12  # of stretches, at least, whose gradients are compared
-_PARTICLES = 4000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,15 +77,15 @@ def cut(begins: Mask, durations: Array, seconds: float, most: int) -> Stretches:
     """
     starts: list[int] = []
     lengths: list[int] = []
-    edges = np.append(np.flatnonzero(begins), len(begins))
-    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+    edges = np.append(np.flatnonzero(begins), len(begins)).tolist()
+    for begin, end in itertools.pairwise(edges):
         count = min(round(float(durations[begin:end].sum()) / seconds), (end - begin) // _FEWEST)
         places = np.linspace(begin, end, max(count, 1) + 1).astype(np.int64)
         starts += places[:-1].tolist()
         lengths += np.diff(places).tolist()
     kept = np.flatnonzero(np.array(lengths) > 1) if max(lengths) > 1 else np.arange(len(lengths))
     count = max(1, min(len(kept), int(most / np.mean(lengths))))
-    chosen = kept[((np.arange(count) + 0.5) / count * len(kept)).astype(np.int64)]
+    chosen = kept[evenly(len(kept), count)]
     return stretches_of(np.array(starts)[chosen], np.array(lengths)[chosen])
 
 
@@ -345,9 +347,9 @@ def shot_draws(shot: Shot, rng: np.random.Generator) -> Array:
     Parameters that no stretch depends on keep their prior.
     """
     live = shot.precision.diagonal() > 0.0
-    points = rng.random((_PARTICLES, len(shot.u)))
+    points = rng.random((PARTICLES, len(shot.u)))
     if live.any():
         covariance: Array = np.asarray(np.linalg.inv(shot.precision[np.ix_(live, live)]), np.float64)
         nothing = np.zeros_like(covariance)
-        points[:, live] = draw_points(shot.u[live], covariance, nothing, _PARTICLES, rng, max(shot.groups - 1, 1))
+        points[:, live] = draw_points(shot.u[live], covariance, nothing, PARTICLES, rng, max(shot.groups - 1, 1))
     return points
