@@ -145,7 +145,8 @@ def test_terms_of_native_environments_are_those_of_sync_ones_and_sum_up_to_the_r
 )
 def test_wrappers_that_read_info_are_refused_around_one_that_makes_it_a_list(wrap: Any) -> None:
     envs = gym.make_vec(ENV_ID, 2)
+    listed = DictInfoToList(envs)  # kept: collected, it closes what it wraps before Gymnasium 1.3
     with pytest.raises(ConfigError, match="DictInfoToList"):
-        wrap(DictInfoToList(envs))
+        wrap(listed)
     _, infos = DictInfoToList(wrap(envs)).reset(seed=1)
     assert len(infos) == 2
