@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gym_dr.cli.main import main
-from tests.ways import Way, traced
+from tests.ways import Way, same_functions, traced
 
 LR = 0.00012345
 GRAVITY = -7.1234567  # lower end of a narrow range
@@ -55,6 +55,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Way]:
     return found
 
 
+@same_functions
 @pytest.mark.parametrize(
     ("name", "command", "most"),
     [

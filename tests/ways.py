@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from tests.sources import PACKAGE
+
+same_functions = pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="from 3.12 on, a comprehension is no function that holds the value"
+)
 
 _ROOT = str(PACKAGE) + os.sep
 _PAGE = PACKAGE.parent / "docs" / "CONTRIBUTING.md"

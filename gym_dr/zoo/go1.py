@@ -35,7 +35,7 @@ def model(robot: Any = None) -> Any:
     spec.worldbody.add_geom(name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, rgba=(0.6, 0.65, 0.7, 1), **floor)
     for joint in spec.joints[1:]:
         gear = 9 if "calf" in joint.name else 6
-        joint.damping, joint.frictionloss, joint.armature = np.zeros(3), 0.0, 0.000111842 * gear**2
+        joint.damping, joint.frictionloss, joint.armature = np.zeros_like(joint.damping), 0.0, 0.000111842 * gear**2
         kind = mujoco.mjtTrn.mjTRN_JOINT
         servo = spec.add_actuator(name=joint.name.removesuffix("_joint"), target=joint.name, trntype=kind)
         servo.set_to_position(kp=35.0, kv=0.5, inheritrange=1.0)

@@ -74,6 +74,8 @@ def test_what_is_written_before_the_first_reset_and_is_nominal_is_pinned_too(env
 
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/CartPoleDR-v1"])
 def test_attributes_of_gymnasiums_class_show_the_parameters_of_the_episode(env_id: str) -> None:
+    if "Lander" in env_id:
+        pytest.importorskip("Box2D")
     env: Any = gym.make(env_id).unwrapped
     assert env.gravity == env.params["gravity"]
     for seed in range(2):

@@ -13,9 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
-from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
@@ -111,14 +111,15 @@ def fill(disk: Path) -> None:
 def test_a_worker_that_dies_ends_the_run_and_resume_goes_on_to_the_same_result(
     whole_async: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step, fails = LunarLanderDR.step, tmp_path / "fails"
+    env_class: Any = type(gym.make("gym_dr/LunarLanderDR-v3").unwrapped)
+    step, fails = env_class.step, tmp_path / "fails"
 
-    def step_or_fail(self: LunarLanderDR, action: Any) -> Any:
+    def step_or_fail(self: Any, action: Any) -> Any:
         if fails.exists():
             os.kill(os.getpid(), signal.SIGKILL)
         return step(self, action)
 
-    monkeypatch.setattr(LunarLanderDR, "step", step_or_fail)  # of the forks
+    monkeypatch.setattr(env_class, "step", step_or_fail)  # of the forks
     refusal = disturb(monkeypatch, 2, fails.touch, *ASYNC, tmp_path / "run")
     assert refusal.code == 2
     assert refusal.err.strip().endswith(f"Continue with: gymdr resume {tmp_path / 'run'}")

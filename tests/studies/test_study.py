@@ -35,7 +35,7 @@ from tests.cli.command import gymdr, refused
 from tests.conftest import run_here
 from tests.studies.stopping import Killed, stopping
 from tests.studies.study_sample import TINY, outcome, quick_page, tiny, trained_at
-from tests.ways import Way, traced
+from tests.ways import Way, same_functions, traced
 
 PROCESSES = "gym_dr.runs.launch.run_commands"
 
@@ -172,6 +172,7 @@ def test_a_study_that_is_done_plays_and_trains_nothing(
     assert outcome(copied) == finished[1]
 
 
+@same_functions
 def test_a_variant_passes_through_at_most_nine_files_which_contributing_names(copied: Path) -> None:
     way = Way(lambda value: isinstance(value, str) and value == "asymmetric", "StudyResult.results")
     with traced(way):

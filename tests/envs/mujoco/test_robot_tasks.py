@@ -17,6 +17,10 @@ from gym_dr.errors import RandomizationError, RandomizationWarning, RobotError, 
 from tests.envs.mujoco.own_robots import legs
 from tests.registered import forgotten_afterwards
 
+pytestmark = pytest.mark.skipif(
+    not hasattr(mujoco.MjModel, "actuator_history"), reason="MuJoCo before 3.5 has no delays, which this robot has"
+)
+
 OWN = "tests/Legs-v0"
 STEPS = 30  # more than two episodes
 
@@ -240,6 +244,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"steer": {"speed": ((0,), (1,))}}, "steer: expected .* got 'speed'"),
     ({"steer": {"command": ((0, 0), (1, 1))}}, "steer: expected .* of its shape"),
     ({"model": "<mujoco><worldbody/>"}, "cannot be compiled"),
+    ({"model": lambda: mujoco.MjSpec().of_a_later_version}, "cannot be compiled with MuJoCo"),
     ({"model": lambda: "nothing.xml"}, "cannot be compiled"),
     ({"model": lambda: mujoco.MjModel.from_xml_string(legs.XML)}, "expected an MjSpec, got an MjModel"),
     ({"model": lambda: 3}, "expected model to be a file, XML, an MjSpec or an MjModel, got 3"),
