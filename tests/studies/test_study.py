@@ -316,7 +316,8 @@ def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: 
 
 
 @pytest.mark.usefixtures("nothing_is_trained")
-def test_a_folder_in_use_is_refused(copied: Path) -> None:
+def test_a_folder_in_use_is_refused(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_dr.runs.folder.GRACE", 0.0)
     with locked(copied), pytest.raises(BusyFolderError, match="is in use by another process"):
         study(TINY, copied)
     with locked(copied):  # it is free again

@@ -134,7 +134,7 @@ class RobotEnv(MujocoEnv, EzPickle):
                 for actuator in made.actuators:
                     actuator.nsample = max(actuator.nsample, history)
             model = made.compile() if hasattr(made, "compile") else made
-        except (ValueError, OSError, AttributeError, TypeError) as error:  # MuJoCo's, also for what only a later one has
+        except (ValueError, OSError, AttributeError, TypeError) as error:  # MuJoCo's, or of a later one
             raise RobotError(f"{source} cannot be compiled with MuJoCo {mujoco.__version__}: {error}") from error
         if not isinstance(model, mujoco.MjModel):
             raise RobotError(f"expected model to be a file, XML, an MjSpec or an MjModel, got {model!r}.")
