@@ -23,7 +23,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
 
 import gym_dr  # noqa: F401  registers the ids
-from benchmarks.timing import UNSEEN, alternate, report, seconds
+from benchmarks.timing import NO_RENDERING, alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.train import limited_threads
@@ -85,7 +85,7 @@ def their_a2c(updates: int, seed: int) -> list[Episode]:
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
 
-    envs = make_vec_env("LunarLander-v3", n_envs=NUM_ENVS, seed=seed, env_kwargs=UNSEEN)
+    envs = make_vec_env("LunarLander-v3", n_envs=NUM_ENVS, seed=seed, env_kwargs=NO_RENDERING)
     model = stable_baselines3.A2C(
         "MlpPolicy", envs, n_steps=STEPS, seed=seed, device="cpu", policy_kwargs={"net_arch": [32, 32]}
     )

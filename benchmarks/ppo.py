@@ -24,7 +24,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
-from benchmarks.timing import UNSEEN, alternate, report
+from benchmarks.timing import NO_RENDERING, alternate, report
 from gym_dr.bench import temporary_session, time_to_threshold
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig
@@ -53,7 +53,11 @@ JOBS: dict[str, tuple[str, int, int, dict[str, Any], float]] = {
 def their_model(env_id: str, seed: int) -> PPO:
     stock, _, num_envs, keywords, _ = JOBS[env_id]
     return PPO(
-        "MlpPolicy", make_vec_env(stock, num_envs, seed=seed, env_kwargs=UNSEEN), seed=seed, device="cpu", **keywords
+        "MlpPolicy",
+        make_vec_env(stock, num_envs, seed=seed, env_kwargs=NO_RENDERING),
+        seed=seed,
+        device="cpu",
+        **keywords,
     )
 
 

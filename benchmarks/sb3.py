@@ -18,7 +18,7 @@ from stable_baselines3.common.env_util import make_vec_env as make_dummy
 from stable_baselines3.common.utils import set_random_seed
 from torch.nn.utils import parameters_to_vector
 
-from benchmarks.timing import UNSEEN, alternate, report, seconds
+from benchmarks.timing import NO_RENDERING, alternate, report, seconds
 from gym_dr.integrations.sb3 import make_vec_env
 from gym_dr.runs.train import limited_threads
 
@@ -38,11 +38,8 @@ def settings_of(algorithm: str, num_envs: int) -> dict[str, Any]:
 
 
 def make_model(algorithm: str, num_envs: int, native: bool) -> Any:
-    envs = (
-        make_vec_env(ENV, num_envs, env_kwargs={"num_threads": 1})
-        if native
-        else make_dummy(ENV, num_envs, env_kwargs=UNSEEN)
-    )
+    make, keywords = (make_vec_env, {"num_threads": 1}) if native else (make_dummy, NO_RENDERING)
+    envs = make(ENV, num_envs, env_kwargs=keywords)
     return ALGORITHMS[algorithm][0]("MlpPolicy", envs, seed=1, device="cpu", **settings_of(algorithm, num_envs))
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import gym_dr
 from gym_dr.bench import alternate
 
-__all__ = ["UNSEEN", "alternate", "ppo_side", "report", "seconds"]
+__all__ = ["NO_RENDERING", "alternate", "ppo_side", "report", "seconds"]
 
-# for make_vec_env of Stable-Baselines3, which else lets environments draw: then Box2D moves particles of the engines
-UNSEEN = {"render_mode": None}
+# Stable-Baselines3's make_vec_env sets "rgb_array", with which Box2D also simulates the particles of the engines
+NO_RENDERING = {"render_mode": None}
 
 
 def seconds(work: Callable[[], object]) -> float:

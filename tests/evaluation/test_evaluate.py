@@ -358,7 +358,7 @@ def test_a_set_of_another_definition_replaces_the_old_one(runs: Path, tmp_path: 
     assert evaluation.returns("grid").shape == (1, 2, 2)
 
 
-def test_a_second_evaluation_into_a_folder_waits_for_the_first_to_end(
+def test_a_second_evaluation_into_a_folder_is_refused_until_the_first_has_ended(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gym_dr.runs.folder.GRACE", 0.0)

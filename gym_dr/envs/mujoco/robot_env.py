@@ -118,7 +118,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         """Compiles the model, with a longer history of controls if the robot asks for one.
 
         Raises:
-            RobotError: The model cannot be compiled, or this MuJoCo knows no delays.
+            RobotError: The model cannot be made or compiled, or this MuJoCo knows no delays.
         """
         history, source = self._robot.actuator_history, self._source
         try:
