@@ -6,6 +6,7 @@ The fields of an algorithm or a sampler become command-line options and settings
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 import types
@@ -135,6 +136,9 @@ def expect(good: bool, name: str, expected: str, got: object) -> None:
         raise ConfigError(f"{name}: expected {expected}, got {shortened(got)}.")
 
 
+hints_of = functools.cache(typing.get_type_hints)  # of a dataclass, which takes a millisecond
+
+
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
     """Checks names and types of a dataclass's values; converts lists to tuples and ints to floats where needed.
 
@@ -144,7 +148,7 @@ def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ())
         UnknownNameError: The dataclass has no such field.
         ConfigError: A value has another type.
     """
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     known = {field.name for field in dataclasses.fields(cls)}
     checked = {}
     for name, value in values.items():

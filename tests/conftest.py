@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import os
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+with contextlib.suppress(ImportError):  # CUDA builds of torch have it
+    import triton  # noqa: F401  its LLVM crashes in a process that Mesa, which draws robots, has loaded another into
 
 pytest.register_assert_rewrite("gym_dr.testing", "tests.contracts.wrappers")
 
@@ -101,7 +105,8 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def few_particles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the particles, which takes half of a fit's time."""
-    monkeypatch.setattr("gym_dr.fitting.draws.PARTICLES", 1000)
+    for module in ("draws", "job", "shooting"):
+        monkeypatch.setattr(f"gym_dr.fitting.{module}.PARTICLES", 1000)
 
 
 def run_here(commands: Any, *_: Any) -> dict[str, Any]:

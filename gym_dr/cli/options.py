@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import types
-import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -16,6 +15,7 @@ from gym_dr.cli.typed import option as flag
 from gym_dr.envs.family import ENVIRONMENTS, described_space
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.evaluation.sets import EvaluationSet, draws
+from gym_dr.options import hints_of
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.policies.frozen import FrozenPolicy
 from gym_dr.policies.open import is_policy_text, open_policies, open_policy
@@ -211,7 +211,7 @@ class NumberList(click.ParamType[Any]):
 
 def field_options(cls: type, **defaults: Any) -> list[click.Option]:
     """An option for each field of a dataclass; ``defaults`` override those of the fields."""
-    hints = typing.get_type_hints(cls)
+    hints = hints_of(cls)
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
@@ -227,7 +227,7 @@ def sampler_options() -> list[click.Option]:
         values = {each.default: [s.name for s, other in found if other.default == each.default] for _, each in found}
         shown = [f"{value}" if len(values) == 1 else f"{value} with {'/'.join(of)}" for value, of in values.items()]
         help = f"[{', '.join(each.name for each, _ in found)}] {field.metadata['help']}"
-        hint = typing.get_type_hints(load_object(sampler.options))[name]
+        hint = hints_of(load_object(sampler.options))[name]
         # no default: each sampler has its own
         options.append(_option(field, hint, None, help, ", ".join(shown) if None not in values else False))
     return options
