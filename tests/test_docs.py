@@ -44,6 +44,7 @@ NOT_RUN_HERE = ("pip install", *NOT_TYPED)
 
 TUTORIALS = [page for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")) if page.name != "index.md"]
 FIRST_READ = [README, ROOT / "docs" / "start.md", *TUTORIALS]  # whose readers have not seen yet what comes out
+LONG = {"own_environment.md", "own_equations.md", "fit.md"}  # seconds each; the other pages are their siblings
 PROGRAMS = [page for page in PAGES if page.name not in NEEDS_MORE and blocks(page, "python")]
 
 
@@ -69,7 +70,11 @@ def small(monkeypatch: pytest.MonkeyPatch, few_particles: None) -> None:
 
 
 @pytest.mark.usefixtures("short_episodes", "small")
-@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else ()) for page in PROGRAMS],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ SMALL = {"train": TINY_PPO, "evaluate": ["--episodes", "1"]}
 ASIDE = next(word for line in blocks(PAGE, "console") for word in line.split() if word.startswith("motions/"))
 
 
-def motion(servo: Any, kp: float, rng: np.random.Generator, seconds: float = 1.2) -> dict[str, Any]:
+def motion(servo: Any, kp: float, rng: np.random.Generator, seconds: float = 0.9) -> dict[str, Any]:
     """A motion as the servo's own log has it: a record for each reading."""
     time = np.cumsum(rng.uniform(0.0035, 0.006, int(seconds / 0.00475)))
     known = {"mass": 0.49, "arm": 0.1, "kp": kp, **TRUTH}

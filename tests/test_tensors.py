@@ -57,7 +57,7 @@ def results(algorithm: str, options: dict[str, Any], folder: Path) -> tuple[gym_
 @pytest.mark.parametrize("inference", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "case",  # policies of torch are quick in the next test
-    [pytest.param(case, marks=pytest.mark.slow if case == "epochs with torch" else ()) for case in CASES],
+    [pytest.param(case, marks=() if case in ("compiled epochs", "episodes") else pytest.mark.slow) for case in CASES],
 )
 def test_a_program_that_sets_other_defaults_gets_the_same_run(case: str, inference: bool, tmp_path: Path) -> None:
     run, texts = results(*CASES[case], tmp_path / "plain" / "run")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from gym_dr.compiled.processors import using_threads
 from gym_dr.envs.vector_arguments import check_whole_number
@@ -14,9 +12,6 @@ from gym_dr.errors import Interrupted, InvalidActionError, LostRunError, PluginE
 from gym_dr.runs.config import OpenedRun
 from gym_dr.runs.session import EndedEarly, RunLoggers, RunSession, TrainingCallback
 from gym_dr.runs.terminal import Display, Progress, StopRequest, stop_signals
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 
 @contextlib.contextmanager
@@ -46,14 +41,6 @@ def working_on(run: OpenedRun, stop: StopRequest, *, new: bool, num_threads: int
         yield loggers
 
 
-@functools.cache  # finding them takes 20 ms
-def _libraries() -> ThreadpoolController:
-    import scipy.linalg  # noqa: F401  heavy; numba uses its products, and only loaded libraries are limited
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 @contextlib.contextmanager
 def limited_threads(num_threads: int | None = None, torch_threads: int = 1) -> Iterator[None]:
     """Limits threads in the block.
@@ -67,13 +54,15 @@ def limited_threads(num_threads: int | None = None, torch_threads: int = 1) -> I
     Raises:
         ConfigError: ``num_threads`` is not a whole number above 0.
     """
+    import scipy.linalg  # noqa: F401  heavy; numba uses its products, and only loaded libraries are limited
     import torch
+    from threadpoolctl import threadpool_limits
 
     threads = None if num_threads is None else check_whole_number("`num_threads`", num_threads)
     before = torch.get_num_threads()
     torch.set_num_threads(torch_threads)
     try:
-        with using_threads(threads), _libraries().limit(limits=1, user_api="blas"):
+        with using_threads(threads), threadpool_limits(1, user_api="blas"):
             yield
     finally:
         torch.set_num_threads(before)

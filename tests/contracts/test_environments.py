@@ -32,6 +32,7 @@ OWN = {
 # Robots share these too, all but Ant, whose engine is another. Those of the zoo have Crazyflie as a quick sibling, and
 # tests/envs/test_states.py has all of them go on from states, over whole episodes, most of them slowly.
 SHARED_BY_ROBOTS = {
+    "draws_are_keyed_by_seed_and_number_of_resets_and_episodes_follow",
     "exact_values_hold_for_one_episode_and_options_are_left_alone",
     "pushes_change_what_comes_where_they_reach_the_environment",
     "impossible_actions_change_nothing",

@@ -15,7 +15,7 @@ from gym_dr.testing.playing import assert_same
 
 NUM_ENVS = 5
 NATIVE = [env.id for env in ENVIRONMENTS.values() if env.vector_entry_point is not None]
-ROBOTS = {env.id for env in ENVIRONMENTS.values() if ".mujoco." in env.entry_point} - {"gym_dr/Go1JoystickDR-v0"}
+ROBOTS = {env.id for env in ENVIRONMENTS.values() if ".mujoco." in env.entry_point} - {"gym_dr/CrazyflieHoverDR-v0"}
 
 
 def play(envs: Any, seed: int, steps: int) -> list[Any]:
@@ -32,7 +32,7 @@ def play(envs: Any, seed: int, steps: int) -> list[Any]:
 @pytest.mark.filterwarnings("ignore:.*the simulation diverged")  # wide draws may do that, in both
 @pytest.mark.parametrize(
     ("env_id", "threads"),
-    # robots share an engine: Ant and Hopper are below, and Go1 stands for those of the zoo
+    # robots share an engine: Ant and Hopper are below, and Crazyflie stands for those of the zoo
     [pytest.param(env_id, 1, marks=pytest.mark.slow if env_id in ROBOTS else ()) for env_id in NATIVE]
     + [(f"gym_dr/{name}", 2) for name in ("LunarLanderDR-v3", "AntDR-v5", "HopperDR-v5")],
 )

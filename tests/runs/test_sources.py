@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
+from gym_dr import api
 from gym_dr.errors import ConfigError
 from gym_dr.runs.environments import check_source, import_source, source_of
 from tests.cli.command import gymdr, refused
@@ -48,7 +49,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("program")
     (folder / "mine.py").write_text(PROGRAM)
     (folder / "sizes.py").write_text(HELPER)
-    subprocess.run([sys.executable, "mine.py"], cwd=folder, check=True)
+    main = types.ModuleType("__main__")
+    main.__file__ = str(folder / "mine.py")
+    with pytest.MonkeyPatch.context() as patch, forgotten_afterwards():
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        patch.setitem(sys.modules, "__main__", main)  # as if this process had been started with the program
+        patch.setattr(api.run, "plot_training", api.run.plot_training)  # which the program replaces
+        exec(PROGRAM, vars(main))
     (folder / "ran").unlink()
     return folder / "mine.py"
 

@@ -173,13 +173,15 @@ def rollouts_of(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, memory_s
     ("env_id", "how", "options"),
     [
         ("gym_dr/CartPoleDR-v1", "stepwise", {"memory_size": 4}),
-        ("gym_dr/LunarLanderContinuousDR-v3", "stepwise", {"memory_size": 4}),
+        pytest.param("gym_dr/LunarLanderContinuousDR-v3", "stepwise", {"memory_size": 4}, marks=pytest.mark.slow),
         ("gym_dr/InvertedPendulumDR-v5", "stepwise", {"memory_size": 4}),
-        ("gym_dr/LunarLanderDR-v3", "stepwise", {}),
+        pytest.param("gym_dr/LunarLanderDR-v3", "stepwise", {}, marks=pytest.mark.slow),
         ("gym_dr/LunarLanderDR-v3", "torch", {"rollout_steps": 70, "every": 2}),
         ("gym_dr/LunarLanderContinuousDR-v3", "stepwise", {"rollout_steps": 70, "every": 2}),
-        ("gym_dr/LunarLanderContinuousDR-v3", "torch", {}),
-        ("gym_dr/InvertedPendulumDR-v5", "stepwise", {"rollout_steps": 70, "every": 2}),
+        pytest.param("gym_dr/LunarLanderContinuousDR-v3", "torch", {}, marks=pytest.mark.slow),
+        pytest.param(
+            "gym_dr/InvertedPendulumDR-v5", "stepwise", {"rollout_steps": 70, "every": 2}, marks=pytest.mark.slow
+        ),
         ("gym_dr/CartPoleDR-v1", "stepwise", {"learn": 110}),
     ],
 )

@@ -31,7 +31,9 @@ def check(result: Result) -> None:
         assert near.mean() > 0.5
 
 
-@pytest.mark.parametrize("continuous", [False, True], ids=["discrete", "continuous"])
+@pytest.mark.parametrize(
+    "continuous", [pytest.param(False, marks=pytest.mark.slow), True], ids=["discrete", "continuous"]
+)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p.__name__)
 def test_episodes_of_the_preset_extreme_are_equal(policy: Policy, continuous: bool) -> None:
     check(duel(policy, seed=1000, episodes=5, continuous=continuous, randomization="extreme"))
