@@ -44,7 +44,7 @@ def model(robot: Any = None) -> Any:
         side, _, part = joint.name.removesuffix("_joint").partition("_")
         if part in LEG:
             kp, kd, limit, joint.armature, *_ = LEG[part]
-            servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT, nsample=6)
+            servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
             servo.set_to_position(kp=kp, kv=kd, inheritrange=1.0)
             servo.forcerange = (-limit, limit)
         elif joint.type != mujoco.mjtJoint.mjJNT_FREE:
@@ -130,6 +130,7 @@ PPO = {"num_envs": 256, "rollout_steps": 24, "updates": 700, "minibatches": 6, "
 gym_dr.register_robot(
     "gym_dr/G1WalkDR-v0",
     model=model,
+    actuator_history=6,
     keyframe="home",
     memory={"command": 1, "clock": (), "last_action": 12},
     parameters=[gym_dr.Param(name="command_speed", nominal=0.5, low=0.0, high=1.0, unit="m/s", doc="forward")],

@@ -121,13 +121,13 @@ class RobotEnv(MujocoEnv, EzPickle):
             RobotError: The model cannot be made or compiled, or this MuJoCo knows no delays.
         """
         history, source = self._robot.actuator_history, self._source
+        if history is not None and not hasattr(mujoco.MjModel, "actuator_history"):
+            raise RobotError(f"actuator_history: expected MuJoCo 3.5 or later, got {mujoco.__version__}.")
         try:
             made = source() if callable(source) else source
             if isinstance(made, str | os.PathLike):
                 text = os.fspath(made)
                 made = (mujoco.MjSpec.from_string if text.lstrip().startswith("<") else mujoco.MjSpec.from_file)(text)
-            if history is not None and not hasattr(mujoco.MjModel, "actuator_history"):
-                raise RobotError(f"actuator_history: expected MuJoCo 3.5 or later, got {mujoco.__version__}.")
             if history is not None and isinstance(made, mujoco.MjModel):
                 raise RobotError("actuator_history: expected an MjSpec, got an MjModel: return it uncompiled.")
             if history is not None and hasattr(made, "compile"):

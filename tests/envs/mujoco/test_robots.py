@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -216,6 +217,14 @@ def test_actuators_remember_controls_for_as_long_as_their_delays_may_be(tmp_path
         envs.reset(seed=1)
     for action in actions:  # nothing is delayed yet
         np.testing.assert_array_equal(stock.step(action)[0], remembering.step(action)[0])
+
+
+def test_a_robot_with_delays_names_the_mujoco_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = slider(tmp_path, body(""), actuator_history=4)
+    old = SimpleNamespace(MjModel=object, __version__="3.4.0")
+    monkeypatch.setattr("gym_dr.envs.mujoco.robot_env.mujoco", old)
+    with pytest.raises(RobotError, match=r"actuator_history: expected MuJoCo 3\.5 or later, got 3\.4\.0"):
+        gym.make(robot)
 
 
 @remembering
