@@ -1,7 +1,8 @@
-"""Draws the grid of a study, a map of mean returns for each variant, and writes the study's numbers by policy.
+"""Writes a study's numbers by policy, and draws its grid, a map of mean returns for each variant.
 
 gymdr study examples/studies/lander.toml --output runs/pay
-python docs/draw_study.py runs/pay examples/lander_grid.png docs/data/lander.csv
+python docs/draw_study.py runs/pay docs/data/lander.csv examples/lander_grid.png
+python docs/draw_study.py runs/machine docs/data/machine.csv
 """
 
 from __future__ import annotations
@@ -54,17 +55,17 @@ def by_policy(played: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["variant", "seed", "set", "statistic", "value"])
 
 
-def main(folder: str, picture: str, table: str) -> None:
-    """Writes both files."""
+def main(folder: str, table: str, picture: str = "") -> None:
+    """Writes the table, and the picture if there is a grid."""
     evaluation = Path(folder) / "evaluation"
     played = json.loads((evaluation / "evaluation.json").read_text())
     by_policy(played).to_csv(table, index=False, float_format="%.8g")
-    grid = next(one for one in played["sets"] if one["kind"] == "grid")
-    labels = {
-        name: name + (f" ({unit})" if (unit := played["parameters"][name]["unit"]) else "") for name in grid["axes"]
-    }
-    episodes = pd.read_csv(evaluation / "episodes.csv").rename(columns=labels)
-    draw(episodes[episodes["set"] == grid["name"]], list(labels.values()), picture)
+    if picture:
+        grid = next(one for one in played["sets"] if one["kind"] == "grid")
+        units = {name: played["parameters"][name]["unit"] for name in grid["axes"]}
+        labels = {name: f"{name} ({unit})" if unit else name for name, unit in units.items()}
+        episodes = pd.read_csv(evaluation / "episodes.csv").rename(columns=labels)
+        draw(episodes[episodes["set"] == grid["name"]], list(labels.values()), picture)
 
 
 if __name__ == "__main__":
