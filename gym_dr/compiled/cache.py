@@ -196,6 +196,18 @@ def _watch() -> None:
     global_compiler_lock._lock.release()
 
 
+def _settle() -> None:
+    """Waits for threads that compile, before a fork: none of them would give back numba's lock in the child."""
+    global_compiler_lock._lock.acquire()
+    _locks.clear()
+    _watching.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    _go_on = global_compiler_lock._lock.release
+    os.register_at_fork(before=_settle, after_in_parent=_go_on, after_in_child=_go_on)
+
+
 class KernelCache:
     """Replaces numba's cache in a dispatcher."""
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import runpy
+import threading
+import time
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
 import pytest
 from numba import njit
+from numba.core.compiler_lock import global_compiler_lock
 
 from gym_dr.compiled import cache
 from gym_dr.compiled.cache import cache_on_disk, source_key, sources_of
@@ -168,6 +171,27 @@ def test_of_two_processes_that_start_at_once_one_compiles(
     assert output.out == "hits 1\n"
     assert output.err == ""
     assert len([*(tmp_path / "gym_dr").glob("*.bin")]) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="processes cannot be forked")
+def test_a_fork_waits_for_a_thread_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, held = fresh(tmp_path, monkeypatch), threading.Event()
+    process = multiprocessing.get_context("fork").Process(target=function, args=(21,))
+
+    def hold() -> None:
+        with global_compiler_lock:
+            held.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    process.start()
+    process.join(20)
+    stuck = process.is_alive()
+    process.kill()
+    thread.join()
+    assert not stuck
 
 
 def test_without_a_writable_folder_it_compiles_all_the_same(
