@@ -35,7 +35,7 @@ def draw(episodes: pd.DataFrame, axes: list[str], path: str) -> None:
     for panel, (name, values) in zip(panels.flat, maps.items(), strict=False):
         x, y = values.columns.to_numpy(), values.index.to_numpy()
         shown = panel.pcolormesh(x, y, values.to_numpy(), cmap="cividis", vmin=low, vmax=high)
-        panel.set(title=name, xticks=x[:: max(1, len(x) // 3)], yticks=[y[0], y[len(y) // 2], y[-1]])
+        panel.set(title=name, xticks=x[:: max(1, len(x) // 2)], yticks=y[:: max(1, len(y) // 2)])
         panel.tick_params(labelbottom=True)
     figure.supxlabel(axes[1])
     figure.supylabel(axes[0])
