@@ -8,7 +8,7 @@ from typing import Any
 
 from gym_dr.errors import RunFolderError
 
-__version__ = "0.4.0.dev0"
+__version__ = "0.4.0"
 
 WRITTEN_BY = "gym_dr"  # the key under which files say what wrote them
 _ONLY_IN_0_3 = {"reserved_seeds", "references", "gap"}  # keys of a run, an evaluation, a study
