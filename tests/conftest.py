@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 with contextlib.suppress(ImportError):  # CUDA builds of torch have it
-    import triton  # noqa: F401  its LLVM crashes in a process that Mesa, which draws robots, has loaded another into
+    import triton  # noqa: F401  crashes in a process into which Mesa, which draws robots, has loaded its own LLVM
 
 pytest.register_assert_rewrite("gym_dr.testing", "tests.contracts.wrappers")
 
