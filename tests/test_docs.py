@@ -44,7 +44,11 @@ NOT_RUN_HERE = ("pip install", *NOT_TYPED)
 
 TUTORIALS = [page for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")) if page.name != "index.md"]
 FIRST_READ = [README, ROOT / "docs" / "start.md", *TUTORIALS]  # whose readers have not seen yet what comes out
-LONG = {"own_environment.md", "own_equations.md", "fit.md"}  # seconds each; the other pages are their siblings
+# seconds each; the other pages are their siblings
+LONG = {
+    ROOT / "docs" / name
+    for name in ("index.md", "guides/fit.md", "tutorials/own_environment.md", "tutorials/own_equations.md")
+}
 PROGRAMS = [page for page in PAGES if page.name not in NEEDS_MORE and blocks(page, "python")]
 
 
@@ -72,7 +76,7 @@ def small(monkeypatch: pytest.MonkeyPatch, few_particles: None) -> None:
 @pytest.mark.usefixtures("short_episodes", "small")
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else ()) for page in PROGRAMS],
+    [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PROGRAMS],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_the_python_blocks_of_a_page_run_as_one_program(
@@ -101,6 +105,7 @@ LINES = [line for page in PAGES for block in blocks(page, "sh") for line in bloc
 SHOWN = {block.code.strip(): block for page in PAGES for block in shown(page) if block.output is not None}
 COMMANDS = [line for line in dict.fromkeys(LINES) if not line.startswith(NOT_RUN_HERE)]
 SLOW = [line for line in COMMANDS if line.startswith("gymdr study")][3:]  # the others are their siblings
+SLOW += [line for line in COMMANDS if line.startswith("gymdr tune")]  # tests/studies/test_tune.py has smaller ones
 DRAWN = {next(line for line in COMMANDS if line.startswith("gymdr play"))}
 
 

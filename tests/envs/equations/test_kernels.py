@@ -87,7 +87,7 @@ def test_noise_and_first_states_are_numpys_and_steps_those_of_the_plain_function
     assert running.sum() > 5
 
 
-@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize("clip", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_numbers_are_clipped_to_the_bounds_unless_told_otherwise(clip: bool) -> None:
     register(
         action_space=Box(np.float32([-1.0, 0.0]), np.float32([1.0, np.inf])),
