@@ -115,7 +115,8 @@ def assert_learned_is_done(agent: ActorCritic, sequences: Any) -> None:
 
 
 HOW = ["played in one call", "stepped", "by torch", "too large to be compiled"]
-LEARNED = [  # every pair of an actor, a way and a variant; each of them is quick once
+# every pair of an actor, a way and a variant; half are slow, but each actor, way and variant is in a quick one
+LEARNED = [
     pytest.param(name, how, variant, marks=pytest.mark.slow if (i + j) % 2 else ())
     for i, name in enumerate(ACTORS)
     for j, how in enumerate(HOW)
